@@ -1,0 +1,107 @@
+/* backend.h: the seam between plans and the code that computes.
+ *
+ * A backend is a const table. It offers, for each op, a list of implementations, best first. The life of a kernel:
+ *
+ *     prepare   once per plan and node: decides everything (algorithm, layouts, scratch) or refuses with LS_UNSUPPORTED
+ *               and a reason, which `lockstep plan` prints
+ *     bind      once per thread: the addresses are known and never change, so descriptors can be made now
+ *     launch    once per shard and step: computes; allocates nothing, decides nothing
+ *
+ * A kernel is immutable after prepare and shared by all threads; what bind makes belongs to one thread.
+ *
+ * Determinism: launch must give the same bits for the same inputs on every call, whichever thread makes it. One launch
+ * runs on the calling thread only.
+ */
+#ifndef LOCKSTEP_BACKEND_H
+#define LOCKSTEP_BACKEND_H
+
+#include "lockstep/graph.h"
+#include "lockstep/status.h"
+#include "lockstep/tensor.h"
+
+/* What changes from step to step or shard to shard and is not a tensor. */
+struct ls_step_ctx {
+    uint64_t seed;
+    int64_t step;            /* global step, from 0: keys dropout, and Adam's bias correction uses step + 1 */
+    int n_valid;             /* samples of this shard that count; the rest is padding (evaluation only) */
+    const uint32_t *samples; /* [n_valid] sample numbers: key dropout */
+    float grad_scale;        /* 1 / (samples in the global batch): the loss is the mean over the batch */
+    float share;             /* n_valid / (samples in the global batch) */
+    float lr;
+    float clip_scale;        /* 1, or less when the gradient's norm exceeds the limit */
+};
+
+struct ls_kernel;
+struct ls_bound;
+struct ls_device; /* a backend's own state: engine, interned layouts */
+
+struct ls_prep {
+    struct ls_device *device;
+    const struct ls_graph *graph;
+    const struct ls_node *node;
+    /* The layouts the inputs have now. LS_LAYOUT_ANY: a parameter nobody has decided on yet; the kernel's wish decides.
+     * An absent optional input is all zero. */
+    struct ls_layout in[LS_MAX_IN];
+    /* ANY, or the layout the plan would like for an output (the gradient of a parameter: the parameter's). The kernel may
+     * make another; the plan then reorders. */
+    struct ls_layout out[LS_MAX_OUT];
+    const struct ls_kernel *forward; /* kernel of node->forward, or NULL */
+};
+
+/* Made by prepare with ls_kernel_create; implementations embed it as the first member of their own struct. */
+struct ls_kernel {
+    const struct ls_impl *impl;
+    char name[64];                    /* for people: "ref", "dnnl:jit:avx512_core" */
+    struct ls_layout in[LS_MAX_IN];   /* what launch needs its inputs to be */
+    struct ls_layout out[LS_MAX_OUT]; /* what it makes; .bytes is the size of a workspace */
+    size_t scratch_bytes;
+    bool may_alias; /* out[0] may lie where in[alias_in] lies, if that input is not needed any more */
+    int alias_in;
+    bool is_view; /* out[0] IS in[0] in memory (reshape); launch is never called */
+};
+
+struct ls_bound {
+    const struct ls_kernel *kernel;
+    void *in[LS_MAX_IN], *out[LS_MAX_OUT]; /* NULL = absent */
+    void *scratch;                         /* scratch_bytes, 64-byte aligned, contents undefined */
+    void *extra;                           /* what bind made */
+};
+
+struct ls_impl {
+    const char *name; /* "ref", "dnnl" */
+    enum ls_op op;
+    /* required. On success *out is a kernel; LS_UNSUPPORTED = "not this problem", anything else ends planning. */
+    enum ls_status (*prepare)(const struct ls_prep *prep, struct ls_kernel **out);
+    /* (optional, default: nothing to do) fills b->extra. */
+    enum ls_status (*bind)(struct ls_bound *b);
+    void (*unbind)(struct ls_bound *b);
+    /* required unless every kernel is a view. */
+    enum ls_status (*launch)(const struct ls_bound *b, const struct ls_step_ctx *ctx);
+    /* (optional, default: free) ends what prepare made beyond the struct itself; the struct is freed by the caller. */
+    void (*release)(struct ls_kernel *kernel);
+};
+
+struct ls_backend {
+    const char *name; /* "ref", "cpu" */
+    /* device: required */
+    enum ls_status (*device_open)(struct ls_device **out);
+    void (*device_close)(struct ls_device **device);
+    /* "oneDNN 2.6.3, avx512_core": part of the run's identity */
+    void (*describe)(const struct ls_device *device, char *text, size_t size);
+    /* (optional) runs once in every thread that will launch */
+    void (*thread_begin)(void);
+    /* operators: best first, ended by a NULL. Looked through in order for each node. */
+    const struct ls_impl *const *impls;
+};
+
+extern const struct ls_backend ls_backend_ref;
+/* NULL-terminated list of what this build has, best first: {cpu,} ref. */
+extern const struct ls_backend *const ls_backends[];
+const struct ls_backend *ls_backend_find(const char *name); /* NULL if this build lacks it */
+
+/* A zeroed kernel of `size` bytes (>= sizeof(struct ls_kernel)) with impl and name set, all inputs and outputs plain with
+ * the shapes of the node. *out is a pointer to the implementation's own struct pointer. */
+enum ls_status ls_kernel_create(void *out, size_t size, const struct ls_prep *prep, const struct ls_impl *impl) LS_MUST_CHECK;
+void ls_kernel_destroy(struct ls_kernel **kernel);
+
+#endif

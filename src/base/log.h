@@ -1,0 +1,27 @@
+/* log.h: what the program tells a person while it works, on stderr.
+ *
+ * The log root is the only mutable global of the library. A line is written with one write(2), so lines of several
+ * threads never mix. Results never go here; they go to stdout.
+ */
+#ifndef LS_BASE_LOG_H
+#define LS_BASE_LOG_H
+
+#include "lockstep/status.h"
+
+#include <stdbool.h>
+
+enum ls_log_level { LS_LOG_ERROR, LS_LOG_WARN, LS_LOG_INFO, LS_LOG_DEBUG };
+
+void ls__log_set_level(enum ls_log_level level); /* default LS_LOG_INFO */
+enum ls_log_level ls__log_level(void);
+
+/* "lockstep: warning: ..." for ERROR and WARN, the bare text for the others. If a progress line stands on the
+ * terminal it is cleared first. */
+void ls__log(enum ls_log_level level, const char *fmt, ...) LS_PRINTF(2, 3);
+
+/* The progress line: replaces the one before on a terminal. Text without '\n'; "" clears it. No-op when stderr is
+ * not a terminal (callers print plain lines then). */
+void ls__log_progress(const char *text);
+bool ls__log_is_terminal(void);
+
+#endif

@@ -1,0 +1,29 @@
+/* pool.h: a team of threads that runs numbered items.
+ *
+ * ls__pool_run(pool, n, fn, arg) calls fn(arg, item, worker) once for every item in [0,n), on whichever worker is free
+ * next, and returns when all are done. The calling thread is worker 0; a pool of one thread starts none. Which
+ * worker gets which item is not defined, so fn must not let `worker` reach a result: use it to pick scratch memory only.
+ *
+ * The first failing item's message (lowest item number) is handed to the caller; the other items still run, so that
+ * the outcome does not depend on timing.
+ */
+#ifndef LS_BASE_POOL_H
+#define LS_BASE_POOL_H
+
+#include "lockstep/status.h"
+
+#include <stdbool.h>
+
+struct ls_pool;
+typedef enum ls_status ls_pool_fn(void *arg, int item, int worker);
+
+/* pin: bind worker i to the i-th CPU this process may use (skipped, silently, if there are fewer CPUs than threads).
+ * at_start (may be NULL) runs once in every worker, also in the calling thread. */
+enum ls_status ls__pool_create(struct ls_pool **out, int n_threads, bool pin, void (*at_start)(void)) LS_MUST_CHECK;
+int ls__pool_n_threads(const struct ls_pool *pool);
+enum ls_status ls__pool_run(struct ls_pool *pool, int n_items, ls_pool_fn *fn, void *arg) LS_MUST_CHECK;
+void ls__pool_destroy(struct ls_pool **pool);
+
+int ls__cpu_count(void); /* CPUs this process may run on */
+
+#endif

@@ -1,0 +1,43 @@
+/* rng.h: counter-based random numbers (Philox4x32-10).
+ *
+ * A number is a pure function of (seed, purpose, a, b, c): no state, no order, no rank, no thread. That is half of the
+ * promise: whoever computes a shard draws the same numbers. Keys in use:
+ *
+ *     LS_RNG_INIT     (layer's parameter index, 0, block)           initial weights
+ *     LS_RNG_SHUFFLE  (epoch, position, 0)                          order of the samples
+ *     LS_RNG_AUGMENT  (epoch, sample, block)                        crop, flip, cutout
+ *     LS_RNG_DROPOUT  (step, layer, sample | block)                 dropout masks
+ *     LS_RNG_DATA     (split, sample, block)                        built-in and fake data sets
+ *
+ * One call gives four independent 32-bit words.
+ */
+#ifndef LS_BASE_RNG_H
+#define LS_BASE_RNG_H
+
+#include <stdint.h>
+
+enum ls_rng_purpose { LS_RNG_INIT = 1, LS_RNG_SHUFFLE, LS_RNG_AUGMENT, LS_RNG_DROPOUT, LS_RNG_DATA };
+
+struct ls_rng4 {
+    uint32_t v[4];
+};
+
+/* counter = (a, b, c low, c high); key = (seed low ^ purpose-mixed, seed high). */
+struct ls_rng4 ls__rng(uint64_t seed, enum ls_rng_purpose purpose, uint32_t a, uint32_t b, uint64_t c);
+
+/* Raw Philox4x32-10, for the known-answer test. */
+struct ls_rng4 ls__philox(const uint32_t counter[4], const uint32_t key[2]);
+
+/* [0,1) with 24 bits, exact in float. */
+static inline float ls__rng_unit(uint32_t word)
+{
+    return (float)(word >> 8) * 0x1p-24f;
+}
+
+/* [0,n) without modulo bias worth speaking of (multiply-shift), n <= 2^32. */
+static inline uint32_t ls__rng_below(uint32_t word, uint64_t n)
+{
+    return (uint32_t)(((uint64_t)word * n) >> 32);
+}
+
+#endif
