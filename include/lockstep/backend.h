@@ -29,7 +29,13 @@ struct ls_step_ctx {
     float share;             /* n_valid / (samples in the global batch) */
     float lr;
     float clip_scale;        /* 1, or less when the gradient's norm exceeds the limit */
+    /* REDUCE, SGD, ADAMW and RUNNING_STATS work on part `part` of `n_parts` of their elements (ls_part_range), so that
+     * large tensors can be spread over threads. All other ops see 0 of 1. */
+    int part, n_parts;
 };
+
+/* The elements [*begin, *end) of `count` that belong to a part; parts begin at multiples of 16. */
+void ls_part_range(int64_t count, int part, int n_parts, int64_t *begin, int64_t *end);
 
 struct ls_kernel;
 struct ls_bound;
@@ -75,7 +81,8 @@ struct ls_impl {
     /* (optional, default: nothing to do) fills b->extra. */
     enum ls_status (*bind)(struct ls_bound *b);
     void (*unbind)(struct ls_bound *b);
-    /* required unless every kernel is a view. */
+    /* required unless every kernel is a view. REDUCE returns LS_NONFINITE when an element is not finite or outside the
+     * fixed-point range; the sums are then worthless and the step is abandoned. */
     enum ls_status (*launch)(const struct ls_bound *b, const struct ls_step_ctx *ctx);
     /* (optional, default: free) ends what prepare made beyond the struct itself; the struct is freed by the caller. */
     void (*release)(struct ls_kernel *kernel);

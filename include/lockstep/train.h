@@ -1,0 +1,117 @@
+/* train.h: a whole run, as the command line asks for it.
+ *
+ * All strings in the options are borrowed. Defaults live in the option table of the command line (src/cli/options.c);
+ * ls_train_options_default() gives the same to a program that links the library.
+ */
+#ifndef LOCKSTEP_TRAIN_H
+#define LOCKSTEP_TRAIN_H
+
+#include "lockstep/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ls_train_options {
+    const char *model, *data;  /* "lenet5", "digits" */
+    const char *data_dir;      /* NULL: $LOCKSTEP_DATA, the cache, the distribution's place */
+    const char *run_dir;       /* NULL: runs/<model>-<data>-<time> */
+    const char *device;        /* "cpu", "ref" */
+    const char *precision;     /* "f32" */
+    int64_t batch_size;        /* global */
+    int64_t shards;            /* 0: from the batch size */
+    int64_t threads;           /* 0: one per CPU */
+    int64_t epochs;
+    int64_t iterations;        /* 0: epochs decide; else stop after this many steps */
+    int64_t seed;
+    int64_t loader_threads;    /* -j */
+
+    const char *optimizer;     /* "sgd", "adamw" */
+    double lr, momentum, weight_decay, beta1, beta2, eps;
+    bool nesterov;
+    double clip_norm;          /* 0: off */
+    double label_smoothing;
+    const char *schedule;      /* "constant", "step", "multistep", "cosine", "onecycle" */
+    double gamma;              /* step, multistep: factor */
+    int64_t step_epochs;       /* step: every so many epochs */
+    const char *milestones;    /* multistep: "30,60,80" epochs */
+    double warmup_epochs;      /* linear warm-up before the schedule */
+    double min_lr;             /* cosine: end */
+
+    int64_t crop_pad, cutout;  /* augmentation; 0: off */
+    bool flip;
+    const char *resize;        /* "224" or "224x224"; NULL: the data's own size */
+    bool normalize;            /* by the data set's constants; default true */
+
+    const char *resume;        /* NULL, "auto", a run directory or a checkpoint file */
+    const char *checkpoint_every; /* "epoch", "500" (steps), "none" */
+    int64_t keep;              /* checkpoints kept besides the best */
+    int64_t eval_every;        /* epochs; 0: only at the end */
+    int64_t log_every;         /* steps between lines in metrics.jsonl; 0: per epoch only */
+    bool no_eval;
+    bool quiet, json;
+    bool deterministic_only;   /* reserved */
+    const char *sum;           /* "fixed" (the promise) or "float" (plain float32 sums, for comparison only) */
+};
+
+struct ls_seconds {
+    double load, compute, communicate, wait, checkpoint, evaluate;
+};
+
+/* What result.json holds; the names are the JSON keys. */
+struct ls_result {
+    char model[128], data[256], device[32], precision[16], sync[32];
+    int64_t batch_size, shards, workers, threads, epochs, steps, images;
+    double train_seconds, total_seconds, images_per_second;
+    double train_loss, train_accuracy, test_loss, test_accuracy; /* NAN: not measured, null in JSON */
+    char weights_hash[33];
+    int64_t peak_rss_bytes;
+    double cpu_percent_mean;
+    struct ls_seconds seconds;
+    int64_t bytes_sent;
+    double first_step_seconds; /* from the start of the process to the end of the first step */
+    char run_dir[512];
+};
+
+void ls_train_options_default(struct ls_train_options *o);
+
+/* Trains and fills *result. LS_INTERRUPTED after a signal and a checkpoint; then *result holds what was done so far. */
+enum ls_status ls_train(const struct ls_train_options *o, struct ls_result *result) LS_MUST_CHECK;
+
+/* Evaluates a run's best (or newest) checkpoint, or a checkpoint file, on every test sample exactly once. */
+struct ls_eval_options {
+    const char *what;     /* RUN or CHECKPOINT */
+    const char *data;     /* NULL: the run's own */
+    const char *data_dir, *device, *resize;
+    int64_t threads, batch_size;
+    bool json;
+};
+struct ls_eval_result {
+    char model[128], data[256], checkpoint[512], weights_hash[33];
+    int64_t images, step;
+    double loss, accuracy, seconds, images_per_second;
+};
+enum ls_status ls_eval(const struct ls_eval_options *o, struct ls_eval_result *result) LS_MUST_CHECK;
+
+/* Training steps on random data held in memory: how fast, how much memory. */
+struct ls_bench_options {
+    const char *model, *device;
+    const char *data; /* NULL: fake data of the model's input and 10 or 1000 classes; else a fake: spec */
+    int64_t batch_size, shards, threads, steps, warmup;
+    double seconds; /* run at least this long; steps 0 = until then */
+    bool json;
+};
+struct ls_bench_result {
+    char model[128];
+    int64_t batch_size, shards, threads, steps;
+    double ms_per_step, ms_per_step_best, images_per_second;
+    double gflops, peak_gflops, fraction_of_peak; /* of the step; of a register-blocked FMA loop on the same threads */
+    int64_t peak_rss_bytes, arena_bytes, store_bytes;
+    double first_step_ms; /* from the start of the process */
+};
+enum ls_status ls_bench(const struct ls_bench_options *o, struct ls_bench_result *result) LS_MUST_CHECK;
+
+/* First SIGINT or SIGTERM: finish the step, checkpoint, LS_INTERRUPTED. Second: exit at once. Installed by the program,
+ * not by the library's functions above. */
+void ls_signals_install(void);
+
+#endif
