@@ -1,0 +1,64 @@
+/* run.h: the run directory, the only interface between training and everything that reports on it.
+ *
+ *     struct ls_run *run;
+ *     TRY(ls__run_open(&run, dir_or_null, "lenet5", "digits", is_resume));    takes the lock, fails in milliseconds
+ *     ls__run_metrics_rewind(run, step);           when resuming: forget the lines after the checkpoint
+ *     ls__run_manifest(run, manifest);             once, before the first step
+ *     ls__run_metric(run, &(struct ls_metric){...});   per logged step and per epoch; never fails the training
+ *     ls__run_result(run, json_text);              at the end
+ *     ls__run_close(&run);                         gives the lock back
+ *
+ * docs/formats/run-directory.md tells the files. Invariants:
+ *   1. While a run is open, <dir>/lock is held (flock): one process writes a run directory at a time.
+ *   2. manifest.json and result.json are written atomically; metrics.jsonl only grows, one write(2) per line, and every
+ *      line is complete (a torn one is cut off again).
+ *   3. Everything that goes wrong with the directory itself is LS_CHECKPOINT.
+ */
+#ifndef LS_RUN_RUN_H
+#define LS_RUN_RUN_H
+
+#include "base/file.h"
+#include "lockstep/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ls_run;
+struct json_t;
+
+/* Opens dir (made if absent), or with dir NULL makes runs/<model>-<data>-<YYYYmmdd-HHMMSS>[-n] in the working directory.
+ * is_resume false: a directory that already holds a run (manifest.json) is refused. is_resume true: it is welcome, and an
+ * empty or absent one too (`--resume auto` starts afresh then; ls__run_is_new tells). */
+enum ls_status ls__run_open(struct ls_run **out, const char *dir, const char *model, const char *data,
+                            bool is_resume) LS_MUST_CHECK;
+void ls__run_close(struct ls_run **run);
+
+const char *ls__run_dir(const struct ls_run *run);
+bool ls__run_is_new(const struct ls_run *run); /* held no run when it was opened */
+/* "<dir>/<name>" into out. */
+enum ls_status ls__run_path(const struct ls_run *run, const char *name, char out[LS_PATH_BYTES]) LS_MUST_CHECK;
+
+/* The object is borrowed. */
+enum ls_status ls__run_manifest(struct ls_run *run, const struct json_t *manifest) LS_MUST_CHECK;
+/* json_text: the object as text. A '\n' is added. */
+enum ls_status ls__run_result(struct ls_run *run, const char *json_text) LS_MUST_CHECK;
+
+/* One line of metrics.jsonl; the members are the keys, in this order. A number that is not finite is null. */
+struct ls_metric {
+    int64_t step, epoch; /* step: steps done so far, in all */
+    const char *split;   /* "train" or "test" */
+    double loss, accuracy, lr;
+    double images_per_second, seconds; /* timing: differs from run to run */
+};
+/* A write that fails (full disk) is a warning, at most one a minute; the line is lost and training goes on. */
+void ls__run_metric(struct ls_run *run, const struct ls_metric *metric);
+/* Keeps the complete lines with step <= `step` and drops the rest, so that a resumed run's file equals an unbroken run's. */
+enum ls_status ls__run_metrics_rewind(struct ls_run *run, int64_t step) LS_MUST_CHECK;
+
+/* --- reading, without the lock: for eval, inspect and reports --- */
+
+bool ls__run_is_run(const char *dir); /* a folder with a manifest.json */
+/* Parses <dir>/<name> ("manifest.json"); json_decref() it. LS_CHECKPOINT if it is absent or no JSON object. */
+enum ls_status ls__run_load(const char *dir, const char *name, struct json_t **out) LS_MUST_CHECK;
+
+#endif
