@@ -1,0 +1,119 @@
+/* gradient.c: the pass that appends the backward nodes.
+ *
+ * In:  a graph ending in SOFTMAX_CE, whose first output already is the gradient of the logits.
+ * Out: the same graph plus backward nodes, in an order in which gradients are ready for reduction as early as can be,
+ *      and a REDUCE node for each parameter's gradient and each batch-norm statistic.
+ *
+ * The pass walks the forward nodes backwards. `grad[v]` is the gradient of value v so far; when a value feeds several
+ * nodes, a second arrival is joined by an ADD. Nothing is computed for values that do not depend on a parameter (the
+ * input, and with it the first layer's diff_src).
+ */
+#include "base/mem.h"
+#include "graph/op.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+bool ls__gradient_is_needed(const struct ls_gradient *gr, int value)
+{
+    return value >= 0 && gr->is_needed[value];
+}
+
+enum ls_status ls__gradient_flow(struct ls_gradient *gr, int value, int diff)
+{
+    if (gr->grad[value] < 0) {
+        gr->grad[value] = diff;
+        return LS_OK;
+    }
+    const int in[2] = {gr->grad[value], diff};
+    const struct ls_attrs none = {0};
+    return ls_graph_add_node(gr->g, LS_OP_ADD, "join", &none, in, 2, &gr->grad[value]);
+}
+
+/* Appends REDUCE diff -> a new SUM named "sum.<of>". */
+static enum ls_status add_reduce(struct ls_graph *g, const char *of, int diff, const struct ls_attrs *attrs, int *sum)
+{
+    char name[256];
+    snprintf(name, sizeof name, "sum.%s", of);
+    TRY(ls_graph_add_node(g, LS_OP_REDUCE, of, attrs, &diff, 1, sum));
+    char *copy;
+    TRY(ls__strdup(&copy, name));
+    free(g->values[*sum].name);
+    g->values[*sum].name = copy;
+    return LS_OK;
+}
+
+enum ls_status ls__gradient_leaf(struct ls_gradient *gr, int value, int diff, const struct ls_attrs *attrs)
+{
+    int sum;
+    if (gr->g->values[value].grad >= 0)
+        return ls_fail(LS_UNSUPPORTED, "parameter %s is used twice", gr->g->values[value].name);
+    TRY(add_reduce(gr->g, gr->g->values[value].name, diff, attrs, &sum));
+    gr->g->values[value].grad = sum;
+    return LS_OK;
+}
+
+enum ls_status ls__gradient_through_relu(struct ls_gradient *gr, int forward, int diff_dst, int *masked)
+{
+    int out[LS_MAX_OUT];
+    *masked = diff_dst;
+    if (!gr->g->nodes[forward].attrs.relu) return LS_OK;
+    const int in[2] = {gr->g->nodes[forward].out[0], diff_dst};
+    TRY(ls__gradient_node(gr, LS_OP_RELU_BWD, forward, in, 2, out));
+    *masked = out[0];
+    return LS_OK;
+}
+
+enum ls_status ls_graph_add_loss(struct ls_graph *g, float label_smoothing)
+{
+    const struct ls_shape labels = LS_SHAPE1(g->mb);
+    const struct ls_attrs attrs = {.label_smoothing = label_smoothing};
+    const struct ls_attrs exact = {.scale_log2 = LS_SCALE_STATS};
+    if (g->logits < 0) return ls_fail(LS_INTERNAL, "loss of a graph without logits");
+    TRY(ls_graph_add_value(g, "labels", LS_VALUE_LABELS, LS_I32, &labels, &g->labels));
+    const int in[2] = {g->logits, g->labels};
+    TRY(ls_graph_add_node(g, LS_OP_SOFTMAX_CE, "loss", &attrs, in, 2, NULL));
+    g->stats = g->nodes[g->n_nodes - 1].out[1];
+    return add_reduce(g, "stats", g->stats, &exact, &g->stats_sum);
+}
+
+static void mark_needed(struct ls_gradient *gr)
+{
+    const struct ls_graph *g = gr->g;
+    for (int i = 0; i < gr->n_values; i++) {
+        gr->grad[i] = -1;
+        gr->is_needed[i] = g->values[i].kind == LS_VALUE_PARAM;
+    }
+    for (int i = 0; i < gr->n_forward; i++)
+        for (int k = 0; k < g->nodes[i].n_in; k++)
+            if (ls__gradient_is_needed(gr, g->nodes[i].in[k]))
+                for (int o = 0; o < g->nodes[i].n_out; o++)
+                    if (g->nodes[i].out[o] >= 0) gr->is_needed[g->nodes[i].out[o]] = true;
+}
+
+static enum ls_status walk(struct ls_gradient *gr)
+{
+    mark_needed(gr);
+    for (int i = gr->n_forward - 1; i >= 0; i--) {
+        const struct ls_node *n = &gr->g->nodes[i];
+        const struct ls_op_def *def = ls__op_def(n->op);
+        if (n->op == LS_OP_SOFTMAX_CE) {
+            TRY(ls__gradient_flow(gr, n->in[0], n->out[0]));
+        } else if (def->gradient && n->n_out > 0 && gr->grad[n->out[0]] >= 0 && gr->is_needed[n->out[0]]) {
+            TRY(def->gradient(gr, i, gr->grad[n->out[0]]));
+        }
+    }
+    return LS_OK;
+}
+
+enum ls_status ls_graph_add_gradient(struct ls_graph *g)
+{
+    struct ls_gradient gr = {.g = g, .n_forward = g->n_nodes, .n_values = g->n_values};
+    if (g->stats < 0 || !g->is_training) return ls_fail(LS_INTERNAL, "gradient of a graph without a training loss");
+    enum ls_status status = ls__calloc(&gr.grad, (size_t)g->n_values, sizeof *gr.grad);
+    if (status == LS_OK) status = ls__calloc(&gr.is_needed, (size_t)g->n_values, sizeof *gr.is_needed);
+    if (status == LS_OK) status = walk(&gr);
+    free(gr.grad);
+    free(gr.is_needed);
+    return status;
+}

@@ -1,0 +1,39 @@
+/* avgpool: src [mb,c,ih,iw] -> dst [mb,c,oh,ow]; padding counts as zeros in the mean (PyTorch's default). */
+#include "graph/op.h"
+
+static enum ls_status infer(const struct ls_graph *g, struct ls_node *n, struct ls_out out[LS_MAX_OUT])
+{
+    int64_t oh, ow;
+    TRY(ls__need_image(g, n));
+    const struct ls_shape *src = ls__in_shape(g, n, 0);
+    TRY(ls__window_out(&n->attrs, src, &oh, &ow));
+    if (n->attrs.ph * 2 > n->attrs.kh || n->attrs.pw * 2 > n->attrs.kw)
+        return ls_fail(LS_DATA, "padding %dx%d is more than half of the %dx%d window", n->attrs.ph, n->attrs.pw,
+                       n->attrs.kh, n->attrs.kw);
+    n->n_out = 1;
+    out[0] = (struct ls_out){.is_present = true, .shape = LS_SHAPE4(src->dims[0], src->dims[1], oh, ow)};
+    return LS_OK;
+}
+
+static enum ls_status gradient(struct ls_gradient *gr, int index, int diff_dst)
+{
+    const struct ls_node n = gr->g->nodes[index];
+    int out[LS_MAX_OUT];
+    TRY(ls__gradient_node(gr, LS_OP_AVGPOOL_BWD, index, &diff_dst, 1, out));
+    return ls__gradient_flow(gr, n.in[0], out[0]);
+}
+
+static double flops(const struct ls_graph *g, const struct ls_node *n)
+{
+    return ls__count_flops(g, n->out[0], n->attrs.kh * n->attrs.kw);
+}
+
+const struct ls_op_def ls__op_avgpool = {.min_in = 1, .max_in = 1, .infer = infer, .gradient = gradient, .flops = flops};
+
+static enum ls_status infer_bwd(const struct ls_graph *g, struct ls_node *n, struct ls_out out[LS_MAX_OUT])
+{
+    n->n_out = 1;
+    return ls__like_forward(g, n, 0, &out[0]);
+}
+
+const struct ls_op_def ls__op_avgpool_bwd = {.min_in = 1, .max_in = 1, .infer = infer_bwd};

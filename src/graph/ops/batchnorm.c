@@ -1,0 +1,86 @@
+/* batchnorm: ghost batch norm, over the samples of one shard.
+ *
+ * Training: src, gamma [c], beta [c] -> dst, mean [c], var [c] (biased), workspace. The running statistics are buffers named
+ * "<node>.running_mean" and "<node>.running_var"; the shard's mean and unbiased variance leave it through REDUCE nodes
+ * weighted by the shard's share of the batch, and RUNNING_STATS nodes apply them.
+ * Evaluation: src, gamma, beta, running_mean, running_var -> dst.
+ */
+#include "graph/op.h"
+
+#include <stdio.h>
+
+static enum ls_status check(const struct ls_graph *g, const struct ls_node *n)
+{
+    for (int i = 1; i < n->n_in; i++)
+        if (ls__in_shape(g, n, i)->dims[0] != ls__in_shape(g, n, 0)->dims[1])
+            return ls_fail(LS_DATA, "batch norm of %lld channels gets %lld",
+                           (long long)ls__in_shape(g, n, i)->dims[0], (long long)ls__in_shape(g, n, 0)->dims[1]);
+    return ls__need_image(g, n);
+}
+
+static enum ls_status infer(const struct ls_graph *g, struct ls_node *n, struct ls_out out[LS_MAX_OUT])
+{
+    TRY(check(g, n));
+    const struct ls_shape *src = ls__in_shape(g, n, 0);
+    n->n_out = 4;
+    out[0] = (struct ls_out){.is_present = true, .shape = *src};
+    out[1] = out[2] = (struct ls_out){.is_present = true, .shape = LS_SHAPE1(src->dims[1])};
+    out[3] = (struct ls_out){.is_present = true, .dtype = LS_U8, .shape = *src, .is_workspace = true};
+    return LS_OK;
+}
+
+/* Sends a statistic of the shard to the running one, if the graph has it. */
+static enum ls_status track(struct ls_gradient *gr, const struct ls_node *n, const char *which, int value, float factor)
+{
+    char name[256];
+    const struct ls_attrs attrs = {.scale_log2 = LS_SCALE_RUNNING, .by_share = true, .alpha = factor};
+    snprintf(name, sizeof name, "%s.%s", n->name, which);
+    int buffer = ls_graph_find_value(gr->g, name);
+    return buffer < 0 ? LS_OK : ls__gradient_leaf(gr, buffer, value, &attrs);
+}
+
+static enum ls_status gradient(struct ls_gradient *gr, int index, int diff_dst)
+{
+    const struct ls_node n = gr->g->nodes[index];
+    const struct ls_attrs leaf = {.scale_log2 = LS_SCALE_GRAD};
+    const struct ls_shape *src = ls__in_shape(gr->g, &n, 0);
+    double per_channel = (double)(src->dims[0] * src->dims[2] * src->dims[3]);
+    int out[LS_MAX_OUT];
+    const int in[7] = {n.in[0], n.in[1], n.out[1], n.out[2], n.out[0], diff_dst, n.out[3]};
+    TRY(ls__gradient_node(gr, LS_OP_BATCHNORM_BWD, index, in, 7, out));
+    TRY(ls__gradient_leaf(gr, n.in[1], out[1], &leaf));
+    TRY(ls__gradient_leaf(gr, n.in[2], out[2], &leaf));
+    TRY(track(gr, &n, "running_mean", n.out[1], 1));
+    TRY(track(gr, &n, "running_var", n.out[2], per_channel > 1 ? (float)(per_channel / (per_channel - 1)) : 1));
+    return ls__gradient_is_needed(gr, n.in[0]) ? ls__gradient_flow(gr, n.in[0], out[0]) : LS_OK;
+}
+
+static double flops(const struct ls_graph *g, const struct ls_node *n)
+{
+    return ls__count_flops(g, n->out[0], 7); /* mean 1, variance 3, scale and shift 3 */
+}
+
+const struct ls_op_def ls__op_batchnorm = {
+    .min_in = 3, .max_in = 3, .infer = infer, .gradient = gradient, .flops = flops};
+
+static enum ls_status infer_eval(const struct ls_graph *g, struct ls_node *n, struct ls_out out[LS_MAX_OUT])
+{
+    TRY(check(g, n));
+    return ls__like_input(g, n, 0, out);
+}
+
+const struct ls_op_def ls__op_batchnorm_eval = {.min_in = 5, .max_in = 5, .infer = infer_eval, .flops = flops};
+
+static enum ls_status infer_bwd(const struct ls_graph *g, struct ls_node *n, struct ls_out out[LS_MAX_OUT])
+{
+    n->n_out = 3;
+    for (int i = 0; i < 3; i++) TRY(ls__like_forward(g, n, i, &out[i]));
+    return LS_OK;
+}
+
+static double flops_bwd(const struct ls_graph *g, const struct ls_node *n)
+{
+    return ls__count_flops(g, n->out[0], 11);
+}
+
+const struct ls_op_def ls__op_batchnorm_bwd = {.min_in = 6, .max_in = 7, .infer = infer_bwd, .flops = flops_bwd};

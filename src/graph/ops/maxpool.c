@@ -1,0 +1,42 @@
+/* maxpool: src [mb,c,ih,iw] -> dst [mb,c,oh,ow] and, in training, a workspace that remembers which element won. */
+#include "graph/op.h"
+
+static enum ls_status infer(const struct ls_graph *g, struct ls_node *n, struct ls_out out[LS_MAX_OUT])
+{
+    int64_t oh, ow;
+    TRY(ls__need_image(g, n));
+    const struct ls_shape *src = ls__in_shape(g, n, 0);
+    TRY(ls__window_out(&n->attrs, src, &oh, &ow));
+    if (n->attrs.ph * 2 > n->attrs.kh || n->attrs.pw * 2 > n->attrs.kw)
+        return ls_fail(LS_DATA, "padding %dx%d is more than half of the %dx%d window", n->attrs.ph, n->attrs.pw,
+                       n->attrs.kh, n->attrs.kw);
+    const struct ls_shape dst = LS_SHAPE4(src->dims[0], src->dims[1], oh, ow);
+    n->n_out = 2;
+    out[0] = (struct ls_out){.is_present = true, .shape = dst};
+    out[1] = (struct ls_out){.is_present = g->is_training, .dtype = LS_U8, .shape = dst, .is_workspace = true};
+    return LS_OK;
+}
+
+static enum ls_status gradient(struct ls_gradient *gr, int index, int diff_dst)
+{
+    const struct ls_node n = gr->g->nodes[index];
+    const int in[2] = {diff_dst, n.out[1]};
+    int out[LS_MAX_OUT];
+    TRY(ls__gradient_node(gr, LS_OP_MAXPOOL_BWD, index, in, 2, out));
+    return ls__gradient_flow(gr, n.in[0], out[0]);
+}
+
+static double flops(const struct ls_graph *g, const struct ls_node *n)
+{
+    return ls__count_flops(g, n->out[0], n->attrs.kh * n->attrs.kw);
+}
+
+const struct ls_op_def ls__op_maxpool = {.min_in = 1, .max_in = 1, .infer = infer, .gradient = gradient, .flops = flops};
+
+static enum ls_status infer_bwd(const struct ls_graph *g, struct ls_node *n, struct ls_out out[LS_MAX_OUT])
+{
+    n->n_out = 1;
+    return ls__like_forward(g, n, 0, &out[0]);
+}
+
+const struct ls_op_def ls__op_maxpool_bwd = {.min_in = 2, .max_in = 2, .infer = infer_bwd};
