@@ -26,9 +26,9 @@
 struct ls_run;
 struct json_t;
 
-/* Opens dir (made if absent), or with dir NULL makes runs/<model>-<data>-<YYYYmmdd-HHMMSS>[-n] in the working directory.
- * is_resume false: a directory that already holds a run (manifest.json) is refused. is_resume true: it is welcome, and an
- * empty or absent one too (`--resume auto` starts afresh then; ls__run_is_new tells). */
+/* Opens dir (made if absent), or with dir NULL makes runs/<model>-<data>-<YYYYmmdd-HHMMSS>[-n] in the working
+ * directory. is_resume false: a directory that already holds a run (manifest.json) is refused. is_resume true: it is
+ * welcome, and an empty or absent one too (`--resume auto` starts afresh then; ls__run_is_new tells). */
 enum ls_status ls__run_open(struct ls_run **out, const char *dir, const char *model, const char *data,
                             bool is_resume) LS_MUST_CHECK;
 void ls__run_close(struct ls_run **run);
@@ -52,7 +52,8 @@ struct ls_metric {
 };
 /* A write that fails (full disk) is a warning, at most one a minute; the line is lost and training goes on. */
 void ls__run_metric(struct ls_run *run, const struct ls_metric *metric);
-/* Keeps the complete lines with step <= `step` and drops the rest, so that a resumed run's file equals an unbroken run's. */
+/* Keeps the complete lines with step <= `step` and drops the rest, so that a resumed run's file equals an unbroken
+ * run's. */
 enum ls_status ls__run_metrics_rewind(struct ls_run *run, int64_t step) LS_MUST_CHECK;
 
 /* --- reading, without the lock: for eval, inspect and reports --- */

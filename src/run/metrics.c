@@ -1,0 +1,123 @@
+/* metrics.c: metrics.jsonl of a run; see run.h.
+ *
+ * A line is one write(2) to a file opened O_APPEND. If the disk is full the line is lost, never the training, and never
+ * the lines before: a write that was cut short is cut off again, so that every line in the file is complete.
+ */
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "run/run.h"
+#include "run/run_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum ls_status ls__run_metrics_open(struct ls_run *run)
+{
+    char path[LS_PATH_BYTES];
+    TRY(ls__run_path(run, "metrics.jsonl", path));
+    run->metrics_fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+    if (run->metrics_fd < 0) return ls_fail(LS_CHECKPOINT, "open %s: %s", path, strerror(errno));
+    return LS_OK;
+}
+
+static void add_number(struct ls_buf *b, const char *key, double value)
+{
+    if (isfinite(value))
+        ls__buf_addf(b, ", \"%s\": %.9g", key, value);
+    else
+        ls__buf_addf(b, ", \"%s\": null", key);
+}
+
+static void warn_lost(struct ls_run *run, int error)
+{
+    const int64_t minute_ns = 60 * (int64_t)1000000000;
+    int64_t now = ls__now_ns();
+    run->n_lost++;
+    if (run->warned_ns && now - run->warned_ns < minute_ns) return;
+    ls__log(LS_LOG_WARN, "write %s/metrics.jsonl: %s; %" PRId64 " line%s lost, training goes on", run->dir,
+            strerror(error), run->n_lost, run->n_lost == 1 ? "" : "s");
+    run->warned_ns = now;
+    run->n_lost = 0;
+}
+
+static void append(struct ls_run *run, const char *line, size_t len)
+{
+    struct stat before;
+    if (fstat(run->metrics_fd, &before) != 0) return warn_lost(run, errno);
+    ssize_t n;
+    do {
+        n = write(run->metrics_fd, line, len);
+    } while (n < 0 && errno == EINTR);
+    if (n == (ssize_t)len) return;
+    int error = n < 0 ? errno : ENOSPC;
+    if (n > 0 && ftruncate(run->metrics_fd, before.st_size) != 0) error = errno;
+    warn_lost(run, error);
+}
+
+void ls__run_metric(struct ls_run *run, const struct ls_metric *m)
+{
+    struct ls_buf b = LS_BUF_INIT;
+    ls__buf_addf(&b, "{\"step\": %" PRId64 ", \"epoch\": %" PRId64 ", \"split\": \"%s\"", m->step, m->epoch, m->split);
+    add_number(&b, "loss", m->loss);
+    add_number(&b, "accuracy", m->accuracy);
+    add_number(&b, "lr", m->lr);
+    add_number(&b, "images_per_second", m->images_per_second);
+    add_number(&b, "seconds", m->seconds);
+    ls__buf_adds(&b, "}\n");
+    if (ls__buf_check(&b) == LS_OK)
+        append(run, b.text, b.len);
+    else
+        warn_lost(run, ENOMEM);
+    ls__buf_release(&b);
+}
+
+/* A complete line of ours with a step that is kept. */
+static bool is_kept(const char *line, size_t len, int64_t step)
+{
+    json_t *object = json_loadb(line, len, 0, NULL);
+    const json_t *at = json_object_get(object, "step");
+    bool kept = json_is_integer(at) && json_integer_value(at) <= step;
+    json_decref(object);
+    return kept;
+}
+
+static void filter_lines(const char *text, size_t len, int64_t step, struct ls_buf *kept)
+{
+    for (const char *end = text + len; text < end;) {
+        const char *newline = memchr(text, '\n', (size_t)(end - text));
+        if (!newline) return; /* torn */
+        size_t n = (size_t)(newline - text) + 1;
+        if (is_kept(text, n, step)) ls__buf_add(kept, text, n);
+        text += n;
+    }
+}
+
+enum ls_status ls__run_metrics_rewind(struct ls_run *run, int64_t step)
+{
+    const size_t max_bytes = (size_t)4 << 30;
+    char path[LS_PATH_BYTES], *text;
+    size_t len;
+    TRY(ls__run_path(run, "metrics.jsonl", path));
+    if (ls__file_read(path, max_bytes, &text, &len) != LS_OK) return ls_fail_in(LS_CHECKPOINT, "resume");
+    struct ls_buf kept = LS_BUF_INIT;
+    filter_lines(text, len, step, &kept);
+    enum ls_status status = ls__buf_check(&kept);
+    struct ls_piece piece = {kept.text, kept.len};
+    bool is_same = status == LS_OK && kept.len == len;
+    if (status == LS_OK && !is_same) status = ls__file_write_atomic(path, &piece, 1, LS_CHECKPOINT);
+    ls__buf_release(&kept);
+    free(text);
+    if (status != LS_OK || is_same) return status;
+    close(run->metrics_fd); /* it is the old file's */
+    run->metrics_fd = -1;
+    return ls__run_metrics_open(run);
+}

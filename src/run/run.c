@@ -1,0 +1,219 @@
+/* run.c: making, locking and describing a run directory; see run.h. Metrics are in metrics.c. */
+#include "run/run.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "run/run_impl.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* --- the name --- */
+
+/* "models/my net.net" -> "my-net", "fake:3x32x32:10:500" -> "fake-3x32x32-10-500": what every file system takes. */
+static void sanitise(const char *text, bool is_model, char *out, size_t size)
+{
+    const char *slash = strrchr(text, '/');
+    if (is_model && slash) text = slash + 1;
+    size_t n = 0;
+    for (; *text && n + 1 < size && n < 48; text++) {
+        bool keep = isalnum((unsigned char)*text) || *text == '_' || *text == '.' || *text == '+';
+        if (keep)
+            out[n++] = *text;
+        else if (n > 0 && out[n - 1] != '-')
+            out[n++] = '-';
+    }
+    out[n] = '\0';
+    if (is_model && n > 4 && strcmp(out + n - 4, ".net") == 0) out[n -= 4] = '\0';
+    while (n > 0 && out[n - 1] == '-') out[--n] = '\0';
+    if (n == 0 || out[0] == '.') snprintf(out, size, "run");
+}
+
+/* runs/<model>-<data>-<time>[-n]; mkdir decides, so two jobs of the same second get two names. */
+static enum ls_status make_named(struct ls_run *run, const char *model, const char *data)
+{
+    char m[64], d[64], when[32];
+    time_t now = time(NULL);
+    struct tm tm;
+    sanitise(model, true, m, sizeof m);
+    sanitise(data, false, d, sizeof d);
+    if (!localtime_r(&now, &tm) || strftime(when, sizeof when, "%Y%m%d-%H%M%S", &tm) == 0)
+        return ls_fail(LS_INTERNAL, "the clock gives no date");
+    if (ls__mkdirs("runs") != LS_OK) return ls_fail_in(LS_CHECKPOINT, "run directory (choose another with --run)");
+    for (int i = 1; i < 1000; i++) {
+        char suffix[16] = "";
+        if (i > 1) snprintf(suffix, sizeof suffix, "-%d", i);
+        snprintf(run->dir, sizeof run->dir, "runs/%s-%s-%s%s", m, d, when, suffix);
+        if (mkdir(run->dir, 0755) == 0) return LS_OK;
+        if (errno != EEXIST)
+            return ls_fail(LS_CHECKPOINT, "make run directory %s: %s; choose another place with --run", run->dir,
+                           strerror(errno));
+    }
+    return ls_fail(LS_CHECKPOINT, "no free name for a run directory near %s; choose one with --run", run->dir);
+}
+
+static enum ls_status make_given(struct ls_run *run, const char *dir)
+{
+    size_t len = strlen(dir);
+    if (len == 0) return ls_fail(LS_USAGE, "the run directory's name is empty");
+    if (len >= sizeof run->dir - 64)
+        return ls_fail(LS_CHECKPOINT, "the run directory's name has %zu bytes, too long", len);
+    memcpy(run->dir, dir, len + 1);
+    while (len > 1 && run->dir[len - 1] == '/') run->dir[--len] = '\0';
+    if (ls__mkdirs(run->dir) != LS_OK) return ls_fail_in(LS_CHECKPOINT, "run directory %s", run->dir);
+    return LS_OK;
+}
+
+/* --- the lock --- */
+
+static long lock_holder(int fd)
+{
+    char text[32] = "";
+    ssize_t n = pread(fd, text, sizeof text - 1, 0);
+    return n > 0 ? atol(text) : 0;
+}
+
+static enum ls_status refuse_locked(const struct ls_run *run)
+{
+    long pid = lock_holder(run->lock_fd);
+    if (pid > 0)
+        return ls_fail(LS_CHECKPOINT, "run directory %s is in use by process %ld; wait for it or choose another --run",
+                       run->dir, pid);
+    return ls_fail(LS_CHECKPOINT, "run directory %s is in use by another process; wait for it or choose another --run",
+                   run->dir);
+}
+
+/* Also the test whether the directory can be written at all: a file is made and bytes are put into it. */
+static enum ls_status take_lock(struct ls_run *run)
+{
+    char path[LS_PATH_BYTES], pid[32];
+    TRY(ls__run_path(run, "lock", path));
+    run->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (run->lock_fd < 0)
+        return ls_fail(LS_CHECKPOINT, "run directory %s cannot be written: %s; choose another with --run", run->dir,
+                       strerror(errno));
+    if (flock(run->lock_fd, LOCK_EX | LOCK_NB) != 0) {
+        if (errno == EWOULDBLOCK) return refuse_locked(run);
+        ls__log(LS_LOG_WARN, "%s: this file system has no locks (%s); do not train into it twice at a time", path,
+                strerror(errno));
+    }
+    int n = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
+    if (ftruncate(run->lock_fd, 0) != 0 || pwrite(run->lock_fd, pid, (size_t)n, 0) != n)
+        return ls_fail(LS_CHECKPOINT, "run directory %s cannot be written: %s; free some space or choose another --run",
+                       run->dir, errno ? strerror(errno) : "short write");
+    return LS_OK;
+}
+
+/* --- open and close --- */
+
+static enum ls_status build(struct ls_run *run, const char *dir, const char *model, const char *data, bool is_resume)
+{
+    char path[LS_PATH_BYTES];
+    TRY(dir ? make_given(run, dir) : make_named(run, model, data));
+    TRY(take_lock(run));
+    run->is_new = !ls__run_is_run(run->dir);
+    if (!run->is_new && !is_resume)
+        return ls_fail(LS_CHECKPOINT, "%s already holds a run; use --resume auto or another --run", run->dir);
+    TRY(ls__run_path(run, "checkpoints", path));
+    if (ls__mkdirs(path) != LS_OK) return ls_fail_in(LS_CHECKPOINT, "run directory %s", run->dir);
+    return ls__run_metrics_open(run);
+}
+
+enum ls_status ls__run_open(struct ls_run **out, const char *dir, const char *model, const char *data, bool is_resume)
+{
+    *out = NULL;
+    struct ls_run *run;
+    TRY(ls__calloc(&run, 1, sizeof *run));
+    run->lock_fd = run->metrics_fd = -1;
+    enum ls_status status = build(run, dir, model, data, is_resume);
+    if (status != LS_OK) {
+        ls__run_close(&run);
+        return status;
+    }
+    *out = run;
+    return LS_OK;
+}
+
+void ls__run_close(struct ls_run **run)
+{
+    if (!*run) return;
+    if ((*run)->metrics_fd >= 0) close((*run)->metrics_fd);
+    if ((*run)->lock_fd >= 0) close((*run)->lock_fd); /* the file stays: removing it would race with the next taker */
+    free(*run);
+    *run = NULL;
+}
+
+const char *ls__run_dir(const struct ls_run *run)
+{
+    return run->dir;
+}
+
+bool ls__run_is_new(const struct ls_run *run)
+{
+    return run->is_new;
+}
+
+enum ls_status ls__run_path(const struct ls_run *run, const char *name, char out[LS_PATH_BYTES])
+{
+    return ls__path_join(out, LS_PATH_BYTES, run->dir, name);
+}
+
+/* --- manifest and result --- */
+
+static enum ls_status write_text(struct ls_run *run, const char *name, const char *text)
+{
+    char path[LS_PATH_BYTES];
+    TRY(ls__run_path(run, name, path));
+    struct ls_piece pieces[] = {{text, strlen(text)}, {"\n", 1}};
+    return ls__file_write_atomic(path, pieces, 2, LS_CHECKPOINT);
+}
+
+enum ls_status ls__run_manifest(struct ls_run *run, const struct json_t *manifest)
+{
+    char *text = json_dumps(manifest, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+    if (!text) return ls_fail(LS_NOMEM, "out of memory while writing the manifest of %s", run->dir);
+    enum ls_status status = write_text(run, "manifest.json", text);
+    free(text);
+    return status;
+}
+
+enum ls_status ls__run_result(struct ls_run *run, const char *json_text)
+{
+    return write_text(run, "result.json", json_text);
+}
+
+/* --- reading --- */
+
+bool ls__run_is_run(const char *dir)
+{
+    char path[LS_PATH_BYTES];
+    int n = snprintf(path, sizeof path, "%s/manifest.json", dir);
+    return n > 0 && (size_t)n < sizeof path && ls__file_exists(path);
+}
+
+enum ls_status ls__run_load(const char *dir, const char *name, struct json_t **out)
+{
+    enum { MAX_BYTES = 64 << 20 };
+    char path[LS_PATH_BYTES], *text;
+    size_t len;
+    json_error_t error;
+    *out = NULL;
+    TRY(ls__path_join(path, sizeof path, dir, name));
+    if (ls__file_read(path, MAX_BYTES, &text, &len) != LS_OK) return ls_fail_in(LS_CHECKPOINT, "run %s", dir);
+    *out = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
+    free(text);
+    if (!*out) return ls_fail(LS_CHECKPOINT, "%s:%d: not JSON: %s", path, error.line, error.text);
+    if (json_is_object(*out)) return LS_OK;
+    json_decref(*out);
+    *out = NULL;
+    return ls_fail(LS_CHECKPOINT, "%s is not a JSON object", path);
+}
