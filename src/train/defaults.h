@@ -1,0 +1,16 @@
+/* defaults.h: the options of a training run as a list, for the default values and for the manifest.
+ *
+ * The command line's table (src/cli/options.c) says the same for people; tests/unit/test_options.c holds the two
+ * together.
+ */
+#ifndef LS_TRAIN_DEFAULTS_H
+#define LS_TRAIN_DEFAULTS_H
+
+#include "lockstep/train.h"
+
+struct json_t;
+
+/* Every option as it stands, keyed by its long name with '_' for '-' ("batch_size"); NULL if memory is short. */
+struct json_t *ls__train_options_json(const struct ls_train_options *o);
+
+#endif
