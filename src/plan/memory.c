@@ -1,0 +1,172 @@
+/* memory.c: gives every value of the shard a place in the arena.
+ *
+ * Values that are the same memory (a view and what it views; an op that may work in place and the input it overwrites) are
+ * one block. A block lives from the op that makes its first value to the op that last reads one. Blocks are placed in
+ * order of size, the largest first, each at the lowest offset where no block alive at the same time lies. For the
+ * networks at hand this comes within a few percent of the largest sum of blocks alive at once, which is the bound.
+ */
+#include "base/mem.h"
+#include "plan/plan_internal.h"
+
+#include <stdlib.h>
+
+enum { ALIGNMENT = 64 };
+
+struct block {
+    int value; /* the value that stands for it */
+    size_t bytes, offset;
+    int first, last;
+};
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static int root_of(int *parent, int value)
+{
+    while (parent[value] != value) value = parent[value] = parent[parent[value]];
+    return value;
+}
+
+static bool in_arena(const struct ls_plan *p, int value)
+{
+    return value >= 0 && p->slots[value].stored < 0;
+}
+
+/* first/last of every value, in positions of shard ops. Ops of the other phases touch stored values only. */
+static void find_lifetimes(struct ls_plan *p)
+{
+    for (int i = 0; i < p->n_ops; i++) {
+        const struct ls_node *n = &p->ops[i].node;
+        if (p->ops[i].phase != LS_SHARD) continue;
+        for (int k = 0; k < n->n_out; k++)
+            if (in_arena(p, n->out[k])) {
+                p->slots[n->out[k]].first = p->slots[n->out[k]].last = i;
+                p->slots[n->out[k]].is_used = true;
+            }
+        for (int k = 0; k < n->n_in; k++)
+            if (in_arena(p, n->in[k])) {
+                p->slots[n->in[k]].last = i;
+                p->slots[n->in[k]].is_used = true;
+            }
+    }
+    for (int v = 0; v < p->n_slots; v++) p->slots[v].bytes = p->slots[v].layout.bytes;
+    int logits = p->graph->logits; /* read by callers after the last op */
+    if (logits >= 0 && p->slots[logits].is_used && !p->graph->is_training) p->slots[logits].last = p->n_ops;
+}
+
+/* The end of the life of the whole block `root` so far. */
+static int last_of_block(const struct ls_plan *p, int *parent, int root)
+{
+    int last = -1;
+    for (int v = 0; v < p->n_slots; v++)
+        if (p->slots[v].is_used && root_of(parent, v) == root && p->slots[v].last > last) last = p->slots[v].last;
+    return last;
+}
+
+static void join_aliases(struct ls_plan *p, int *parent)
+{
+    for (int i = 0; i < p->n_ops; i++) {
+        const struct ls_plan_op *op = &p->ops[i];
+        const struct ls_node *n = &op->node;
+        if (op->phase != LS_SHARD || n->n_out < 1 || n->out[0] < 0) continue;
+        int from = op->kernel->is_view ? n->in[0] : op->kernel->may_alias ? n->in[op->kernel->alias_in] : -1;
+        if (!in_arena(p, from) || !in_arena(p, n->out[0])) continue;
+        if (!op->kernel->is_view) {
+            /* In place only over memory that dies here, is not the shard's input and is large enough. */
+            if (from == p->graph->input || p->slots[from].bytes != p->slots[n->out[0]].bytes) continue;
+            if (last_of_block(p, parent, root_of(parent, from)) != i) continue;
+            bool read_twice = false;
+            for (int k = 0; k < n->n_in; k++)
+                if (n->in[k] >= 0 && k != op->kernel->alias_in && in_arena(p, n->in[k]) &&
+                    root_of(parent, n->in[k]) == root_of(parent, from))
+                    read_twice = true;
+            if (read_twice) continue;
+        }
+        parent[root_of(parent, n->out[0])] = root_of(parent, from);
+    }
+}
+
+static int by_size(const void *x, const void *y)
+{
+    const struct block *a = x, *b = y;
+    if (a->bytes != b->bytes) return a->bytes < b->bytes ? 1 : -1;
+    return a->value - b->value;
+}
+
+static int by_offset(const void *x, const void *y)
+{
+    const struct block *a = *(const struct block *const *)x, *b = *(const struct block *const *)y;
+    return a->offset < b->offset ? -1 : a->offset > b->offset;
+}
+
+/* The lowest offset for block i among the placed blocks before it. */
+static void place(struct block *blocks, int i, const struct block **near)
+{
+    int n_near = 0;
+    for (int k = 0; k < i; k++)
+        if (blocks[k].first <= blocks[i].last && blocks[i].first <= blocks[k].last) near[n_near++] = &blocks[k];
+    qsort(near, (size_t)n_near, sizeof *near, by_offset);
+    size_t at = 0;
+    for (int k = 0; k < n_near; k++) {
+        if (near[k]->offset >= at + blocks[i].bytes) break;
+        size_t end = near[k]->offset + near[k]->bytes;
+        if (end > at) at = end;
+    }
+    blocks[i].offset = at;
+}
+
+static void collect(const struct ls_plan *p, int *parent, struct block *blocks)
+{
+    for (int v = 0; v < p->n_slots; v++) blocks[v] = (struct block){.value = v, .first = -2, .last = -2};
+    for (int v = 0; v < p->n_slots; v++) {
+        const struct ls_slot *s = &p->slots[v];
+        if (!s->is_used) continue;
+        struct block *b = &blocks[root_of(parent, v)];
+        if (aligned(s->bytes) > b->bytes) b->bytes = aligned(s->bytes);
+        if (b->first == -2 || s->first < b->first) b->first = s->first;
+        if (s->last > b->last) b->last = s->last;
+    }
+}
+
+static enum ls_status pack(struct ls_plan *p, int *parent, struct block *blocks, const struct block **near, int *place_of)
+{
+    for (int v = 0; v < p->n_slots; v++) parent[v] = v;
+    find_lifetimes(p);
+    join_aliases(p, parent);
+    collect(p, parent, blocks);
+    qsort(blocks, (size_t)p->n_slots, sizeof *blocks, by_size);
+    size_t values_bytes = 0;
+    for (int i = 0; i < p->n_slots && blocks[i].bytes > 0; i++) {
+        place(blocks, i, near);
+        if (blocks[i].offset + blocks[i].bytes > values_bytes) values_bytes = blocks[i].offset + blocks[i].bytes;
+    }
+    for (int i = 0; i < p->n_slots; i++) place_of[blocks[i].value] = i;
+    for (int v = 0; v < p->n_slots; v++)
+        if (p->slots[v].is_used) p->slots[v].offset = blocks[place_of[root_of(parent, v)]].offset;
+    p->scratch_offset = values_bytes;
+    size_t scratch = 0;
+    for (int i = 0; i < p->n_ops; i++)
+        if (p->ops[i].kernel->scratch_bytes > scratch) scratch = p->ops[i].kernel->scratch_bytes;
+    p->arena_bytes = values_bytes + aligned(scratch);
+    return LS_OK;
+}
+
+enum ls_status ls__plan_memory(struct ls_plan *p)
+{
+    size_t n = (size_t)p->n_slots;
+    int *parent = NULL, *place_of = NULL;
+    struct block *blocks = NULL;
+    const struct block **near = NULL;
+    enum ls_status status = ls__calloc(&parent, n, sizeof *parent);
+    if (status == LS_OK) status = ls__calloc(&place_of, n, sizeof *place_of);
+    if (status == LS_OK) status = ls__calloc(&blocks, n, sizeof *blocks);
+    if (status == LS_OK) status = ls__calloc(&near, n, sizeof *near);
+    if (status == LS_OK) status = pack(p, parent, blocks, near, place_of);
+    free(parent);
+    free(place_of);
+    free(blocks);
+    free(near);
+    return status;
+}
