@@ -1,0 +1,53 @@
+# A thin front over CMake: `make help` lists the targets. The build is in build/ (Release), build-asan/, build-fuzz/.
+#   make [PREFIX=/usr/local] [DESTDIR=] [JOBS=n] [CMAKE_FLAGS="-DLOCKSTEP_WITH_DNNL=OFF"] [SETUP=0: install no packages]
+PREFIX ?= /usr/local
+DESTDIR ?=
+CMAKE_FLAGS ?=
+SETUP ?= 1
+export JOBS
+setup = @if [ "$(SETUP)" != 0 ]; then scripts/setup $(1); fi
+
+all: ## build the program and the library (the default)
+	@scripts/build build $(CMAKE_FLAGS)
+
+setup: ## install the packages needed to build
+	@scripts/setup build
+
+demo: ## install what is missing, build, train LeNet-5 on the built-in digits
+	$(call setup,build)
+	@scripts/build build $(CMAKE_FLAGS)
+	@scripts/demo
+
+test: ## install what is missing, build, run every test, again under ASan and UBSan, then the fuzzers
+	$(call setup,test)
+	@CMAKE_FLAGS="$(CMAKE_FLAGS)" tests/run-tests
+
+check: test ## the same as test
+
+asan: ## build with AddressSanitizer and UndefinedBehaviorSanitizer in build-asan/
+	@scripts/build build-asan -DLOCKSTEP_SANITIZE=ON $(CMAKE_FLAGS)
+
+fuzz: ## run every fuzz target for LOCKSTEP_FUZZ_SECONDS (5)
+	@tests/fuzz/run-fuzz
+
+install: all ## install program, library, headers, man page and completion under DESTDIR/PREFIX
+	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
+
+uninstall: ## remove what install put there
+	@DESTDIR="$(DESTDIR)" scripts/uninstall
+
+format: ## format the C files
+	@scripts/check-format --fix
+
+lint: ## layers, bans, format; cppcheck and shellcheck where they are installed
+	@scripts/lint
+
+clean: ## remove what was built (runs/ stays)
+	@rm -rf build build-asan build-fuzz
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|' 2>/dev/null || \
+	    sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1: \2/p' Makefile
+
+.NOTPARALLEL:
+.PHONY: all setup demo test check asan fuzz install uninstall format lint clean help
