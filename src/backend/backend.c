@@ -1,0 +1,62 @@
+/* backend.c: what all backends share: finding one by name, the life of a kernel, the cutting of tensors into parts. */
+#include "lockstep/backend.h"
+
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct ls_backend *ls_backend_find(const char *name)
+{
+    for (int i = 0; ls_backends[i]; i++)
+        if (strcmp(ls_backends[i]->name, name) == 0) return ls_backends[i];
+    return NULL;
+}
+
+/* An absent optional value (-1) keeps the zeroed layout. */
+static struct ls_layout plain_of(const struct ls_graph *g, int value)
+{
+    if (value < 0) return (struct ls_layout){0};
+    const struct ls_value *v = &g->values[value];
+    return ls_layout_plain(&v->shape, v->dtype);
+}
+
+enum ls_status ls_kernel_create(void *out, size_t size, const struct ls_prep *prep, const struct ls_impl *impl)
+{
+    struct ls_kernel *k;
+    const struct ls_node *n = prep->node;
+    TRY(ls__calloc(&k, 1, size));
+    k->impl = impl;
+    snprintf(k->name, sizeof k->name, "%s", impl->name);
+    for (int i = 0; i < n->n_in; i++) k->in[i] = plain_of(prep->graph, n->in[i]);
+    for (int i = 0; i < n->n_out; i++) k->out[i] = plain_of(prep->graph, n->out[i]);
+    memcpy(out, &k, sizeof k);
+    return LS_OK;
+}
+
+void ls_kernel_destroy(struct ls_kernel **kernel)
+{
+    struct ls_kernel *k = *kernel;
+    if (!k) return;
+    if (k->impl && k->impl->release) k->impl->release(k);
+    free(k);
+    *kernel = NULL;
+}
+
+enum { PART_ALIGN = 16 }; /* elements: a cache line of floats, so that no two parts write to the same line */
+
+static int64_t part_begin(int64_t count, int part, int n_parts)
+{
+    int64_t n_blocks = (count + PART_ALIGN - 1) / PART_ALIGN;
+    /* quotient and remainder apart: n_blocks * part might overflow */
+    int64_t block = n_blocks / n_parts * part + n_blocks % n_parts * part / n_parts;
+    int64_t at = block * PART_ALIGN;
+    return at < count ? at : count;
+}
+
+void ls_part_range(int64_t count, int part, int n_parts, int64_t *begin, int64_t *end)
+{
+    *begin = part_begin(count, part, n_parts);
+    *end = part_begin(count, part + 1, n_parts);
+}

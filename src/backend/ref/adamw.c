@@ -1,0 +1,62 @@
+/* adamw.c: Adam with decoupled weight decay, as torch.optim.AdamW computes it.
+ *
+ * In, changed in place:  param f32, sum i64 (the gradient in fixed point; zeroed for the next step), m f32, v f32
+ *
+ *     param *= 1 - lr * weight_decay
+ *     m += (1 - beta1) * (g - m);   v = beta2 * v + (1 - beta2) * g^2
+ *     param -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps)       t = step + 1
+ *
+ * The factors are computed in double, then rounded. One pass over memory, on a part of the elements.
+ */
+#include "backend/ref/fixed.h"
+#include "backend/ref/update.h"
+
+struct rates {
+    double unit;
+    float clip, keep, beta2, one_minus_beta1, one_minus_beta2, step_size, root_correction2, eps;
+};
+
+static struct rates rates_of(const struct ls_attrs *a, const struct ls_step_ctx *ctx, double unit)
+{
+    const double t = (double)(ctx->step + 1), lr = (double)ctx->lr;
+    return (struct rates){
+        .unit = unit,
+        .clip = ctx->clip_scale,
+        .keep = (float)(1.0 - lr * (double)a->weight_decay),
+        .beta2 = a->beta2,
+        .one_minus_beta1 = (float)(1.0 - (double)a->beta1),
+        .one_minus_beta2 = (float)(1.0 - (double)a->beta2),
+        .step_size = (float)(lr / (1.0 - pow((double)a->beta1, t))),
+        .root_correction2 = (float)sqrt(1.0 - pow((double)a->beta2, t)),
+        .eps = a->eps,
+    };
+}
+
+LS_REF_CLONES
+static void update(float *restrict param, int64_t *restrict sum, float *restrict m, float *restrict v, int64_t n,
+                   struct rates r)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const float g = (float)(ls__fixed_to_double(sum[i]) * r.unit) * r.clip;
+        m[i] += r.one_minus_beta1 * (g - m[i]);
+        v[i] = r.beta2 * v[i] + r.one_minus_beta2 * (g * g);
+        param[i] = param[i] * r.keep - r.step_size * (m[i] / (sqrtf(v[i]) / r.root_correction2 + r.eps));
+        sum[i] = 0;
+    }
+}
+
+static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
+{
+    const struct ls_ref_kernel *k = ls__ref_kernel_of(b);
+    const struct ls_ref_update u = ls__ref_update_of(k, ctx);
+    update((float *)b->in[0] + u.begin, (int64_t *)b->in[1] + u.begin, (float *)b->in[2] + u.begin,
+           (float *)b->in[3] + u.begin, u.n, rates_of(&k->attrs, ctx, u.unit));
+    return LS_OK;
+}
+
+const struct ls_impl ls__ref_adamw = {
+    .name = "ref",
+    .op = LS_OP_ADAMW,
+    .prepare = ls__ref_prepare_update,
+    .launch = launch,
+};

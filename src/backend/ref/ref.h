@@ -1,0 +1,91 @@
+/* ref.h: the reference backend: plain C, plain layouts, one thread per launch.
+ *
+ * It is the oracle the other backends are tested against and the fallback where they are missing. Rules of the house:
+ *
+ *   - Every sum runs in a fixed order, in double where many terms meet (convolution, linear, statistics, softmax), and
+ * is rounded to float once. A product of two floats is exact in double, so the results are the best float32 can hold.
+ *   - Inputs are asked for in the plain layout; the plan reorders. Only reduce, sgd, adamw and running_stats, which
+ * treat every element alike, take any layout as it is, and serve other backends too.
+ *   - Inner loops are contiguous. LS_REF_CLONES compiles a function for several instruction sets and picks one at load
+ *     time; since nothing is contracted or reassociated, all clones give the same bits.
+ *
+ * One file per op family holds its prepare, launch and the const table; ref.c lists them.
+ */
+#ifndef LS_BACKEND_REF_REF_H
+#define LS_BACKEND_REF_REF_H
+
+#include "lockstep/backend.h"
+
+#ifdef __has_feature
+#define LS_REF_HAS_FEATURE(x) __has_feature(x)
+#else
+#define LS_REF_HAS_FEATURE(x) 0
+#endif
+
+/* The choice at load time is an ifunc, which runs before a sanitizer is ready; sanitized builds use the base code. */
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__) &&                                 \
+    !defined(__SANITIZE_THREAD__) && !LS_REF_HAS_FEATURE(address_sanitizer) &&                                         \
+    !LS_REF_HAS_FEATURE(thread_sanitizer) && !LS_REF_HAS_FEATURE(memory_sanitizer)
+#define LS_REF_CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+#else
+#define LS_REF_CLONES
+#endif
+
+#define LS_REF_INLINE static inline __attribute__((always_inline))
+
+/* ls__ref_conv2d, ls__ref_conv2d_bwd_data, ...: one for every op. */
+#define LS_REF_DECLARE(NAME, name) extern const struct ls_impl ls__ref_##name;
+LS_OP_MAP(LS_REF_DECLARE)
+#undef LS_REF_DECLARE
+
+/* The kernel of every op: what launch needs to know of the node, copied, because the graph need not outlive the plan.
+ */
+struct ls_ref_kernel {
+    struct ls_kernel base;
+    struct ls_attrs attrs;
+    struct ls_shape in[LS_MAX_IN], out[LS_MAX_OUT]; /* zero dims where absent */
+    char in0_name[64];                              /* of the first input, for messages */
+};
+
+/* Makes the kernel of node->op with plain layouts and no scratch; the whole `prepare` of the simple ops. */
+enum ls_status ls__ref_prepare(const struct ls_prep *prep, struct ls_kernel **out) LS_MUST_CHECK;
+
+static inline const struct ls_ref_kernel *ls__ref_kernel_of(const struct ls_bound *b)
+{
+    return (const struct ls_ref_kernel *)b->kernel;
+}
+
+/* `like` for elements of another type: the same order of elements, bytes in proportion. */
+struct ls_layout ls__ref_layout_like(struct ls_layout like, enum ls_dtype from, enum ls_dtype to);
+
+/* A value as [mb, c, hw]: activations of two dims have hw = 1. */
+struct ls_ref_nchw {
+    int64_t mb, c, hw;
+};
+struct ls_ref_nchw ls__ref_nchw(const struct ls_shape *s);
+
+/* Keeps NaN, so that a bad value is seen in the loss instead of turning into zero. */
+LS_REF_INLINE float ls__ref_relu1(float x)
+{
+    return x <= 0.0f ? 0.0f : x;
+}
+
+/* A sum in LS_REF_LANES interleaved partial sums: a fixed order that still vectorises. */
+enum { LS_REF_LANES = 8 };
+
+LS_REF_INLINE void ls__ref_dot(double lanes[LS_REF_LANES], const float *a, const float *b, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + LS_REF_LANES <= n; i += LS_REF_LANES)
+        for (int l = 0; l < LS_REF_LANES; l++) lanes[l] += (double)a[i + l] * (double)b[i + l];
+    for (int l = 0; i < n; i++, l++) lanes[l] += (double)a[i] * (double)b[i];
+}
+
+LS_REF_INLINE double ls__ref_lanes_sum(const double lanes[LS_REF_LANES])
+{
+    double sum = 0.0;
+    for (int l = 0; l < LS_REF_LANES; l++) sum += lanes[l];
+    return sum;
+}
+
+#endif

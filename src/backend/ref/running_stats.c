@@ -1,0 +1,33 @@
+/* running_stats.c: the running mean and variance of a batch norm take a step towards the statistics of this batch.
+ *
+ * In, changed in place:  running f32 [c], sum i64 [c] (mean over the batch in fixed point; zeroed for the next step)
+ *
+ *     running = (1 - momentum) * running + momentum * sum * 2^-scale_log2
+ */
+#include "backend/ref/fixed.h"
+#include "backend/ref/update.h"
+
+LS_REF_CLONES
+static void update(float *restrict running, int64_t *restrict sum, int64_t n, double unit, float momentum)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const float now = (float)(ls__fixed_to_double(sum[i]) * unit);
+        running[i] = (1.0f - momentum) * running[i] + momentum * now;
+        sum[i] = 0;
+    }
+}
+
+static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
+{
+    const struct ls_ref_kernel *k = ls__ref_kernel_of(b);
+    const struct ls_ref_update u = ls__ref_update_of(k, ctx);
+    update((float *)b->in[0] + u.begin, (int64_t *)b->in[1] + u.begin, u.n, u.unit, k->attrs.momentum);
+    return LS_OK;
+}
+
+const struct ls_impl ls__ref_running_stats = {
+    .name = "ref",
+    .op = LS_OP_RUNNING_STATS,
+    .prepare = ls__ref_prepare_update,
+    .launch = launch,
+};
