@@ -7,15 +7,15 @@ SETUP ?= 1
 export JOBS
 setup = @if [ "$(SETUP)" != 0 ]; then scripts/setup $(1); fi
 
-all: ## build the program and the library (the default)
-	@scripts/build build $(CMAKE_FLAGS)
+all: ## build the program, its man page and the library (the default)
+	@TARGET="lockstep docs" scripts/build build $(CMAKE_FLAGS)
 
 setup: ## install the packages needed to build
 	@scripts/setup build
 
 demo: ## install what is missing, build, train LeNet-5 on the built-in digits
 	$(call setup,build)
-	@scripts/build build $(CMAKE_FLAGS)
+	@TARGET=lockstep scripts/build build $(CMAKE_FLAGS)
 	@scripts/demo
 
 test: ## install what is missing, build, run every test, again under ASan and UBSan, then the fuzzers
@@ -24,7 +24,7 @@ test: ## install what is missing, build, run every test, again under ASan and UB
 
 check: test ## the same as test
 
-asan: ## build with AddressSanitizer and UndefinedBehaviorSanitizer in build-asan/
+asan: ## build program and tests with AddressSanitizer and UndefinedBehaviorSanitizer in build-asan/
 	@scripts/build build-asan -DLOCKSTEP_SANITIZE=ON $(CMAKE_FLAGS)
 
 fuzz: ## run every fuzz target for LOCKSTEP_FUZZ_SECONDS (5)
