@@ -31,6 +31,16 @@ struct ls_model_options {
 enum ls_status ls_model_build(const struct ls_model *model, const struct ls_model_options *options,
                               struct ls_graph **out) LS_MUST_CHECK;
 
+/* What a model is and costs on images of c x h x w, when evaluating. */
+struct ls_model_summary {
+    int64_t parameters;
+    double flops_per_image;             /* forward; a multiply-add counts 2 */
+    int64_t activation_bytes_per_image; /* all forward results of one image, float32 */
+    int n_layers;                       /* blocks unrolled */
+};
+enum ls_status ls_model_summarize(const struct ls_model *model, int c, int h, int w, int n_classes,
+                                  struct ls_model_summary *out) LS_MUST_CHECK;
+
 /* The zoo, compiled in from models/NAME.net. */
 struct ls_zoo_entry {
     const char *name, *text;
