@@ -1,0 +1,101 @@
+/* transform.c: bytes to normalised floats, with augmentation, in one pass over the rows.
+ *
+ * In: an image of bytes. Out: out = (in / 255 - mean) / std, written as in * scale + offset with one rounding each, so
+ * every vector width gives the same bits (the build forbids contraction to fused multiply-add).
+ *
+ * The order is the usual one: zero-pad and crop, mirror, normalise, cut out. A padded pixel is a black pixel, so after
+ * normalising it is -mean/std; a cut-out pixel is the mean, so it is 0. One Philox call keyed by (seed, epoch, sample)
+ * supplies the draws, in this order whether or not an augmentation is on: crop row, crop column, mirror; the second
+ * call: cut-out row, cut-out column.
+ */
+#include "base/rng.h"
+#include "lockstep/data.h"
+
+#include <string.h>
+
+struct placement {
+    int dy, dx; /* out(y,x) shows in(y+dy, x+dx), before mirroring */
+    bool is_mirrored;
+};
+
+static void convert(const uint8_t *in, int64_t n, float scale, float offset, float *out)
+{
+    for (int64_t i = 0; i < n; i++) out[i] = (float)in[i] * scale + offset;
+}
+
+static void convert_mirrored(const uint8_t *in, int n, float scale, float offset, float *out_end)
+{
+    float *out = out_end - n;
+    for (int i = 0; i < n; i++) out[i] = (float)in[n - 1 - i] * scale + offset;
+}
+
+static void fill(float *out, int64_t n, float value)
+{
+    for (int64_t i = 0; i < n; i++) out[i] = value;
+}
+
+/* One row of the output; in is the whole source row, or NULL where it lies in the padding. */
+static void convert_row(const uint8_t *in, int w, const struct placement *at, float scale, float offset, float *out)
+{
+    int x0 = at->dx < 0 ? -at->dx : 0; /* [x0,x1) of the output, before mirroring, shows the image */
+    int x1 = at->dx > 0 ? w - at->dx : w;
+    if (!in || x1 <= x0) {
+        fill(out, w, offset);
+    } else if (at->is_mirrored) {
+        fill(out, w - x1, offset);
+        convert_mirrored(in + x0 + at->dx, x1 - x0, scale, offset, out + w - x0);
+        fill(out + w - x0, x0, offset);
+    } else {
+        fill(out, x0, offset);
+        convert(in + x0 + at->dx, x1 - x0, scale, offset, out + x0);
+        fill(out + x1, w - x1, offset);
+    }
+}
+
+static void cut_out(const struct ls_transform *t, struct ls_rng4 r, float *out)
+{
+    int y0 = (int)ls__rng_below(r.v[0], (uint64_t)t->h) - t->cutout / 2;
+    int x0 = (int)ls__rng_below(r.v[1], (uint64_t)t->w) - t->cutout / 2;
+    int y1 = y0 + t->cutout < t->h ? y0 + t->cutout : t->h;
+    int x1 = x0 + t->cutout < t->w ? x0 + t->cutout : t->w;
+    if (y0 < 0) y0 = 0;
+    if (x0 < 0) x0 = 0;
+    for (int c = 0; c < t->c; c++)
+        for (int y = y0; y < y1; y++) fill(out + ((int64_t)c * t->h + y) * t->w + x0, x1 - x0, 0);
+}
+
+static struct placement draw_placement(const struct ls_transform *t, struct ls_rng4 r)
+{
+    struct placement at = {0};
+    uint64_t n_offsets = 2 * (uint64_t)t->crop_pad + 1;
+    at.dy = (int)ls__rng_below(r.v[0], n_offsets) - t->crop_pad;
+    at.dx = (int)ls__rng_below(r.v[1], n_offsets) - t->crop_pad;
+    at.is_mirrored = t->flip && (r.v[2] >> 31);
+    return at;
+}
+
+void ls_transform_apply(const struct ls_transform *t, bool is_training, uint64_t seed, int64_t epoch, int64_t sample,
+                        const uint8_t *in, float *out)
+{
+    const int64_t plane = (int64_t)t->h * t->w;
+    struct placement at = {0};
+    bool is_moved = is_training && (t->crop_pad > 0 || t->flip);
+    if (is_moved) at = draw_placement(t, ls__rng(seed, LS_RNG_AUGMENT, (uint32_t)epoch, (uint32_t)sample, 0));
+
+    for (int c = 0; c < t->c; c++) {
+        const float scale = 1.0f / (255.0f * t->std[c]), offset = -t->mean[c] / t->std[c];
+        const uint8_t *src = in + c * plane;
+        float *dst = out + c * plane;
+        if (!is_moved) {
+            convert(src, plane, scale, offset, dst);
+            continue;
+        }
+        for (int y = 0; y < t->h; y++) {
+            int from = y + at.dy;
+            const uint8_t *row = from >= 0 && from < t->h ? src + (int64_t)from * t->w : NULL;
+            convert_row(row, t->w, &at, scale, offset, dst + (int64_t)y * t->w);
+        }
+    }
+    if (is_training && t->cutout > 0)
+        cut_out(t, ls__rng(seed, LS_RNG_AUGMENT, (uint32_t)epoch, (uint32_t)sample, 1), out);
+}
