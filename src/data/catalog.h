@@ -51,6 +51,10 @@ struct ls_set {
 const struct ls_set *ls__catalog_find(const char *name); /* NULL: no such set */
 const struct ls_set *ls__catalog_at(int i);              /* NULL: past the end */
 
+/* What each file of the set must be. Four times the published number of samples is still taken: people put larger or
+ * smaller sets into the same files. */
+struct ls_expect ls__set_expect(const struct ls_set *set);
+
 /* "svhn+extra" -> svhn and true. NULL if the spec is not one of the catalogue's. */
 const struct ls_set *ls__catalog_from_spec(const char *spec, bool *with_extra);
 

@@ -28,21 +28,29 @@ struct ls_dataset_impl {
     size_t pixels_bytes, labels_bytes;
 
     enum ls_status (*read)(const struct ls_dataset *ds, int64_t sample, uint8_t *out); /* (optional, default memcpy) */
+    /* (optional) Where a sample's bytes stay until close; made when first asked for. Thread-safe, cannot fail. */
+    const uint8_t *(*view)(const struct ls_dataset *ds, int64_t sample);
     void (*close)(struct ls_dataset *ds); /* (optional) frees state; state may be half-built or NULL */
     void *state;
 };
 
-/* The sum of what two data sets may hold, so that no file can make us allocate without end: 64 GiB. */
+/* The most one data set may hold in memory: 64 GiB. Keeps every product of sizes far from overflow. */
 #define LS_DATA_MAX_BYTES ((int64_t)1 << 36)
 
-/* Allocates impl->pixels (n*c*h*w bytes) and impl->labels (n bytes), zeroed, and points ds->pixels and ds->labels at
- * them. The product is checked for overflow and against LS_DATA_MAX_BYTES. */
+/* Allocates impl->pixels (n*c*h*w bytes) and impl->labels (n bytes, unless there already), zeroed, and points
+ * ds->pixels and ds->labels at them. The product is checked for overflow and against LS_DATA_MAX_BYTES. */
 enum ls_status ls__dataset_alloc(struct ls_dataset *ds) LS_MUST_CHECK;
 enum ls_status ls__dataset_alloc_labels(struct ls_dataset *ds) LS_MUST_CHECK;
 
 void ls__dataset_checksum(struct ls_dataset *ds); /* XXH3-128 over pixels, then labels, in hex */
 
 void ls__dataset_set_mean_std(struct ls_dataset *ds, const float mean[3], const float std[3]);
+
+/* What a file must be, from the catalogue. */
+struct ls_expect {
+    int c, h, w, n_classes;
+    int64_t max_n; /* a file with more samples than this is refused */
+};
 
 /* The formats. ds->split is set; arg is what follows the colon of the spec. */
 enum ls_status ls__digits_open(struct ls_dataset *ds, bool is_rgb) LS_MUST_CHECK;
