@@ -1,0 +1,249 @@
+/* folder.c: `folder:PATH`, one sub-folder per class, PNG or JPEG files in it; decoded when read.
+ *
+ * In:   PATH/train/CLASS/FILE and PATH/val/CLASS/FILE (or PATH/test); or PATH/CLASS/FILE, and then every tenth file in
+ * sorted order is the test split. Names are sorted by their bytes, so the order is the same everywhere. Names that
+ * start with a dot, and files with other endings, are passed over. Out:  n labelled files. The classes are those of the
+ * training split; the test split may not have others.
+ *
+ * State: all names in one block of text, and one offset per sample: 10^6 files cost some 40 MB, not 10^6 allocations.
+ */
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "data/format.h"
+#include "data/formats/parsers.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+enum { DEFAULT_SIDE = 224, MAX_CLASSES = 256, MAX_RESIZE = 4096, FILE_MAX_BYTES = 256 << 20, TEST_EVERY = 10 };
+
+/* A growing list of names, sorted at the end. */
+struct names {
+    char **at; /* [n] */
+    size_t n, cap;
+};
+
+struct folder {
+    char base[LS_PATH_BYTES];
+    struct ls_buf text; /* "class/file\0" for each sample */
+    size_t *offset;     /* [n] into text */
+    uint8_t *label;     /* [n] */
+    size_t n, cap;
+    XXH3_state_t hash; /* of names and sizes */
+};
+
+static void names_release(struct names *names)
+{
+    for (size_t i = 0; i < names->n; i++) free(names->at[i]);
+    free(names->at);
+    *names = (struct names){0};
+}
+
+static enum ls_status names_add(struct names *names, const char *name)
+{
+    if (names->n == names->cap) {
+        size_t cap = names->cap ? 2 * names->cap : 64;
+        TRY(ls__grow(&names->at, names->cap, cap, sizeof *names->at));
+        names->cap = cap;
+    }
+    TRY(ls__strdup(&names->at[names->n], name));
+    names->n++;
+    return LS_OK;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static bool is_image_name(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    return dot && (!strcasecmp(dot, ".png") || !strcasecmp(dot, ".jpg") || !strcasecmp(dot, ".jpeg"));
+}
+
+/* Sub-folders (or image files) of a folder, sorted. */
+static enum ls_status list(const char *path, bool want_folders, struct names *names)
+{
+    DIR *dir = opendir(path);
+    enum ls_status status = LS_OK;
+    struct dirent *entry;
+    char full[LS_PATH_BYTES];
+    if (!dir) return ls_fail(LS_DATA, "open folder %s: %s", path, strerror(errno));
+    while (status == LS_OK && (entry = readdir(dir))) {
+        if (entry->d_name[0] == '.' || (!want_folders && !is_image_name(entry->d_name))) continue;
+        status = ls__path_join(full, sizeof full, path, entry->d_name);
+        if (status != LS_OK) break;
+        if (want_folders ? ls__dir_exists(full) : ls__file_exists(full)) status = names_add(names, entry->d_name);
+    }
+    closedir(dir);
+    if (names->n > 1) qsort(names->at, names->n, sizeof *names->at, by_bytes);
+    return status;
+}
+
+static enum ls_status add_sample(struct folder *f, const char *class, const char *file, int label)
+{
+    char path[LS_PATH_BYTES];
+    struct stat st;
+    if (f->n == f->cap) {
+        size_t cap = f->cap ? 2 * f->cap : 1024;
+        TRY(ls__grow(&f->offset, f->cap, cap, sizeof *f->offset));
+        TRY(ls__grow(&f->label, f->cap, cap, sizeof *f->label));
+        f->cap = cap;
+    }
+    f->offset[f->n] = f->text.len;
+    f->label[f->n++] = (uint8_t)label;
+    ls__buf_addf(&f->text, "%s/%s", class, file);
+    ls__buf_add(&f->text, "", 1);
+    TRY(ls__buf_check(&f->text));
+    const char *name = f->text.text + f->offset[f->n - 1];
+    TRY(ls__path_join(path, sizeof path, f->base, name));
+    if (stat(path, &st) != 0) return ls_fail(LS_DATA, "%s: %s", path, strerror(errno));
+    int64_t size = st.st_size;
+    XXH3_128bits_update(&f->hash, name, strlen(name) + 1);
+    XXH3_128bits_update(&f->hash, &size, sizeof size);
+    return LS_OK;
+}
+
+/* How the split is taken from the files of f->base: all of them, or by position. */
+enum take { TAKE_ALL, TAKE_TEST, TAKE_REST };
+
+static enum ls_status add_class(struct folder *f, const char *class, int label, enum take take, size_t *position)
+{
+    char path[LS_PATH_BYTES];
+    struct names files = {0};
+    TRY(ls__path_join(path, sizeof path, f->base, class));
+    enum ls_status status = list(path, false, &files);
+    if (status == LS_OK && files.n == 0)
+        status = ls_fail(LS_DATA, "%s: no .png, .jpg or .jpeg files in this class's folder", path);
+    for (size_t i = 0; status == LS_OK && i < files.n; i++) {
+        bool is_test = (*position)++ % TEST_EVERY == TEST_EVERY - 1;
+        if (take == TAKE_ALL || (take == TAKE_TEST) == is_test) status = add_sample(f, class, files.at[i], label);
+    }
+    names_release(&files);
+    return status;
+}
+
+static int class_of(const struct names *classes, const char *name)
+{
+    char **hit = bsearch(&name, classes->at, classes->n, sizeof *classes->at, by_bytes);
+    return hit ? (int)(hit - classes->at) : -1;
+}
+
+static enum ls_status add_classes(struct folder *f, const struct names *classes, enum take take)
+{
+    struct names here = {0};
+    size_t position = 0;
+    enum ls_status status = list(f->base, true, &here);
+    for (size_t i = 0; status == LS_OK && i < here.n; i++) {
+        int label = class_of(classes, here.at[i]);
+        if (label < 0)
+            status = ls_fail(LS_DATA, "%s/%s: this class has no folder in the training split", f->base, here.at[i]);
+        else
+            status = add_class(f, here.at[i], label, take, &position);
+    }
+    names_release(&here);
+    return status;
+}
+
+/* f->base for this split, and the folder that names the classes. */
+static enum ls_status choose_layout(struct folder *f, const char *path, enum ls_split split, char *train,
+                                    enum take *take)
+{
+    if (!ls__dir_exists(path)) return ls_fail(LS_DATA, "folder:%s: there is no such folder", path);
+    TRY(ls__path_join(train, LS_PATH_BYTES, path, "train"));
+    if (!ls__dir_exists(train)) {
+        TRY(ls__path_join(train, LS_PATH_BYTES, path, ""));
+        strcpy(f->base, train);
+        *take = split == LS_TEST ? TAKE_TEST : TAKE_REST;
+        return LS_OK;
+    }
+    *take = TAKE_ALL;
+    TRY(ls__path_join(f->base, sizeof f->base, path, split == LS_TRAIN ? "train" : "val"));
+    if (split == LS_TEST && !ls__dir_exists(f->base)) TRY(ls__path_join(f->base, sizeof f->base, path, "test"));
+    if (!ls__dir_exists(f->base)) return ls_fail(LS_DATA, "folder:%s: has train/ but neither val/ nor test/", path);
+    return LS_OK;
+}
+
+static enum ls_status scan(struct ls_dataset *ds, struct folder *f, const char *path, struct names *classes)
+{
+    char train[LS_PATH_BYTES];
+    enum take take;
+    TRY(choose_layout(f, path, ds->split, train, &take));
+    TRY(list(train, true, classes));
+    if (classes->n < 1 || classes->n > MAX_CLASSES)
+        return ls_fail(LS_DATA, "%s: has %zu sub-folders, expected one for each class, 1 to %d", train, classes->n,
+                       MAX_CLASSES);
+    ds->n_classes = (int)classes->n;
+    TRY(add_classes(f, classes, take));
+    if (f->n == 0)
+        return ls_fail(LS_DATA, "%s: no images for the %s split%s", f->base, ds->split == LS_TEST ? "test" : "training",
+                       take == TAKE_TEST ? " (every tenth file, and there are fewer than ten)" : "");
+    return LS_OK;
+}
+
+static enum ls_status folder_read(const struct ls_dataset *ds, int64_t sample, uint8_t *out)
+{
+    const struct folder *f = ds->impl->state;
+    char path[LS_PATH_BYTES], *data;
+    size_t len;
+    TRY(ls__path_join(path, sizeof path, f->base, f->text.text + f->offset[sample]));
+    TRY(ls__file_read(path, FILE_MAX_BYTES, &data, &len));
+    enum ls_status status = ls__image_decode(path, (const uint8_t *)data, len, ds->h, ds->w, out);
+    free(data);
+    return status;
+}
+
+static void folder_close(struct ls_dataset *ds)
+{
+    struct folder *f = ds->impl->state;
+    if (!f) return;
+    ls__buf_release(&f->text);
+    free(f->offset);
+    free(f->label);
+    ls__free_aligned(f, sizeof *f);
+}
+
+static enum ls_status fill(struct ls_dataset *ds, struct folder *f, const char *path)
+{
+    struct names classes = {0};
+    XXH3_128bits_reset(&f->hash);
+    enum ls_status status = scan(ds, f, path, &classes);
+    names_release(&classes);
+    TRY(status);
+    ds->n = (int64_t)f->n;
+    TRY(ls__dataset_alloc_labels(ds));
+    memcpy(ds->impl->labels, f->label, f->n);
+    free(f->label);
+    f->label = NULL;
+    XXH128_hash_t hash = XXH3_128bits_digest(&f->hash);
+    snprintf(ds->checksum, sizeof ds->checksum, "%016llx%016llx", (unsigned long long)hash.high64,
+             (unsigned long long)hash.low64);
+    return LS_OK;
+}
+
+enum ls_status ls__folder_open(struct ls_dataset *ds, const char *path, int resize_h, int resize_w)
+{
+    static const float mean[3] = {0.485f, 0.456f, 0.406f}, std[3] = {0.229f, 0.224f, 0.225f}; /* ImageNet's */
+    struct folder *f;
+    ds->c = 3;
+    ds->h = resize_h ? resize_h : DEFAULT_SIDE;
+    ds->w = resize_w ? resize_w : DEFAULT_SIDE;
+    if (ds->h < 1 || ds->w < 1 || ds->h > MAX_RESIZE || ds->w > MAX_RESIZE)
+        return ls_fail(LS_USAGE, "folder:%s: size %dx%d, expected 1 to %d", path, ds->h, ds->w, MAX_RESIZE);
+    ls__dataset_set_mean_std(ds, mean, std);
+    TRY(ls__alloc_aligned(&f, sizeof *f)); /* XXH3's state wants 64-byte alignment */
+    f->text = (struct ls_buf)LS_BUF_INIT;
+    ds->impl->state = f;
+    ds->impl->read = folder_read;
+    ds->impl->close = folder_close;
+    return fill(ds, f, path);
+}
