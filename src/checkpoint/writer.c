@@ -1,0 +1,330 @@
+/* writer.c: checkpoints written behind the training loop's back.
+ *
+ * In: the state of a run at a step. Out: step-*.safetensors and the links, on disk, while the loop goes on.
+ *
+ *     caller   submit: wait until EMPTY, report an earlier failure, copy the state (snapshot) -> FULL
+ *     thread   FULL: write the file (durable), replace the links, fsync the folder, remove old files -> EMPTY
+ *
+ * Invariants: the snapshot belongs to the caller while EMPTY and to the thread while FULL, so it is touched without the
+ * lock. Nothing is removed before the new checkpoint and its links are on disk, and never the one just written, the
+ * best, or one with a higher step (a run that went back to an older checkpoint has those; they are overwritten as it
+ * gets there). A submit that reports an earlier failure has taken nothing: call it again to save this state. The folder
+ * is locked (flock) for the writer's life: two runs cannot write into one folder, and a temporary found at the start is
+ * known to be a dead process's. The lock ends with the process, however it ends.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "checkpoint/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+enum { NO_STEP = -1, MESSAGE_BYTES = 1024 };
+
+static const char latest_link[] = "latest.safetensors", best_link[] = "best.safetensors";
+
+/* One state of a run, copied. Everything it points at lies in arena, which is kept and grows when it must. */
+struct snapshot {
+    int64_t step;
+    bool is_best;
+    struct ls_ckpt_tensor *tensors;
+    struct ls_ckpt_meta *meta;
+    int n_tensors, n_meta;
+    uint8_t *arena;
+    size_t arena_bytes, used;
+};
+
+struct ls_ckpt_writer {
+    char *folder;
+    int folder_fd; /* holds the lock */
+    int keep;
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* is_full or is_ending */
+    pthread_t thread;
+    bool has_sync, has_thread;
+    bool is_full, is_ending;
+    enum ls_status failure; /* not reported yet */
+    char message[MESSAGE_BYTES];
+    struct snapshot snapshot;
+    int64_t best_step; /* NO_STEP: none */
+    bool has_warned_links;
+    double seconds;
+};
+
+/* --- the snapshot --- */
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + LS_CKPT_DATA_ALIGN - 1) / LS_CKPT_DATA_ALIGN * LS_CKPT_DATA_ALIGN;
+}
+
+static bool add_aligned(size_t *total, size_t bytes)
+{
+    return bytes <= SIZE_MAX / 2 && !__builtin_add_overflow(*total, aligned(bytes), total);
+}
+
+static enum ls_status measure(const struct ls_ckpt_tensor *tensors, int n_tensors, const struct ls_ckpt_meta *meta,
+                              int n_meta, size_t *total)
+{
+    if (n_tensors < 0 || n_meta < 0) return ls_fail(LS_CHECKPOINT, "a negative number of tensors cannot be saved");
+    *total = 0;
+    bool fits =
+        add_aligned(total, (size_t)n_tensors * sizeof *tensors) && add_aligned(total, (size_t)n_meta * sizeof *meta);
+    for (int i = 0; i < n_tensors; i++) {
+        size_t bytes;
+        TRY(ls__ckpt_tensor_bytes(&tensors[i], &bytes));
+        fits = fits && add_aligned(total, strlen(tensors[i].name) + 1) && add_aligned(total, bytes);
+    }
+    for (int i = 0; i < n_meta; i++) {
+        if (!meta[i].key || !meta[i].value)
+            return ls_fail(LS_CHECKPOINT, "metadata entry %d has no key or no value", i);
+        fits = fits && add_aligned(total, strlen(meta[i].key) + 1) && add_aligned(total, strlen(meta[i].value) + 1);
+    }
+    return fits ? LS_OK : ls_fail(LS_CHECKPOINT, "the tensors are too large to be saved");
+}
+
+static enum ls_status reserve(struct snapshot *s, size_t bytes)
+{
+    s->used = 0;
+    if (bytes <= s->arena_bytes) return LS_OK;
+    ls__free_aligned(s->arena, s->arena_bytes);
+    s->arena = NULL;
+    s->arena_bytes = 0;
+    TRY(ls__alloc_aligned(&s->arena, bytes));
+    s->arena_bytes = bytes;
+    return LS_OK;
+}
+
+static void *copy(struct snapshot *s, const void *from, size_t bytes)
+{
+    uint8_t *to = s->arena + s->used;
+    if (bytes) memcpy(to, from, bytes);
+    s->used += aligned(bytes);
+    return to;
+}
+
+static enum ls_status take_snapshot(struct snapshot *s, const struct ls_ckpt_tensor *tensors, int n_tensors,
+                                    const struct ls_ckpt_meta *meta, int n_meta)
+{
+    size_t total = 0, bytes;
+    TRY(measure(tensors, n_tensors, meta, n_meta, &total));
+    TRY(reserve(s, total));
+    s->n_tensors = n_tensors;
+    s->n_meta = n_meta;
+    s->tensors = copy(s, tensors, (size_t)n_tensors * sizeof *tensors);
+    s->meta = copy(s, meta, (size_t)n_meta * sizeof *meta);
+    for (int i = 0; i < n_tensors; i++) {
+        TRY(ls__ckpt_tensor_bytes(&tensors[i], &bytes));
+        s->tensors[i].name = copy(s, tensors[i].name, strlen(tensors[i].name) + 1);
+        s->tensors[i].data = copy(s, tensors[i].data, bytes);
+    }
+    for (int i = 0; i < n_meta; i++) {
+        s->meta[i].key = copy(s, meta[i].key, strlen(meta[i].key) + 1);
+        s->meta[i].value = copy(s, meta[i].value, strlen(meta[i].value) + 1);
+    }
+    return LS_OK;
+}
+
+/* --- the thread's side --- */
+
+static enum ls_status replace_link(struct ls_ckpt_writer *w, const char *link, const char *name)
+{
+    bool is_missing;
+    TRY(ls__ckpt_link(w->folder, link, name, &is_missing));
+    if (is_missing && !w->has_warned_links)
+        ls__log(LS_LOG_WARN, "%s: this file system has no links; %s is not kept", w->folder, link);
+    w->has_warned_links |= is_missing;
+    return LS_OK;
+}
+
+/* The checkpoint is saved by now: what cannot be removed is a warning. */
+static void remove_old(struct ls_ckpt_writer *w, int64_t newest)
+{
+    char name[LS_CKPT_NAME_BYTES];
+    int64_t *steps;
+    int n, n_kept = 0;
+    if (ls__ckpt_list(w->folder, &steps, &n) != LS_OK) {
+        ls__log(LS_LOG_WARN, "old checkpoints are not removed: %s", ls_error_message());
+        return;
+    }
+    for (int i = n - 1; i >= 0; i--) {
+        if (steps[i] > newest) continue;
+        if (n_kept++ < w->keep || steps[i] == w->best_step) continue;
+        ls__ckpt_step_name(steps[i], name);
+        if (unlinkat(w->folder_fd, name, 0) != 0 && errno != ENOENT)
+            ls__log(LS_LOG_WARN, "old checkpoint %s/%s is not removed: %s", w->folder, name, strerror(errno));
+    }
+    free(steps);
+}
+
+static enum ls_status write_snapshot(struct ls_ckpt_writer *w)
+{
+    const struct snapshot *s = &w->snapshot;
+    char path[LS_PATH_BYTES], name[LS_CKPT_NAME_BYTES];
+    TRY(ls__path_join(path, sizeof path, w->folder, ls__ckpt_step_name(s->step, name)));
+    TRY(ls_ckpt_write(path, s->tensors, s->n_tensors, s->meta, s->n_meta));
+    TRY(replace_link(w, latest_link, name));
+    if (s->is_best) TRY(replace_link(w, best_link, name));
+    TRY(ls__ckpt_fsync_folder(w->folder));
+    if (s->is_best) w->best_step = s->step;
+    remove_old(w, s->step);
+    return LS_OK;
+}
+
+static void *serve(void *arg)
+{
+    struct ls_ckpt_writer *w = arg;
+    pthread_mutex_lock(&w->lock);
+    for (;;) {
+        while (!w->is_full && !w->is_ending) pthread_cond_wait(&w->changed, &w->lock);
+        if (!w->is_full) break; /* ending, and nothing left to write */
+        pthread_mutex_unlock(&w->lock);
+        enum ls_status status = write_snapshot(w);
+        pthread_mutex_lock(&w->lock);
+        if (status != LS_OK) {
+            w->failure = LS_CHECKPOINT;
+            strncpy(w->message, ls_error_message(), sizeof w->message - 1);
+        }
+        w->is_full = false;
+        pthread_cond_broadcast(&w->changed);
+    }
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+/* --- the caller's side --- */
+
+/* Waits until the thread has nothing to do, and hands over its failure, once. */
+static enum ls_status wait_until_empty(struct ls_ckpt_writer *w)
+{
+    char message[MESSAGE_BYTES];
+    pthread_mutex_lock(&w->lock);
+    while (w->is_full) pthread_cond_wait(&w->changed, &w->lock);
+    enum ls_status failure = w->failure;
+    w->failure = LS_OK;
+    memcpy(message, w->message, sizeof message);
+    pthread_mutex_unlock(&w->lock);
+    return failure == LS_OK ? LS_OK : ls_fail(failure, "%s", message);
+}
+
+static enum ls_status submit(struct ls_ckpt_writer *w, int64_t step, bool is_best, const struct ls_ckpt_tensor *tensors,
+                             int n_tensors, const struct ls_ckpt_meta *meta, int n_meta)
+{
+    if (step < 0) return ls_fail(LS_CHECKPOINT, "step %lld cannot be saved", (long long)step);
+    TRY(wait_until_empty(w));
+    TRY(take_snapshot(&w->snapshot, tensors, n_tensors, meta, n_meta));
+    w->snapshot.step = step;
+    w->snapshot.is_best = is_best;
+    pthread_mutex_lock(&w->lock);
+    w->is_full = true;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+    return LS_OK;
+}
+
+enum ls_status ls_ckpt_writer_submit(struct ls_ckpt_writer *w, int64_t step, bool is_best,
+                                     const struct ls_ckpt_tensor *tensors, int n_tensors,
+                                     const struct ls_ckpt_meta *meta, int n_meta)
+{
+    int64_t start = ls__now_ns();
+    enum ls_status status = submit(w, step, is_best, tensors, n_tensors, meta, n_meta);
+    w->seconds += ls__seconds_since(start);
+    return status;
+}
+
+enum ls_status ls_ckpt_writer_finish(struct ls_ckpt_writer *w)
+{
+    return wait_until_empty(w);
+}
+
+double ls_ckpt_writer_seconds(const struct ls_ckpt_writer *w)
+{
+    return w->seconds;
+}
+
+/* --- life --- */
+
+static enum ls_status open_folder(struct ls_ckpt_writer *w, const char *folder)
+{
+    TRY(ls__strdup(&w->folder, folder));
+    if (ls__mkdirs(folder) != LS_OK) return ls_fail_in(LS_CHECKPOINT, "checkpoint folder");
+    if (access(folder, W_OK | X_OK) != 0)
+        return ls_fail(LS_CHECKPOINT, "checkpoint folder %s cannot be written: %s", folder, strerror(errno));
+    w->folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (w->folder_fd < 0) return ls_fail(LS_CHECKPOINT, "open checkpoint folder %s: %s", folder, strerror(errno));
+    if (flock(w->folder_fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) /* no locks at all: go on without */
+        return ls_fail(LS_CHECKPOINT, "another run is writing checkpoints to %s; stop it or use another --run folder",
+                       folder);
+    return LS_OK;
+}
+
+/* All signals stay with the program's own threads. */
+static enum ls_status start_thread(struct ls_ckpt_writer *w)
+{
+    sigset_t all, before;
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->changed, NULL);
+    w->has_sync = true;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&w->thread, NULL, serve, w);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error) return ls_fail(LS_ERROR, "start the checkpoint thread: %s", strerror(error));
+    w->has_thread = true;
+    return LS_OK;
+}
+
+static enum ls_status build(struct ls_ckpt_writer *w, const char *folder, int keep)
+{
+    if (keep < 1) return ls_fail(LS_USAGE, "%d checkpoints to keep; at least 1 is needed", keep);
+    w->keep = keep;
+    TRY(open_folder(w, folder));
+    ls__ckpt_remove_stale(folder);
+    if (!ls__ckpt_read_link(folder, best_link, &w->best_step)) w->best_step = NO_STEP;
+    return start_thread(w);
+}
+
+enum ls_status ls_ckpt_writer_create(struct ls_ckpt_writer **out, const char *folder, int keep)
+{
+    struct ls_ckpt_writer *w;
+    *out = NULL;
+    TRY(ls__calloc(&w, 1, sizeof *w));
+    w->folder_fd = -1;
+    enum ls_status status = build(w, folder, keep);
+    if (status != LS_OK) ls_ckpt_writer_destroy(&w);
+    *out = w;
+    return status;
+}
+
+static void stop_thread(struct ls_ckpt_writer *w)
+{
+    pthread_mutex_lock(&w->lock);
+    w->is_ending = true;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+    pthread_join(w->thread, NULL);
+    if (w->failure != LS_OK) ls__log(LS_LOG_WARN, "the last checkpoint was not saved: %s", w->message);
+}
+
+void ls_ckpt_writer_destroy(struct ls_ckpt_writer **writer)
+{
+    struct ls_ckpt_writer *w = *writer;
+    *writer = NULL;
+    if (!w) return;
+    if (w->has_thread) stop_thread(w);
+    if (w->has_sync) {
+        pthread_cond_destroy(&w->changed);
+        pthread_mutex_destroy(&w->lock);
+    }
+    if (w->folder_fd >= 0) close(w->folder_fd);
+    ls__free_aligned(w->snapshot.arena, w->snapshot.arena_bytes);
+    free(w->folder);
+    free(w);
+}
