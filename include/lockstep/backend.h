@@ -28,7 +28,7 @@ struct ls_step_ctx {
     float grad_scale;        /* 1 / (samples in the global batch): the loss is the mean over the batch */
     float share;             /* n_valid / (samples in the global batch) */
     float lr;
-    float clip_scale;        /* 1, or less when the gradient's norm exceeds the limit */
+    float clip_scale; /* 1, or less when the gradient's norm exceeds the limit */
     /* REDUCE, SGD, ADAMW and RUNNING_STATS work on part `part` of `n_parts` of their elements (ls_part_range), so that
      * large tensors can be spread over threads. All other ops see 0 of 1. */
     int part, n_parts;
@@ -48,8 +48,8 @@ struct ls_prep {
     /* The layouts the inputs have now. LS_LAYOUT_ANY: a parameter nobody has decided on yet; the kernel's wish decides.
      * An absent optional input is all zero. */
     struct ls_layout in[LS_MAX_IN];
-    /* ANY, or the layout the plan would like for an output (the gradient of a parameter: the parameter's). The kernel may
-     * make another; the plan then reorders. */
+    /* ANY, or the layout the plan would like for an output (the gradient of a parameter: the parameter's). The kernel
+     * may make another; the plan then reorders. */
     struct ls_layout out[LS_MAX_OUT];
     const struct ls_kernel *forward; /* kernel of node->forward, or NULL */
 };
@@ -106,9 +106,10 @@ extern const struct ls_backend ls_backend_ref;
 extern const struct ls_backend *const ls_backends[];
 const struct ls_backend *ls_backend_find(const char *name); /* NULL if this build lacks it */
 
-/* A zeroed kernel of `size` bytes (>= sizeof(struct ls_kernel)) with impl and name set, all inputs and outputs plain with
- * the shapes of the node. *out is a pointer to the implementation's own struct pointer. */
-enum ls_status ls_kernel_create(void *out, size_t size, const struct ls_prep *prep, const struct ls_impl *impl) LS_MUST_CHECK;
+/* A zeroed kernel of `size` bytes (>= sizeof(struct ls_kernel)) with impl and name set, all inputs and outputs plain
+ * with the shapes of the node. *out is a pointer to the implementation's own struct pointer. */
+enum ls_status ls_kernel_create(void *out, size_t size, const struct ls_prep *prep,
+                                const struct ls_impl *impl) LS_MUST_CHECK;
 void ls_kernel_destroy(struct ls_kernel **kernel);
 
 #endif

@@ -1,8 +1,8 @@
 /* data.h: labelled images, wherever they come from.
  *
- * A data set is opened by a spec (`mnist`, `fake:3x32x32:10:5000`, `folder:PATH`, ...) and a split, and is then a list of n
- * samples: c x h x w bytes (channel by channel, row by row) and a label in [0, n_classes). Everything else (MAT files,
- * gzip, JPEG) ends inside src/data. Sets that fit are held or mapped as bytes; folders are decoded when read.
+ * A data set is opened by a spec (`mnist`, `fake:3x32x32:10:5000`, `folder:PATH`, ...) and a split, and is then a list
+ * of n samples: c x h x w bytes (channel by channel, row by row) and a label in [0, n_classes). Everything else (MAT
+ * files, gzip, JPEG) ends inside src/data. Sets that fit are held or mapped as bytes; folders are decoded when read.
  *
  * Every byte count a file claims is checked against the file's size before anything is allocated; a bad file is LS_DATA
  * with the file's name, what was expected and, where it helps, the offset. Failures of the search (no such set, not
@@ -62,8 +62,8 @@ void ls_sampler_order(uint64_t seed, int64_t epoch, int64_t n, uint32_t *order);
 
 /* One global batch. All arrays belong to the loader and stay valid until the next ls_loader_next. */
 struct ls_batch {
-    int64_t epoch, step; /* step within the epoch, from 0 */
-    int n;               /* samples; the last batch of an epoch may be smaller than the others */
+    int64_t epoch, step;          /* step within the epoch, from 0 */
+    int n;                        /* samples; the last batch of an epoch may be smaller than the others */
     const uint32_t *samples;      /* [n] sample numbers */
     const uint8_t *labels;        /* [n] */
     const uint8_t *const *pixels; /* [n] -> [c,h,w] bytes */

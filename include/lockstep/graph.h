@@ -8,10 +8,11 @@
  *     ls_optim_add_update   nodes that change the parameters
  *
  * Plan and exec know nodes only. Invariants:
- *   1. Nodes are in execution order: every input of a node is made by an earlier node, or is an input, label or stored value.
+ *   1. Nodes are in execution order: every input of a node is made by an earlier node, or is an input, label or stored
+ * value.
  *   2. A value has at most one producer. Ids index `values` and never change.
- *   3. SHARD values exist once per shard being computed (in a thread's arena); STEP values exist once per process (in the
- *      store) and live from step to step.
+ *   3. SHARD values exist once per shard being computed (in a thread's arena); STEP values exist once per process (in
+ * the store) and live from step to step.
  *   4. A SHARD node reads STEP values but never writes one, except `reduce`, which adds in fixed point (order-free).
  *
  * dims[0] of every activation is `mb`, the number of samples in the shard this graph is for.
@@ -22,41 +23,37 @@
 #include "lockstep/status.h"
 #include "lockstep/tensor.h"
 
-/* Every op: enum suffix, name. One file src/graph/ops/<op>.c per forward op holds the shape and gradient rules of the op
- * and of its backward companions. Inputs -> outputs ("?" = may be absent):
+/* Every op: enum suffix, name. One file src/graph/ops/<op>.c per forward op holds the shape and gradient rules of the
+ * op and of its backward companions. Inputs -> outputs ("?" = may be absent):
  *
- *   CONV2D              src weights bias?             -> dst                  attrs: kernel stride pad dilation groups relu
- *   CONV2D_BWD_DATA     diff_dst weights              -> diff_src
- *   CONV2D_BWD_WEIGHTS  src diff_dst                  -> diff_weights diff_bias?
- *   LINEAR              src weights bias?             -> dst                  attrs: relu
- *   LINEAR_BWD_DATA     diff_dst weights              -> diff_src
- *   LINEAR_BWD_WEIGHTS  src diff_dst                  -> diff_weights diff_bias?
- *   BIAS                src bias                      -> dst                  (bias [c] added per channel)
+ *   CONV2D              src weights bias?             -> dst                  attrs: kernel stride pad dilation groups
+ * relu CONV2D_BWD_DATA     diff_dst weights              -> diff_src CONV2D_BWD_WEIGHTS  src diff_dst -> diff_weights
+ * diff_bias? LINEAR              src weights bias?             -> dst                  attrs: relu LINEAR_BWD_DATA
+ * diff_dst weights              -> diff_src LINEAR_BWD_WEIGHTS  src diff_dst                  -> diff_weights
+ * diff_bias? BIAS                src bias                      -> dst                  (bias [c] added per channel)
  *   BIAS_BWD            diff_dst                      -> diff_bias
  *   RELU                src                           -> dst
  *   RELU_BWD            dst diff_dst                  -> diff_src             (dst > 0 ? diff_dst : 0)
  *   MAXPOOL             src                           -> dst workspace?       attrs: kernel stride pad
  *   MAXPOOL_BWD         diff_dst workspace            -> diff_src
- *   AVGPOOL             src                           -> dst                  attrs: kernel stride pad (padding counted in the mean)
- *   AVGPOOL_BWD         diff_dst                      -> diff_src
- *   BATCHNORM           src gamma beta                -> dst mean var workspace?   training; attrs: eps relu (var is the biased one)
- *   BATCHNORM_EVAL      src gamma beta mean var       -> dst                  attrs: eps relu
- *   BATCHNORM_BWD       src gamma mean var dst diff_dst workspace? -> diff_src diff_gamma diff_beta     attrs: eps relu (dst > 0 masks)
- *   DROPOUT             src                           -> dst                  attrs: p layer
- *   DROPOUT_BWD         diff_dst                      -> diff_src             (the same mask, drawn again)
- *   LRN                 src                           -> dst                  attrs: size alpha beta k (PyTorch's: alpha/size)
- *   LRN_BWD             src diff_dst                  -> diff_src
- *   ADD                 a b                           -> dst                  attrs: relu
+ *   AVGPOOL             src                           -> dst                  attrs: kernel stride pad (padding counted
+ * in the mean) AVGPOOL_BWD         diff_dst                      -> diff_src BATCHNORM           src gamma beta -> dst
+ * mean var workspace?   training; attrs: eps relu (var is the biased one) BATCHNORM_EVAL      src gamma beta mean var
+ * -> dst                  attrs: eps relu BATCHNORM_BWD       src gamma mean var dst diff_dst workspace? -> diff_src
+ * diff_gamma diff_beta     attrs: eps relu (dst > 0 masks) DROPOUT             src                           -> dst
+ * attrs: p layer DROPOUT_BWD         diff_dst                      -> diff_src             (the same mask, drawn again)
+ *   LRN                 src                           -> dst                  attrs: size alpha beta k (PyTorch's:
+ * alpha/size) LRN_BWD             src diff_dst                  -> diff_src ADD                 a b -> dst attrs: relu
  *   CONCAT              a b ...                       -> dst                  (along channels)
- *   CONCAT_BWD          diff_dst                      -> diff_src             attrs: offset (first channel), shape of output
- *   RESHAPE             src                           -> dst                  (row-major order kept; flatten and its gradient)
- *   SOFTMAX_CE          logits labels                 -> diff_logits? stats   attrs: label_smoothing. stats f32 [2]:
- *                                                        sum of the losses, number right; padding samples (label < 0) count nothing
- *   REORDER             src                           -> dst                  (same elements, another layout; made by the plan)
- *   REDUCE              src                           -> sum                  SHARD f32 -> STEP i64; attrs: scale_log2 by_share
- *   SGD                 param sum momentum?           -> (in place)           attrs: momentum nesterov weight_decay
- *   ADAMW               param sum m v                 -> (in place)           attrs: beta1 beta2 eps weight_decay
- *   RUNNING_STATS       running sum                   -> (in place)           attrs: momentum (of the batch norm), scale_log2
+ *   CONCAT_BWD          diff_dst                      -> diff_src             attrs: offset (first channel), shape of
+ * output RESHAPE             src                           -> dst                  (row-major order kept; flatten and
+ * its gradient) SOFTMAX_CE          logits labels                 -> diff_logits? stats   attrs: label_smoothing. stats
+ * f32 [2]: sum of the losses, number right; padding samples (label < 0) count nothing REORDER             src -> dst
+ * (same elements, another layout; made by the plan) REDUCE              src                           -> sum SHARD f32
+ * -> STEP i64; attrs: scale_log2 by_share SGD                 param sum momentum?           -> (in place) attrs:
+ * momentum nesterov weight_decay ADAMW               param sum m v                 -> (in place)           attrs: beta1
+ * beta2 eps weight_decay RUNNING_STATS       running sum                   -> (in place)           attrs: momentum (of
+ * the batch norm), scale_log2
  */
 #define LS_OP_MAP(X)                                                                                                   \
     X(CONV2D, conv2d)                                                                                                  \
@@ -105,14 +102,14 @@ struct ls_attrs {
     int kh, kw, sh, sw, ph, pw; /* kernel, stride, padding (symmetric) */
     int dh, dw;                 /* dilation, 1 = none */
     int groups;
-    bool relu;         /* the op ends in a relu */
-    bool nesterov;     /* SGD */
-    bool by_share;     /* REDUCE: scale by (samples of the shard) / (samples of the batch) first */
-    int layer;         /* DROPOUT: its number in the graph, keys the random numbers */
-    int offset;        /* CONCAT_BWD: first channel */
-    int size;          /* LRN */
-    int scale_log2;    /* REDUCE, RUNNING_STATS: fixed-point scale is 2^scale_log2 */
-    float p;           /* DROPOUT: probability of zero */
+    bool relu;      /* the op ends in a relu */
+    bool nesterov;  /* SGD */
+    bool by_share;  /* REDUCE: scale by (samples of the shard) / (samples of the batch) first */
+    int layer;      /* DROPOUT: its number in the graph, keys the random numbers */
+    int offset;     /* CONCAT_BWD: first channel */
+    int size;       /* LRN */
+    int scale_log2; /* REDUCE, RUNNING_STATS: fixed-point scale is 2^scale_log2 */
+    float p;        /* DROPOUT: probability of zero */
     float eps, alpha, beta, k;
     float momentum, weight_decay, beta1, beta2;
     float label_smoothing;
@@ -138,7 +135,7 @@ struct ls_value {
     int producer; /* node, or -1 */
     enum ls_init init;
     float init_bound;
-    int grad; /* PARAM, BUFFER: the SUM value that belongs to it, or -1 */
+    int grad;          /* PARAM, BUFFER: the SUM value that belongs to it, or -1 */
     bool is_workspace; /* opaque bytes between a forward kernel and its backward; size and layout are the kernel's */
 };
 
@@ -173,10 +170,10 @@ void ls_graph_destroy(struct ls_graph **graph);
 enum ls_status ls_graph_add_value(struct ls_graph *g, const char *name, enum ls_value_kind kind, enum ls_dtype dtype,
                                   const struct ls_shape *shape, int *id) LS_MUST_CHECK;
 
-/* Appends a node: checks the inputs against the op's shape rule and makes its output values. n_in and in[] as in the table
- * (pass -1 for an absent optional one). A shape that does not fit is LS_DATA with a message that names the shapes but
- * not the layer; the caller adds it. The ids of the outputs are in g->nodes[g->n_nodes-1].out afterwards; *dst (may be
- * NULL) gets the first one. */
+/* Appends a node: checks the inputs against the op's shape rule and makes its output values. n_in and in[] as in the
+ * table (pass -1 for an absent optional one). A shape that does not fit is LS_DATA with a message that names the shapes
+ * but not the layer; the caller adds it. The ids of the outputs are in g->nodes[g->n_nodes-1].out afterwards; *dst (may
+ * be NULL) gets the first one. */
 enum ls_status ls_graph_add_node(struct ls_graph *g, enum ls_op op, const char *name, const struct ls_attrs *attrs,
                                  const int *in, int n_in, int *dst) LS_MUST_CHECK;
 

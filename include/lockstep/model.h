@@ -20,9 +20,9 @@ const char *ls_model_text(const struct ls_model *model, size_t *len); /* as pars
 /* The input the model asks for; a dimension that adapts to the data is 0. */
 void ls_model_input(const struct ls_model *model, int *c, int *h, int *w);
 
-/* Forward graph for shards of mb samples of c x h x w and n_classes classes, ending in logits [mb,n_classes] (g->logits).
- * With is_training dropout is active and batch norm uses the shard's statistics. Shapes that do not fit are LS_DATA:
- * "models/x.net:12: linear fc1: ...". */
+/* Forward graph for shards of mb samples of c x h x w and n_classes classes, ending in logits [mb,n_classes]
+ * (g->logits). With is_training dropout is active and batch norm uses the shard's statistics. Shapes that do not fit
+ * are LS_DATA: "models/x.net:12: linear fc1: ...". */
 struct ls_model_options {
     int64_t mb;
     int c, h, w, n_classes;

@@ -1,4 +1,5 @@
-/* plan.h: a graph made ready to run: order, implementations, layouts, memory. Plain immutable data; a step decides nothing.
+/* plan.h: a graph made ready to run: order, implementations, layouts, memory. Plain immutable data; a step decides
+ * nothing.
  *
  * Two homes for values:
  *   the store  one per process: parameters, buffers, optimizer state, sums, and copies of parameters in other layouts.
@@ -25,9 +26,9 @@ struct ls_stored {
     struct ls_layout layout; /* ANY until the first consumer has chosen */
     enum ls_init init;
     float init_bound;
-    int source;       /* a derived copy: the entry it is made from; -1 otherwise */
-    int64_t version;  /* derived: the version of the source it was made from, -1 = never */
-    void *data;       /* layout.bytes, 64-byte aligned; NULL until ls_store_allocate */
+    int source;      /* a derived copy: the entry it is made from; -1 otherwise */
+    int64_t version; /* derived: the version of the source it was made from, -1 = never */
+    void *data;      /* layout.bytes, 64-byte aligned; NULL until ls_store_allocate */
 };
 
 struct ls_store {
@@ -59,7 +60,7 @@ struct ls_plan_op {
     struct ls_node node; /* inputs replaced by reordered values where needed; name borrowed from the graph */
     struct ls_kernel *kernel;
     enum ls_phase phase;
-    int n_parts; /* POST, REDUCE: parts it may be cut into */
+    int n_parts;   /* POST, REDUCE: parts it may be cut into */
     char *refused; /* "dnnl: reason; ..." or NULL */
     double flops;
 };
@@ -74,7 +75,7 @@ struct ls_plan {
     int n_pre, n_shard, n_post;
     struct ls_slot *slots; /* per value of the graph */
     int n_slots;
-    size_t arena_bytes;   /* values, then scratch */
+    size_t arena_bytes; /* values, then scratch */
     size_t scratch_offset;
     double shard_flops;
 };

@@ -12,45 +12,45 @@
 #include <stdint.h>
 
 struct ls_train_options {
-    const char *model, *data;  /* "lenet5", "digits" */
-    const char *data_dir;      /* NULL: $LOCKSTEP_DATA, the cache, the distribution's place */
-    const char *run_dir;       /* NULL: runs/<model>-<data>-<time> */
-    const char *device;        /* "cpu", "ref" */
-    const char *precision;     /* "f32" */
-    int64_t batch_size;        /* global */
-    int64_t shards;            /* 0: from the batch size */
-    int64_t threads;           /* 0: one per CPU */
+    const char *model, *data; /* "lenet5", "digits" */
+    const char *data_dir;     /* NULL: $LOCKSTEP_DATA, the cache, the distribution's place */
+    const char *run_dir;      /* NULL: runs/<model>-<data>-<time> */
+    const char *device;       /* "cpu", "ref" */
+    const char *precision;    /* "f32" */
+    int64_t batch_size;       /* global */
+    int64_t shards;           /* 0: from the batch size */
+    int64_t threads;          /* 0: one per CPU */
     int64_t epochs;
-    int64_t iterations;        /* 0: epochs decide; else stop after this many steps */
+    int64_t iterations; /* 0: epochs decide; else stop after this many steps */
     int64_t seed;
-    int64_t loader_threads;    /* -j */
+    int64_t loader_threads; /* -j */
 
-    const char *optimizer;     /* "sgd", "adamw" */
+    const char *optimizer; /* "sgd", "adamw" */
     double lr, momentum, weight_decay, beta1, beta2, eps;
     bool nesterov;
-    double clip_norm;          /* 0: off */
+    double clip_norm; /* 0: off */
     double label_smoothing;
-    const char *schedule;      /* "constant", "step", "multistep", "cosine", "onecycle" */
-    double gamma;              /* step, multistep: factor */
-    int64_t step_epochs;       /* step: every so many epochs */
-    const char *milestones;    /* multistep: "30,60,80" epochs */
-    double warmup_epochs;      /* linear warm-up before the schedule */
-    double min_lr;             /* cosine: end */
+    const char *schedule;   /* "constant", "step", "multistep", "cosine", "onecycle" */
+    double gamma;           /* step, multistep: factor */
+    int64_t step_epochs;    /* step: every so many epochs */
+    const char *milestones; /* multistep: "30,60,80" epochs */
+    double warmup_epochs;   /* linear warm-up before the schedule */
+    double min_lr;          /* cosine: end */
 
-    int64_t crop_pad, cutout;  /* augmentation; 0: off */
+    int64_t crop_pad, cutout; /* augmentation; 0: off */
     bool flip;
-    const char *resize;        /* "224" or "224x224"; NULL: the data's own size */
-    bool normalize;            /* by the data set's constants; default true */
+    const char *resize; /* "224" or "224x224"; NULL: the data's own size */
+    bool normalize;     /* by the data set's constants; default true */
 
-    const char *resume;        /* NULL, "auto", a run directory or a checkpoint file */
+    const char *resume;           /* NULL, "auto", a run directory or a checkpoint file */
     const char *checkpoint_every; /* "epoch", "500" (steps), "none" */
-    int64_t keep;              /* checkpoints kept besides the best */
-    int64_t eval_every;        /* epochs; 0: only at the end */
-    int64_t log_every;         /* steps between lines in metrics.jsonl; 0: per epoch only */
+    int64_t keep;                 /* checkpoints kept besides the best */
+    int64_t eval_every;           /* epochs; 0: only at the end */
+    int64_t log_every;            /* steps between lines in metrics.jsonl; 0: per epoch only */
     bool no_eval;
     bool quiet, json;
-    bool deterministic_only;   /* reserved */
-    const char *sum;           /* "fixed" (the promise) or "float" (plain float32 sums, for comparison only) */
+    bool deterministic_only; /* reserved */
+    const char *sum;         /* "fixed" (the promise) or "float" (plain float32 sums, for comparison only) */
 };
 
 struct ls_seconds {
@@ -79,8 +79,8 @@ enum ls_status ls_train(const struct ls_train_options *o, struct ls_result *resu
 
 /* Evaluates a run's best (or newest) checkpoint, or a checkpoint file, on every test sample exactly once. */
 struct ls_eval_options {
-    const char *what;     /* RUN or CHECKPOINT */
-    const char *data;     /* NULL: the run's own */
+    const char *what; /* RUN or CHECKPOINT */
+    const char *data; /* NULL: the run's own */
     const char *data_dir, *device, *resize;
     int64_t threads, batch_size;
     bool json;

@@ -23,7 +23,10 @@ struct ls_buf {
 };
 
 extern char ls__buf_empty[1];
-#define LS_BUF_INIT {.text = ls__buf_empty}
+#define LS_BUF_INIT                                                                                                    \
+    {                                                                                                                  \
+        .text = ls__buf_empty                                                                                          \
+    }
 
 void ls__buf_add(struct ls_buf *b, const void *bytes, size_t len);
 void ls__buf_adds(struct ls_buf *b, const char *text);

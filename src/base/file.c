@@ -127,8 +127,7 @@ enum ls_status ls__file_write_atomic(const char *path, const struct ls_piece *pi
     int fd = mkostemp(temp, O_CLOEXEC);
     if (fd < 0) return ls_fail(on_fail, "create %s: %s", temp, strerror(errno));
     enum ls_status status = fill(fd, path, pieces, n_pieces, on_fail);
-    if (status == LS_OK && rename(temp, path) != 0)
-        status = ls_fail(on_fail, "rename %s: %s", path, strerror(errno));
+    if (status == LS_OK && rename(temp, path) != 0) status = ls_fail(on_fail, "rename %s: %s", path, strerror(errno));
     if (status != LS_OK) {
         unlink(temp);
         return status;

@@ -29,7 +29,8 @@ struct ls_piece {
     const void *data;
     size_t len;
 };
-/* Atomic as told above. Failure is `on_fail` (LS_IO or LS_CHECKPOINT); the message has the path, and on ENOSPC the bytes. */
+/* Atomic as told above. Failure is `on_fail` (LS_IO or LS_CHECKPOINT); the message has the path, and on ENOSPC the
+ * bytes. */
 enum ls_status ls__file_write_atomic(const char *path, const struct ls_piece *pieces, size_t n_pieces,
                                      enum ls_status on_fail) LS_MUST_CHECK;
 

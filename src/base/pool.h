@@ -2,7 +2,8 @@
  *
  * ls__pool_run(pool, n, fn, arg) calls fn(arg, item, worker) once for every item in [0,n), on whichever worker is free
  * next, and returns when all are done. The calling thread is worker 0; a pool of one thread starts none. Which
- * worker gets which item is not defined, so fn must not let `worker` reach a result: use it to pick scratch memory only.
+ * worker gets which item is not defined, so fn must not let `worker` reach a result: use it to pick scratch memory
+ * only.
  *
  * The first failing item's message (lowest item number) is handed to the caller; the other items still run, so that
  * the outcome does not depend on timing.

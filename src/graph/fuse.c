@@ -1,8 +1,8 @@
 /* fuse.c: the pass that folds a relu into the op before it.
  *
- * conv2d, linear, batchnorm, batchnorm_eval and add can end in a relu (attrs.relu). A RELU node whose input is made by one
- * of them and used by nobody else disappears; its output becomes the output of that op. Runs before the gradient pass, so
- * backward comes out fused too. Arithmetic does not change: relu is applied to the same float either way.
+ * conv2d, linear, batchnorm, batchnorm_eval and add can end in a relu (attrs.relu). A RELU node whose input is made by
+ * one of them and used by nobody else disappears; its output becomes the output of that op. Runs before the gradient
+ * pass, so backward comes out fused too. Arithmetic does not change: relu is applied to the same float either way.
  */
 #include "base/mem.h"
 #include "graph/op.h"

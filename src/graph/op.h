@@ -23,8 +23,8 @@ struct ls_op_def {
     int min_in, max_in; /* inputs given; an optional one may be -1 */
     /* required: checks the inputs, fills out[] and n->n_out. */
     enum ls_status (*infer)(const struct ls_graph *g, struct ls_node *n, struct ls_out out[LS_MAX_OUT]);
-    /* (optional: NULL = no gradient flows through) appends the backward nodes of node `index`, given the gradient of its
-     * first output, and hands the results to ls__gradient_flow or ls__gradient_leaf. */
+    /* (optional: NULL = no gradient flows through) appends the backward nodes of node `index`, given the gradient of
+     * its first output, and hands the results to ls__gradient_flow or ls__gradient_leaf. */
     enum ls_status (*gradient)(struct ls_gradient *gr, int index, int diff_dst);
     /* (optional, default: one operation per output element) */
     double (*flops)(const struct ls_graph *g, const struct ls_node *n);
@@ -47,10 +47,10 @@ double ls__count_flops(const struct ls_graph *g, int value, double per_element);
 /* The state of the gradient pass. */
 struct ls_gradient {
     struct ls_graph *g;
-    int n_forward;    /* nodes before the pass began */
-    int n_values;     /* values before the pass began: the two arrays have this size */
-    int *grad;        /* value -> gradient value, -1 = none yet */
-    bool *is_needed;  /* value depends on a parameter */
+    int n_forward;   /* nodes before the pass began */
+    int n_values;    /* values before the pass began: the two arrays have this size */
+    int *grad;       /* value -> gradient value, -1 = none yet */
+    bool *is_needed; /* value depends on a parameter */
 };
 
 /* Appends a backward node of forward node `forward` (its attrs are copied). out ids: g->nodes[last].out. */
@@ -60,7 +60,8 @@ bool ls__gradient_is_needed(const struct ls_gradient *gr, int value);
 /* A gradient arrived at an activation: kept, or added to what is there. */
 enum ls_status ls__gradient_flow(struct ls_gradient *gr, int value, int diff) LS_MUST_CHECK;
 /* A gradient arrived at a parameter, or a statistic at a buffer: it leaves the shard through a REDUCE node. */
-enum ls_status ls__gradient_leaf(struct ls_gradient *gr, int value, int diff, const struct ls_attrs *attrs) LS_MUST_CHECK;
+enum ls_status ls__gradient_leaf(struct ls_gradient *gr, int value, int diff,
+                                 const struct ls_attrs *attrs) LS_MUST_CHECK;
 /* diff_dst masked by dst > 0 when the node ends in a relu; else diff_dst itself. */
 enum ls_status ls__gradient_through_relu(struct ls_gradient *gr, int forward, int diff_dst, int *masked) LS_MUST_CHECK;
 

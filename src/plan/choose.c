@@ -67,7 +67,8 @@ static enum ls_status try_list(const struct ls_impl *const *impls, const struct 
 }
 
 /* The first implementation that takes the node. *refused (may stay NULL) is the caller's to free. */
-static enum ls_status pick(const struct ls_plan *p, const struct ls_prep *prep, struct ls_kernel **kernel, char **refused)
+static enum ls_status pick(const struct ls_plan *p, const struct ls_prep *prep, struct ls_kernel **kernel,
+                           char **refused)
 {
     struct ls_buf why = LS_BUF_INIT;
     *kernel = NULL;

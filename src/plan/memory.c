@@ -1,8 +1,8 @@
 /* memory.c: gives every value of the shard a place in the arena.
  *
- * Values that are the same memory (a view and what it views; an op that may work in place and the input it overwrites) are
- * one block. A block lives from the op that makes its first value to the op that last reads one. Blocks are placed in
- * order of size, the largest first, each at the lowest offset where no block alive at the same time lies. For the
+ * Values that are the same memory (a view and what it views; an op that may work in place and the input it overwrites)
+ * are one block. A block lives from the op that makes its first value to the op that last reads one. Blocks are placed
+ * in order of size, the largest first, each at the lowest offset where no block alive at the same time lies. For the
  * networks at hand this comes within a few percent of the largest sum of blocks alive at once, which is the bound.
  */
 #include "base/mem.h"
@@ -130,7 +130,8 @@ static void collect(const struct ls_plan *p, int *parent, struct block *blocks)
     }
 }
 
-static enum ls_status pack(struct ls_plan *p, int *parent, struct block *blocks, const struct block **near, int *place_of)
+static enum ls_status pack(struct ls_plan *p, int *parent, struct block *blocks, const struct block **near,
+                           int *place_of)
 {
     for (int v = 0; v < p->n_slots; v++) parent[v] = v;
     find_lifetimes(p);

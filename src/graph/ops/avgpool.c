@@ -28,7 +28,8 @@ static double flops(const struct ls_graph *g, const struct ls_node *n)
     return ls__count_flops(g, n->out[0], n->attrs.kh * n->attrs.kw);
 }
 
-const struct ls_op_def ls__op_avgpool = {.min_in = 1, .max_in = 1, .infer = infer, .gradient = gradient, .flops = flops};
+const struct ls_op_def ls__op_avgpool = {
+    .min_in = 1, .max_in = 1, .infer = infer, .gradient = gradient, .flops = flops};
 
 static enum ls_status infer_bwd(const struct ls_graph *g, struct ls_node *n, struct ls_out out[LS_MAX_OUT])
 {

@@ -1,6 +1,7 @@
 /* batchnorm: ghost batch norm, over the samples of one shard.
  *
- * Training: src, gamma [c], beta [c] -> dst, mean [c], var [c] (biased), workspace. The running statistics are buffers named
+ * Training: src, gamma [c], beta [c] -> dst, mean [c], var [c] (biased), workspace. The running statistics are buffers
+ * named
  * "<node>.running_mean" and "<node>.running_var"; the shard's mean and unbiased variance leave it through REDUCE nodes
  * weighted by the shard's share of the batch, and RUNNING_STATS nodes apply them.
  * Evaluation: src, gamma, beta, running_mean, running_var -> dst.
@@ -13,8 +14,8 @@ static enum ls_status check(const struct ls_graph *g, const struct ls_node *n)
 {
     for (int i = 1; i < n->n_in; i++)
         if (ls__in_shape(g, n, i)->dims[0] != ls__in_shape(g, n, 0)->dims[1])
-            return ls_fail(LS_DATA, "batch norm of %lld channels gets %lld",
-                           (long long)ls__in_shape(g, n, i)->dims[0], (long long)ls__in_shape(g, n, 0)->dims[1]);
+            return ls_fail(LS_DATA, "batch norm of %lld channels gets %lld", (long long)ls__in_shape(g, n, i)->dims[0],
+                           (long long)ls__in_shape(g, n, 0)->dims[1]);
     return ls__need_image(g, n);
 }
 

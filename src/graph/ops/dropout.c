@@ -1,5 +1,5 @@
-/* dropout: each element is zeroed with probability p, the rest scaled by 1/(1-p). The mask is a function of (seed, step,
- * layer, sample, element), so backward draws it again instead of storing it. */
+/* dropout: each element is zeroed with probability p, the rest scaled by 1/(1-p). The mask is a function of (seed,
+ * step, layer, sample, element), so backward draws it again instead of storing it. */
 #include "graph/op.h"
 
 static enum ls_status infer(const struct ls_graph *g, struct ls_node *n, struct ls_out out[LS_MAX_OUT])

@@ -22,7 +22,8 @@ static double flops(const struct ls_graph *g, const struct ls_node *n)
     return 0;
 }
 
-const struct ls_op_def ls__op_reshape = {.min_in = 1, .max_in = 1, .infer = infer, .gradient = gradient, .flops = flops};
+const struct ls_op_def ls__op_reshape = {
+    .min_in = 1, .max_in = 1, .infer = infer, .gradient = gradient, .flops = flops};
 /* reorder: the same elements in another layout; only the plan makes these. */
 static enum ls_status infer_reorder(const struct ls_graph *g, struct ls_node *n, struct ls_out out[LS_MAX_OUT])
 {

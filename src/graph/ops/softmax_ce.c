@@ -1,4 +1,5 @@
-/* softmax_ce: logits [mb,classes], labels [mb] -> diff_logits? [mb,classes], stats [2]. The gradient pass starts here. */
+/* softmax_ce: logits [mb,classes], labels [mb] -> diff_logits? [mb,classes], stats [2]. The gradient pass starts here.
+ */
 #include "graph/op.h"
 
 static enum ls_status infer(const struct ls_graph *g, struct ls_node *n, struct ls_out out[LS_MAX_OUT])

@@ -1,0 +1,125 @@
+/* conv2d.c: convolution by oneDNN, forward, by data and by weights.
+ *
+ * oneDNN chooses the layouts of activations and weights. The weights' gradient should come in the weights' own layout;
+ * when oneDNN's favourite is another, the parameter's is tried first with the same kind of implementation, and only if
+ * that is not to be had does the plan reorder the gradient.
+ */
+#include "backend/cpu/dnn.h"
+#include "backend/cpu/impls.h"
+
+#include <string.h>
+
+/* oneDNN computes the last padding itself: what is left over on the right and below. */
+static void window_of(const struct ls_prep *prep, const struct ls_shape *src, const struct ls_shape *dst,
+                      struct dnn_window *w)
+{
+    const struct ls_attrs *a = &prep->node->attrs;
+    dnn_window_of(a, w);
+    for (int i = 0; i < 2; i++) {
+        int64_t extent = (w->kernel[i] - 1) * (w->dilates[i] + 1) + 1;
+        w->padding_r[i] = (dst->dims[2 + i] - 1) * w->strides[i] + extent - src->dims[2 + i] - w->padding_l[i];
+    }
+}
+
+static enum ls_status make_forward(const struct ls_prep *prep, struct dnn_kernel *k, struct dnn_md_box md[4],
+                                   dnnl_primitive_attr_t attr)
+{
+    const struct ls_value *src = dnn_value_in(prep, 0), *weights = dnn_value_in(prep, 1), *bias = dnn_value_in(prep, 2);
+    const struct ls_value *dst = dnn_value_out(prep, 0);
+    int groups = prep->node->attrs.groups;
+    struct dnn_window w;
+    window_of(prep, &src->shape, &dst->shape, &w);
+    TRY(dnn_any_md(src, 1, &md[0]));
+    TRY(dnn_any_md(weights, groups, &md[1]));
+    if (bias) TRY(dnn_plain_md(bias, 1, &md[2]));
+    TRY(dnn_any_md(dst, 1, &md[3]));
+    TRY(dnn_check(dnn_conv_fwd(&k->pd, k->engine, dnn_md_of(&md[0]), dnn_md_of(&md[1]), dnn_md_of(&md[2]),
+                               dnn_md_of(&md[3]), &w, attr),
+                  "convolution"));
+    TRY(dnn_add_in(prep, k, DNNL_ARG_SRC, 0, 1));
+    TRY(dnn_add_in(prep, k, DNNL_ARG_WEIGHTS, 1, groups));
+    TRY(dnn_add_in(prep, k, DNNL_ARG_BIAS, 2, 1));
+    return dnn_add_out(prep, k, DNNL_ARG_DST, 0, 1);
+}
+
+static enum ls_status make_bwd_data(const struct ls_prep *prep, struct dnn_kernel *k, struct dnn_md_box md[4],
+                                    dnnl_primitive_attr_t attr)
+{
+    const struct ls_value *diff_dst = dnn_value_in(prep, 0), *weights = dnn_value_in(prep, 1),
+                          *diff_src = dnn_value_out(prep, 0);
+    int groups = prep->node->attrs.groups;
+    struct dnn_window w;
+    window_of(prep, &diff_src->shape, &diff_dst->shape, &w);
+    TRY(dnn_any_md(diff_src, 1, &md[0]));
+    TRY(dnn_any_md(weights, groups, &md[1]));
+    TRY(dnn_any_md(diff_dst, 1, &md[2]));
+    TRY(dnn_check(dnn_conv_bwd_data(&k->pd, k->engine, dnn_md_of(&md[0]), dnn_md_of(&md[1]), dnn_md_of(&md[2]), &w,
+                                    attr, dnn_hint(prep, &ls__cpu_conv2d)),
+                  "convolution backward by data"));
+    TRY(dnn_add_in(prep, k, DNNL_ARG_DIFF_DST, 0, 1));
+    TRY(dnn_add_in(prep, k, DNNL_ARG_WEIGHTS, 1, groups));
+    return dnn_add_out(prep, k, DNNL_ARG_DIFF_SRC, 0, 1);
+}
+
+static bool is_same_kind(const_dnnl_primitive_desc_t a, const_dnnl_primitive_desc_t b)
+{
+    const char *x = "", *y = "";
+    dnnl_primitive_desc_query(a, dnnl_query_impl_info_str, 0, &x);
+    dnnl_primitive_desc_query(b, dnnl_query_impl_info_str, 0, &y);
+    return strcmp(x, y) == 0;
+}
+
+static enum ls_status make_bwd_weights(const struct ls_prep *prep, struct dnn_kernel *k, struct dnn_md_box md[4],
+                                       dnnl_primitive_attr_t attr)
+{
+    const struct ls_value *src = dnn_value_in(prep, 0), *diff_dst = dnn_value_in(prep, 1);
+    const struct ls_value *diff_weights = dnn_value_out(prep, 0), *diff_bias = dnn_value_out(prep, 1);
+    int groups = prep->node->attrs.groups;
+    struct dnn_window w;
+    window_of(prep, &src->shape, &diff_dst->shape, &w);
+    TRY(dnn_any_md(src, 1, &md[0]));
+    TRY(dnn_any_md(diff_weights, groups, &md[1]));
+    if (diff_bias) TRY(dnn_plain_md(diff_bias, 1, &md[2]));
+    TRY(dnn_any_md(diff_dst, 1, &md[3]));
+    const_dnnl_primitive_desc_t hint = dnn_hint(prep, &ls__cpu_conv2d);
+    TRY(dnn_check(dnn_conv_bwd_weights(&k->pd, k->engine, dnn_md_of(&md[0]), dnn_md_of(&md[1]), dnn_md_of(&md[2]),
+                                       dnn_md_of(&md[3]), &w, attr, hint),
+                  "convolution backward by weights"));
+    if (prep->out[0].id != LS_LAYOUT_ANY) {
+        struct dnn_md_box wished = {0};
+        dnnl_primitive_desc_t other = NULL;
+        TRY(dnn_layout_md(prep->device, &prep->out[0], diff_weights, groups, &wished));
+        dnnl_status_t status = dnn_conv_bwd_weights(&other, k->engine, dnn_md_of(&md[0]), dnn_md_of(&wished),
+                                                    dnn_md_of(&md[2]), dnn_md_of(&md[3]), &w, attr, hint);
+        if (status == dnnl_success && is_same_kind(other, k->pd)) {
+            dnnl_primitive_desc_destroy(k->pd);
+            k->pd = other;
+        } else if (other) {
+            dnnl_primitive_desc_destroy(other);
+        }
+        dnn_md_free(&wished);
+    }
+    TRY(dnn_add_in(prep, k, DNNL_ARG_SRC, 0, 1));
+    TRY(dnn_add_in(prep, k, DNNL_ARG_DIFF_DST, 1, 1));
+    TRY(dnn_add_out(prep, k, DNNL_ARG_DIFF_WEIGHTS, 0, groups));
+    return dnn_add_out(prep, k, DNNL_ARG_DIFF_BIAS, 1, 1);
+}
+
+static enum ls_status prepare_forward(const struct ls_prep *prep, struct ls_kernel **out)
+{
+    return dnn_prepare(prep, &ls__cpu_conv2d, make_forward, prep->node->attrs.relu, out);
+}
+
+static enum ls_status prepare_bwd_data(const struct ls_prep *prep, struct ls_kernel **out)
+{
+    return dnn_prepare(prep, &ls__cpu_conv2d_bwd_data, make_bwd_data, false, out);
+}
+
+static enum ls_status prepare_bwd_weights(const struct ls_prep *prep, struct ls_kernel **out)
+{
+    return dnn_prepare(prep, &ls__cpu_conv2d_bwd_weights, make_bwd_weights, false, out);
+}
+
+const struct ls_impl ls__cpu_conv2d = DNN_IMPL(LS_OP_CONV2D, prepare_forward);
+const struct ls_impl ls__cpu_conv2d_bwd_data = DNN_IMPL(LS_OP_CONV2D_BWD_DATA, prepare_bwd_data);
+const struct ls_impl ls__cpu_conv2d_bwd_weights = DNN_IMPL(LS_OP_CONV2D_BWD_WEIGHTS, prepare_bwd_weights);

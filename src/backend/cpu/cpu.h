@@ -1,0 +1,9 @@
+/* cpu.h: the backend for CPUs: oneDNN where it is best, own kernels elsewhere. */
+#ifndef LS_BACKEND_CPU_H
+#define LS_BACKEND_CPU_H
+
+#include "lockstep/backend.h"
+
+extern const struct ls_backend ls_backend_cpu;
+
+#endif

@@ -1,0 +1,14 @@
+/* impls.h: every implementation of this backend; cpu.c lists them best first. */
+#ifndef LS_BACKEND_CPU_IMPLS_H
+#define LS_BACKEND_CPU_IMPLS_H
+
+#include "lockstep/backend.h"
+
+extern const struct ls_impl ls__cpu_conv2d, ls__cpu_conv2d_bwd_data, ls__cpu_conv2d_bwd_weights;
+extern const struct ls_impl ls__cpu_linear, ls__cpu_linear_bwd_data, ls__cpu_linear_bwd_weights;
+extern const struct ls_impl ls__cpu_maxpool, ls__cpu_maxpool_bwd, ls__cpu_avgpool, ls__cpu_avgpool_bwd;
+extern const struct ls_impl ls__cpu_batchnorm, ls__cpu_batchnorm_eval, ls__cpu_batchnorm_bwd;
+extern const struct ls_impl ls__cpu_relu, ls__cpu_relu_bwd, ls__cpu_add;
+extern const struct ls_impl ls__cpu_reorder;
+
+#endif

@@ -1,0 +1,23 @@
+/* simd.h: one loop, compiled for several instruction sets and chosen when the program starts.
+ *
+ * LS_VECTORIZE in front of a function makes a clone for AVX-512, one for AVX2 and a plain one. Together with
+ * -ffp-contract=off and no reassociation every clone gives the same bits, so it changes speed only. Sanitizers do not
+ * get along with the resolver this needs; they get the plain function.
+ */
+#ifndef LS_BASE_SIMD_H
+#define LS_BASE_SIMD_H
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer) || __has_feature(thread_sanitizer)
+#define LS_NO_CLONES 1
+#endif
+#endif
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) &&               \
+    !defined(__SANITIZE_THREAD__) && !defined(LS_NO_CLONES)
+#define LS_VECTORIZE __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+#else
+#define LS_VECTORIZE
+#endif
+
+#endif
