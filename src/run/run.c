@@ -179,7 +179,7 @@ static enum ls_status write_text(struct ls_run *run, const char *name, const cha
 
 enum ls_status ls__run_manifest(struct ls_run *run, const struct json_t *manifest)
 {
-    char *text = json_dumps(manifest, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+    char *text = json_dumps(manifest, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
     if (!text) return ls_fail(LS_NOMEM, "out of memory while writing the manifest of %s", run->dir);
     enum ls_status status = write_text(run, "manifest.json", text);
     free(text);

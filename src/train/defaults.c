@@ -99,12 +99,20 @@ void ls_train_options_default(struct ls_train_options *o)
     o->device = ls_backends[0] ? ls_backends[0]->name : "ref";
 }
 
+/* A path may be any bytes; JSON takes UTF-8 only. */
+static json_t *text_json(const char *text)
+{
+    if (!text) return json_null();
+    json_t *string = json_string(text);
+    return string ? string : json_string("(not UTF-8)");
+}
+
 static json_t *field_json(const struct field *f, const struct ls_train_options *o)
 {
     const void *at = (const char *)o + f->offset;
     switch (f->kind) {
     case TEXT:
-        return *(const char *const *)at ? json_string(*(const char *const *)at) : json_null();
+        return text_json(*(const char *const *)at);
     case INTEGER:
         return json_integer(*(const int64_t *)at);
     case REAL:

@@ -1,0 +1,39 @@
+/* cmd.h: one function per command, and what they print with. Results go to stdout; failures are returned. */
+#ifndef LS_CLI_CMD_H
+#define LS_CLI_CMD_H
+
+#include "base/buf.h"
+#include "cli/options.h"
+
+#include <stddef.h>
+
+enum ls_status ls__cmd_train(const struct ls_options *o) LS_MUST_CHECK;
+enum ls_status ls__cmd_eval(const struct ls_options *o) LS_MUST_CHECK;
+enum ls_status ls__cmd_bench(const struct ls_options *o) LS_MUST_CHECK;
+enum ls_status ls__cmd_plan(const struct ls_options *o) LS_MUST_CHECK;
+enum ls_status ls__cmd_models(const struct ls_options *o) LS_MUST_CHECK;
+enum ls_status ls__cmd_data(const struct ls_options *o) LS_MUST_CHECK;
+enum ls_status ls__cmd_inspect(const struct ls_options *o) LS_MUST_CHECK;
+enum ls_status ls__cmd_doctor(const struct ls_options *o) LS_MUST_CHECK;
+enum ls_status ls__cmd_help(const struct ls_options *o) LS_MUST_CHECK;
+
+/* "lockstep 0.1.0", backends with their libraries and instruction set, other libraries. */
+enum ls_status ls__cmd_version(void) LS_MUST_CHECK;
+
+/* --- print.c --- */
+
+struct json_t;
+/* Prints and drops the object; NULL is LS_NOMEM. */
+enum ls_status ls__print_json(struct json_t *object) LS_MUST_CHECK;
+/* Prints and releases the buffer. */
+enum ls_status ls__print_buf(struct ls_buf *b) LS_MUST_CHECK;
+/* For values that may not be finite, and texts that may not be UTF-8. Never NULL but for want of memory. */
+struct json_t *ls__json_number(double value);
+struct json_t *ls__json_text(const char *text);
+/* "61.7 k", "11.2 M"; "1.5 MiB"; "98.91 %" or "not measured". Return out. */
+enum { LS_TEXT_BYTES = 32 };
+const char *ls__count_text(double count, char out[LS_TEXT_BYTES]);
+const char *ls__bytes_text(double bytes, char out[LS_TEXT_BYTES]);
+const char *ls__percent_text(double fraction, char out[LS_TEXT_BYTES]);
+
+#endif

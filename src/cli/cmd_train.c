@@ -1,0 +1,51 @@
+/* cmd_train.c: `lockstep train`: ls_train, then its result for a person or as JSON. */
+#include "cli/cmd.h"
+#include "train/result.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+static void print_next(const struct ls_result *r, enum ls_status status)
+{
+    if (status == LS_INTERRUPTED) {
+        printf("\nstopped; go on with:\n  lockstep train %s %s --run %s --resume auto   (and the options of before)\n",
+               r->model, r->data, r->run_dir);
+        return;
+    }
+    printf("\nnext:\n");
+    printf("  lockstep eval %s        measure the best checkpoint again\n", r->run_dir);
+    printf("  lockstep inspect %s     what was recorded\n", r->run_dir);
+    printf("  lockstep train %s %s --run %s --resume auto --epochs %" PRId64 "    train on\n", r->model, r->data,
+           r->run_dir, 2 * (r->epochs > 0 ? r->epochs : 1));
+}
+
+static void print_summary(const struct ls_result *r, enum ls_status status)
+{
+    char test[LS_TEXT_BYTES], train[LS_TEXT_BYTES], memory[LS_TEXT_BYTES];
+    printf("%s on %s\n", r->model, r->data);
+    printf("  test accuracy   %s", ls__percent_text(r->test_accuracy, test));
+    if (isfinite(r->test_loss)) printf("  (loss %.4f)", r->test_loss);
+    printf("\n  train accuracy  %s", ls__percent_text(r->train_accuracy, train));
+    if (isfinite(r->train_loss)) printf("  (loss %.4f)", r->train_loss);
+    printf("\n  time            %.1f s of training, %.1f s in all\n", r->train_seconds, r->total_seconds);
+    printf("  speed           %.0f images/s (%" PRId64 " steps of %" PRId64 ", %" PRId64 " thread%s, %s)\n",
+           r->images_per_second, r->steps, r->batch_size, r->threads, r->threads == 1 ? "" : "s", r->device);
+    printf("  memory          %s at most\n", ls__bytes_text((double)r->peak_rss_bytes, memory));
+    printf("  weights         %s\n", r->weights_hash);
+    printf("  run directory   %s\n", r->run_dir);
+    print_next(r, status);
+}
+
+enum ls_status ls__cmd_train(const struct ls_options *o)
+{
+    struct ls_result result = {.train_accuracy = NAN, .train_loss = NAN, .test_accuracy = NAN, .test_loss = NAN};
+    ls_signals_install();
+    enum ls_status status = ls_train(&o->train, &result);
+    if (status != LS_OK && status != LS_INTERRUPTED) return status;
+    if (o->train.json)
+        TRY(ls__print_json(ls__result_json(&result)));
+    else
+        print_summary(&result, status);
+    return status;
+}

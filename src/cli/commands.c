@@ -1,0 +1,154 @@
+/* commands.c: the table of commands; see options.h. What they do is in cmd_<name>.c. */
+#include "cli/options.h"
+
+const struct ls_command ls__commands[LS_N_CMDS] = {
+    [LS_CMD_TRAIN] =
+        {
+            .name = "train",
+            .args = "MODEL DATA",
+            .min_args = 2,
+            .max_args = 2,
+            .summary = "train a model on a data set",
+            .text = "Trains MODEL (a name from `lockstep models`, or a .net file) on DATA (a name from `lockstep data "
+                    "list`, folder:PATH, or fake:CxHxW:CLASSES:N). The weights depend on the model, the data, the seed "
+                    "and the global batch, never on the number of threads, and an interrupted run that is resumed ends "
+                    "with the same bits.\n"
+                    "Everything the run leaves goes into one run directory: manifest.json, metrics.jsonl, checkpoints/ "
+                    "and result.json. The summary (or with --json the result object) goes to stdout, progress to "
+                    "stderr. Ctrl-C finishes the step, writes a checkpoint and exits with 75; a second Ctrl-C exits at "
+                    "once.",
+            .examples =
+                {
+                    {"lockstep train lenet5 digits", "needs nothing: the digits are drawn by the program"},
+                    {"lockstep train resnet18 cifar10 -b 256 --epochs 30 --lr 0.1 --wd 5e-4 --crop-pad 4 --flip",
+                     "a usual recipe"},
+                    {"lockstep train lenet5 mnist --run runs/a --resume auto", "go on where runs/a stopped, or start"},
+                    {"lockstep train lenet5 mnist -i 100 --json", "100 steps, the result as JSON on stdout"},
+                },
+        },
+    [LS_CMD_EVAL] =
+        {
+            .name = "eval",
+            .args = "RUN|CHECKPOINT [DATA]",
+            .min_args = 1,
+            .max_args = 2,
+            .summary = "measure loss and accuracy of a trained model",
+            .text =
+                "Evaluates the best (else the newest) checkpoint of a run directory, or a checkpoint file, on every "
+                "test sample exactly once. Without DATA it takes the data set of the run.",
+            .examples =
+                {
+                    {"lockstep eval runs/a", "the run's own test data"},
+                    {"lockstep eval runs/a/checkpoints/best.safetensors mnist --json", "one file, as JSON"},
+                },
+        },
+    [LS_CMD_BENCH] =
+        {
+            .name = "bench",
+            .args = "MODEL [DATA]",
+            .min_args = 1,
+            .max_args = 2,
+            .summary = "measure the speed and memory of training steps",
+            .text = "Runs whole training steps (forward, backward, update) on random images held in memory and tells "
+                    "milliseconds per step, images per second, the share of the machine's peak and the memory. DATA, a "
+                    "fake:CxHxW:CLASSES:N spec, sets another image size.",
+            .examples =
+                {
+                    {"lockstep bench resnet18", "global batch of 128"},
+                    {"lockstep bench vgg16 -b 32 --threads 1 --json", "one core, as JSON"},
+                    {"lockstep bench softmax fake:1x28x28:10:1024 -b 512", "given image size"},
+                },
+        },
+    [LS_CMD_PLAN] =
+        {
+            .name = "plan",
+            .args = "MODEL",
+            .min_args = 1,
+            .max_args = 1,
+            .summary = "show how a model will be computed",
+            .text = "Prints the plan of a training step: order, chosen kernel for each node and why others were "
+                    "refused, layouts and memory. Nothing is trained.",
+            .examples =
+                {
+                    {"lockstep plan lenet5", "for a global batch of 128"},
+                    {"lockstep plan resnet18 -b 32 --device ref", "another batch, the reference backend"},
+                },
+        },
+    [LS_CMD_MODELS] =
+        {
+            .name = "models",
+            .args = "[MODEL]",
+            .min_args = 0,
+            .max_args = 1,
+            .summary = "list the models that come with the program",
+            .text = "A table of the models: parameters, GFLOP of the forward pass per image, memory of the activations "
+                    "per image, input. With MODEL (a name or a .net file) only that one.",
+            .examples =
+                {
+                    {"lockstep models", "all of them"},
+                    {"lockstep models my.net --classes 100", "a file of your own"},
+                },
+        },
+    [LS_CMD_DATA] =
+        {
+            .name = "data",
+            .args = "list | fetch NAME | info SPEC | check SPEC",
+            .min_args = 1,
+            .max_args = 2,
+            .summary = "list, download and check data sets",
+            .text = "list: the known sets and where they were found. fetch: download with checksum; an interrupted "
+                    "download is continued. info: sizes, classes and checksums of both splits. check: every file "
+                    "against its published checksum, every label against its range.\n"
+                    "Sets are searched in --data-dir, $LOCKSTEP_DATA, the cache folder ($XDG_CACHE_HOME or ~/.cache, "
+                    "lockstep/datasets) and the distribution's place; names and layout of the files are torchvision's.",
+            .examples =
+                {
+                    {"lockstep data list", "what is there"},
+                    {"lockstep data fetch mnist", "into the cache folder"},
+                    {"lockstep data check cifar10 --data-dir ~/data", "verify your copy"},
+                    {"lockstep data info fake:3x32x32:10:500", "works for every spec"},
+                },
+        },
+    [LS_CMD_INSPECT] =
+        {
+            .name = "inspect",
+            .args = "RUN|CHECKPOINT",
+            .min_args = 1,
+            .max_args = 1,
+            .summary = "show and verify a run directory or a checkpoint",
+            .text = "For a run: what was trained, how, the result, and every checkpoint, verified. For a checkpoint: "
+                    "its metadata and tensors. A file that does not verify ends it with exit code 4.",
+            .examples =
+                {
+                    {"lockstep inspect runs/a", "the run in short"},
+                    {"lockstep inspect runs/a/checkpoints/latest.safetensors", "all tensors"},
+                },
+        },
+    [LS_CMD_DOCTOR] =
+        {
+            .name = "doctor",
+            .args = "",
+            .min_args = 0,
+            .max_args = 0,
+            .summary = "check this machine and this build",
+            .text = "Looks at the CPU, its limits, memory, libraries, data sets and folders, and says for each what is "
+                    "fine and what to do about what is not.",
+            .examples = {{"lockstep doctor", "before the first run"}},
+        },
+    [LS_CMD_HELP] =
+        {
+            .name = "help",
+            .args = "[COMMAND]",
+            .min_args = 0,
+            .max_args = 1,
+            .summary = "explain the program or a command",
+            .text = "Prints the help of the program or of COMMAND to stdout; the same as COMMAND --help. Also the "
+                    "source of the man page and of the shell completion.",
+            .examples =
+                {
+                    {"lockstep help train", "all options of train"},
+                    {"lockstep help --man | man -l -", "the man page"},
+                    {"source <(lockstep help --completion bash)", "completion in this shell"},
+                },
+        },
+};

@@ -1,0 +1,80 @@
+/* main.c: lockstep COMMAND ...: finds the command, reads its options, runs it, and turns the status into the exit code.
+ *
+ * The only place that prints a failure (one line, "lockstep: ...") and that decides the exit code. stdout is flushed
+ * and checked at the end: a result that could not be written is a failure.
+ */
+#include "base/log.h"
+#include "cli/cmd.h"
+#include "cli/help.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+static enum ls_status (*const functions[LS_N_CMDS])(const struct ls_options *o) = {
+    [LS_CMD_TRAIN] = ls__cmd_train,     [LS_CMD_EVAL] = ls__cmd_eval,     [LS_CMD_BENCH] = ls__cmd_bench,
+    [LS_CMD_PLAN] = ls__cmd_plan,       [LS_CMD_MODELS] = ls__cmd_models, [LS_CMD_DATA] = ls__cmd_data,
+    [LS_CMD_INSPECT] = ls__cmd_inspect, [LS_CMD_DOCTOR] = ls__cmd_doctor, [LS_CMD_HELP] = ls__cmd_help,
+};
+
+static enum ls_status unknown_command(const char *word)
+{
+    const char *best = NULL;
+    int best_distance = -1;
+    for (int i = 0; i < LS_N_CMDS; i++) ls__suggest(word, ls__commands[i].name, &best, &best_distance);
+    if (*word == '-') return ls_fail(LS_USAGE, "%s: a command comes first; `lockstep help` lists them", word);
+    if (best)
+        return ls_fail(LS_USAGE, "unknown command '%s'; did you mean '%s'? (`lockstep help` lists all)", word, best);
+    return ls_fail(LS_USAGE, "unknown command '%s'; `lockstep help` lists them", word);
+}
+
+static enum ls_status run_command(enum ls_cmd cmd, int argc, char **argv)
+{
+    struct ls_options o;
+    TRY(ls__options_parse(&o, cmd, argc, argv));
+    if (o.help) {
+        struct ls_buf b = LS_BUF_INIT;
+        ls__help_command(&b, cmd);
+        return ls__print_buf(&b);
+    }
+    TRY(ls__options_resolve(&o, cmd));
+    if (o.verbose) ls__log_set_level(LS_LOG_DEBUG);
+    if (o.train.quiet) ls__log_set_level(LS_LOG_WARN);
+    return functions[cmd](&o);
+}
+
+static enum ls_status run(int argc, char **argv)
+{
+    if (argc < 2) return ls_fail(LS_USAGE, "a command is missing; `lockstep help` lists them");
+    const char *word = argv[1];
+    if (!strcmp(word, "--version") || !strcmp(word, "-V")) return ls__cmd_version();
+    if (!strcmp(word, "--help") || !strcmp(word, "-h")) return run_command(LS_CMD_HELP, argc - 2, argv + 2);
+    enum ls_cmd cmd = ls__command_find(word);
+    if (cmd == LS_N_CMDS) return unknown_command(word);
+    return run_command(cmd, argc - 2, argv + 2);
+}
+
+/* One line, whatever bytes the user's words in it have. */
+static void print_failure(enum ls_status status)
+{
+    char line[1100];
+    const char *message = ls_error_message();
+    snprintf(line, sizeof line, "%s", *message ? message : ls_status_text(status));
+    for (char *p = line; *p; p++) {
+        if ((unsigned char)*p < ' ' || *p == 0x7f) *p = '?';
+    }
+    ls__log(LS_LOG_ERROR, "%s", line);
+}
+
+int main(int argc, char **argv)
+{
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error we report, not a death in the middle of a training */
+    enum ls_status status = run(argc, argv);
+    if (status != LS_OK) print_failure(status);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        ls__log(LS_LOG_ERROR, "write the result to stdout: %s", strerror(errno));
+        if (status == LS_OK) status = LS_IO;
+    }
+    return ls_status_exit_code(status);
+}
