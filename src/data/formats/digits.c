@@ -125,9 +125,9 @@ static void lower_row(float *d2, int n, const struct segment *s, float px, float
     const float shift = py * ay;
     for (int i = 0; i < n; i++) {
         float x = px + (float)i;
-        float t = (x * ax + shift) * inv;
-        t = t < 0.0f ? 0.0f : t;
-        t = t > 1.0f ? 1.0f : t;
+        float t = x * ax + shift;
+        t = (t > 0.0f ? t : 0.0f) * inv;
+        t = t < 1.0f ? t : 1.0f;
         float ex = x - t * ax, ey = py - t * ay;
         float e2 = ex * ex + ey * ey;
         d2[i] = e2 < d2[i] ? e2 : d2[i];
@@ -179,9 +179,8 @@ static void draw_layer(struct canvas *canvas, const struct stroke_set *strokes, 
     for (int k = 0; k < strokes->n; k++) stamp_segment(canvas, &strokes->segments[k], reach);
     for (int i = 0; i < n; i++) {
         float v = bias - sqrtf(cover[i]) * inv_softness;
-        v = v < 0.0f ? 0.0f : v;
-        v = v > 1.0f ? 1.0f : v;
-        cover[i] = v * opacity;
+        v = (v > 0.0f ? v : 0.0f) * opacity;
+        cover[i] = v < opacity ? v : opacity;
     }
     for (int c = 0; c < canvas->c; c++) {
         const float ink = pen->ink[c];
@@ -275,46 +274,20 @@ struct look {
     float noise_low, noise_high;
 };
 
+/* clang-format off */
 static const struct look looks[2] = {
-    [false] = {.height_low = 0.50f,
-               .height_high = 0.80f,
-               .aspect_low = 0.70f,
-               .aspect_high = 1.15f,
-               .angle = 0.50f,
-               .shear = 0.45f,
-               .shift = 0.10f,
-               .bend = 0.50f,
-               .wobble = 0.070f,
-               .radius_low = 0.016f,
-               .radius_high = 0.062f,
-               .softness_low = 0.030f,
-               .softness_high = 0.075f,
-               .neighbour_chance = 0.20f,
-               .neighbour_gap_low = 0.56f,
-               .neighbour_gap_high = 0.70f,
-               .max_strays = 3,
-               .noise_low = 0.01f,
-               .noise_high = 0.20f},
-    [true] = {.height_low = 0.60f,
-              .height_high = 0.88f,
-              .aspect_low = 0.70f,
-              .aspect_high = 1.05f,
-              .angle = 0.25f,
-              .shear = 0.30f,
-              .shift = 0.06f,
-              .bend = 0.20f,
-              .wobble = 0.025f,
-              .radius_low = 0.025f,
-              .radius_high = 0.060f,
-              .softness_low = 0.030f,
-              .softness_high = 0.080f,
-              .neighbour_chance = 0.55f,
-              .neighbour_gap_low = 0.52f,
-              .neighbour_gap_high = 0.66f,
-              .max_strays = 1,
-              .noise_low = 0.01f,
-              .noise_high = 0.08f},
+    [false] = {.height_low = 0.50f, .height_high = 0.80f, .aspect_low = 0.70f, .aspect_high = 1.15f,
+               .angle = 0.50f, .shear = 0.45f, .shift = 0.10f, .bend = 0.50f, .wobble = 0.070f,
+               .radius_low = 0.016f, .radius_high = 0.062f, .softness_low = 0.030f, .softness_high = 0.075f,
+               .neighbour_chance = 0.20f, .neighbour_gap_low = 0.56f, .neighbour_gap_high = 0.70f,
+               .max_strays = 3, .noise_low = 0.01f, .noise_high = 0.15f},
+    [true] = {.height_low = 0.60f, .height_high = 0.90f, .aspect_low = 0.70f, .aspect_high = 1.05f,
+              .angle = 0.45f, .shear = 0.40f, .shift = 0.08f, .bend = 0.45f, .wobble = 0.065f,
+              .radius_low = 0.020f, .radius_high = 0.065f, .softness_low = 0.035f, .softness_high = 0.100f,
+              .neighbour_chance = 0.60f, .neighbour_gap_low = 0.46f, .neighbour_gap_high = 0.62f,
+              .max_strays = 2, .noise_low = 0.01f, .noise_high = 0.14f},
 };
+/* clang-format on */
 
 struct scene {
     const struct look *look;
@@ -332,13 +305,13 @@ static void choose_colours(struct scene *s)
     struct canvas *canvas = &s->canvas;
     float behind = draw_between(d, 0.0f, 0.12f), ink = draw_between(d, 0.50f, 1.0f);
     if (canvas->c == 3) {
-        float contrast = draw_between(d, 0.22f, 0.60f);
+        float contrast = draw_between(d, 0.14f, 0.55f);
         behind = draw_between(d, 0.10f, 0.90f);
         bool is_brighter = behind + contrast > 0.95f ? false : behind - contrast < 0.05f ? true : draw_chance(d, 0.5f);
         ink = is_brighter ? behind + contrast : behind - contrast;
     }
     for (int c = 0; c < canvas->c; c++) {
-        float tint = canvas->c == 3 ? 0.12f : 0.0f, slope = canvas->c == 3 ? 0.15f / STRIDE : 0.0f;
+        float tint = canvas->c == 3 ? 0.12f : 0.0f, slope = canvas->c == 3 ? 0.30f / STRIDE : 0.0f;
         float level = behind + tint * draw_triangular(d);
         float dx = slope * draw_triangular(d), dy = slope * draw_triangular(d);
         s->pen.ink[c] = ink + tint * draw_triangular(d);
@@ -415,32 +388,31 @@ static void draw_strays(struct scene *s)
     if (n > 0) draw_layer(&s->canvas, &s->strokes, &pen);
 }
 
-static void develop_row(const float *row, const uint8_t *plus, const uint8_t *minus, int n, float grain, uint8_t *out)
+static void develop_row(const float *row, const uint8_t *noise, int n, float grain, uint8_t *out)
 {
     for (int i = 0; i < n; i++) {
-        float v = row[i] * 255.0f + grain * (float)(plus[i] - minus[i]) + 0.5f;
+        float v = row[i] * 255.0f + grain * (float)(2 * noise[i] - 255) + 0.5f;
         v = v < 0.0f ? 0.0f : v;
         v = v > 255.0f ? 255.0f : v;
         out[i] = (uint8_t)(int)v;
     }
 }
 
-/* Adds noise and rounds to bytes. The noise of eight pixels comes from one block of random numbers. */
+/* Adds noise and rounds to bytes. The noise of sixteen pixels comes from one block of random numbers. */
 static void develop(struct scene *s, uint8_t *out)
 {
     struct draws *d = &s->draws;
     const struct canvas *canvas = &s->canvas;
-    const float grain = 255.0f * draw_between(d, s->look->noise_low, s->look->noise_high) * 0x1p-8f;
-    uint8_t plus[STRIDE], minus[STRIDE]; /* of one row */
+    const float grain = draw_between(d, s->look->noise_low, s->look->noise_high);
+    uint8_t noise[STRIDE]; /* of one row */
     for (int c = 0; c < canvas->c; c++)
         for (int y = 0; y < canvas->side; y++, out += canvas->side) {
-            for (int x = 0; x < canvas->side; x += 8) {
+            for (int x = 0; x < canvas->side; x += 16) {
                 struct ls_rng4 r = ls__rng(DIGITS_SEED, LS_RNG_DATA, d->key, d->sample, d->block++);
                 for (int k = 0; k < 4; k++) r.v[k] = htole32(r.v[k]);
-                memcpy(plus + x, &r.v[0], 8);
-                memcpy(minus + x, &r.v[2], 8);
+                memcpy(noise + x, r.v, 16);
             }
-            develop_row(&canvas->pixels[c][y * STRIDE], plus, minus, canvas->side, grain, out);
+            develop_row(&canvas->pixels[c][y * STRIDE], noise, canvas->side, grain, out);
         }
 }
 
@@ -488,8 +460,8 @@ static void make_labels(struct ls_dataset *ds)
 
 enum ls_status ls__digits_open(struct ls_dataset *ds, bool is_rgb)
 {
-    static const float gray_mean[3] = {0.1493f, 0.1493f, 0.1493f}, gray_std[3] = {0.2049f, 0.2049f, 0.2049f};
-    static const float rgb_mean[3] = {0.4919f, 0.4919f, 0.4919f}, rgb_std[3] = {0.2318f, 0.2318f, 0.2318f};
+    static const float gray_mean[3] = {0.1499f, 0.1499f, 0.1499f}, gray_std[3] = {0.2053f, 0.2053f, 0.2053f};
+    static const float rgb_mean[3] = {0.4956f, 0.4956f, 0.4956f}, rgb_std[3] = {0.2326f, 0.2326f, 0.2326f};
     ds->c = is_rgb ? 3 : 1;
     ds->h = ds->w = is_rgb ? 32 : 28;
     ds->n_classes = 10;
