@@ -47,8 +47,10 @@ static const struct ls_set sets[] = {
                    .md5 = "ec29112dd5afa0611ce80d1b7f02629c",
                    .size_bytes = 4542,
                    .is_gzip = true}},
-        .urls = {"https://ossci-datasets.s3.amazonaws.com/mnist/"},
+        .urls = {"https://ossci-datasets.s3.amazonaws.com/mnist/",
+                 "https://storage.googleapis.com/cvdf-datasets/mnist/"},
         .subfolders = {"MNIST/raw", "mnist", ""},
+        .content = {"d62a412bf71926c7ea184c6a70f11642", "25a485066fdd2305d3abf20dfd144ebc"},
     },
     {
         .name = "fashion-mnist",
@@ -88,6 +90,7 @@ static const struct ls_set sets[] = {
                    .is_gzip = true}},
         .urls = {"http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"},
         .subfolders = {"FashionMNIST/raw", "fashion-mnist", ""},
+        .content = {"722bb52b5d65e83562317e8059a30d27", "616582a7efbc97b4d5bdb45c1f089691"},
     },
     {
         .name = "cifar10",
@@ -113,6 +116,7 @@ static const struct ls_set sets[] = {
                     .size_bytes = 170052171},
         .urls = {"https://www.cs.toronto.edu/~kriz/"},
         .subfolders = {"cifar-10-batches-bin", "cifar10", ""},
+        .content = {"4a10274491e579223b8aeb9670f83ac4", "ae7a87b66696c31f773bff5f0357ec9b"},
     },
     {
         .name = "svhn",
@@ -142,7 +146,7 @@ static const struct ls_set sets[] = {
                    .n = 26032,
                    .md5 = "eb5a983be6a315427106f1b164d9cef3",
                    .size_bytes = 64275384}},
-        .urls = {"http://ufldl.stanford.edu/housenumbers/"},
+        .urls = {"https://ufldl.stanford.edu/housenumbers/", "http://ufldl.stanford.edu/housenumbers/"},
         .subfolders = {"", "svhn", "SVHN"},
     },
 };

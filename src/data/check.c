@@ -1,0 +1,177 @@
+/* check.c: what `lockstep data list` and `lockstep data check` say about the sets on this machine.
+ *
+ * In: the catalogue and the files found. Out: text. Checking opens the set exactly as training does, so "good" here
+ * means that training can read it; the checksum tells in addition whether it is the published one.
+ */
+#include "data/catalog.h"
+
+#include "base/mem.h"
+#include "data/fetch.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { HISTOGRAM_CLASSES = 32, MEASURED_SAMPLES_OF_FOLDERS = 200 };
+
+static const char *split_name(enum ls_split split)
+{
+    return split == LS_TRAIN ? "train" : "test";
+}
+
+/* ---- list ---- */
+
+/* The folder that has both splits, or why not. */
+static void list_set(struct ls_buf *report, const struct ls_set *set, struct ls_found *found, const char *data_dir)
+{
+    ls__buf_addf(report, "%-14s %-44s %-24s ", set->name, set->title, set->licence);
+    if (ls__catalog_locate(found, set, LS_TEST, false, data_dir) != LS_OK ||
+        ls__catalog_locate(found, set, LS_TRAIN, false, data_dir) != LS_OK) {
+        bool is_partial = strstr(ls_error_message(), "incomplete") != NULL;
+        ls__buf_addf(report, "%s: lockstep data fetch %s\n", is_partial ? "incomplete" : "not here", set->name);
+        return;
+    }
+    char *slash = strrchr(found->path[0], '/');
+    if (slash) *slash = '\0';
+    ls__buf_addf(report, "in %s\n", found->path[0]);
+}
+
+enum ls_status ls_data_list(struct ls_buf *report, const char *data_dir)
+{
+    struct ls_found *found;
+    struct ls_roots *roots;
+    TRY(ls__calloc(&found, 1, sizeof *found));
+    ls__buf_addf(report, "%-14s %-44s %-24s %s\n", "set", "what", "terms", "where");
+    for (int i = 0; ls__catalog_at(i); i++) list_set(report, ls__catalog_at(i), found, data_dir);
+    free(found);
+    ls__buf_addf(report, "%-14s %-44s %-24s %s\n", "digits", "rendered digits, 28x28 grey", "built in",
+                 "needs nothing");
+    ls__buf_addf(report, "%-14s %-44s %-24s %s\n", "digits-rgb", "rendered digits, 32x32 colour", "built in",
+                 "needs nothing");
+    ls__buf_addf(report, "%-14s %-44s %-24s %s\n", "folder:PATH", "PNG or JPEG files, one sub-folder per class",
+                 "yours", "PATH");
+    ls__buf_addf(report, "%-14s %-44s %-24s %s\n", "fake:C..:N", "random pixels, fake:3x32x32:10:5000", "built in",
+                 "needs nothing");
+    TRY(ls__calloc(&roots, 1, sizeof *roots));
+    ls__data_roots(roots, data_dir);
+    ls__buf_adds(report, "searched:");
+    for (int i = 0; i < roots->n; i++) ls__buf_addf(report, " %s", roots->path[i]);
+    ls__buf_adds(report, "\n");
+    free(roots);
+    return ls__buf_check(report);
+}
+
+/* ---- check ---- */
+
+static void describe_file(struct ls_buf *report, const struct ls_set_file *file, const char *path)
+{
+    struct stat st;
+    char md5[33];
+    size_t len = strlen(path);
+    bool is_published_form = file->md5 && (!file->is_gzip || (len > 3 && strcmp(path + len - 3, ".gz") == 0));
+    ls__buf_addf(report, "  %s: %lld bytes, ", path, stat(path, &st) == 0 ? (long long)st.st_size : -1LL);
+    if (!is_published_form)
+        ls__buf_adds(report, "no checksum is published for this form\n");
+    else if (ls__file_md5(path, md5) != LS_OK)
+        ls__buf_addf(report, "checksum not computed (%s)\n", ls_error_message());
+    else if (strcmp(md5, file->md5) == 0)
+        ls__buf_addf(report, "MD5 %s as published\n", md5);
+    else
+        ls__buf_addf(report, "MD5 %s differs from the published %s\n", md5, file->md5);
+}
+
+static void describe_labels(struct ls_buf *report, const struct ls_dataset *ds)
+{
+    int64_t count[256] = {0};
+    for (int64_t i = 0; i < ds->n; i++) count[ds->labels[i]]++;
+    ls__buf_adds(report, "  labels:");
+    for (int k = 0; k < ds->n_classes && k < HISTOGRAM_CLASSES; k++)
+        ls__buf_addf(report, " %d:%lld", k, (long long)count[k]);
+    ls__buf_adds(report, ds->n_classes > HISTOGRAM_CLASSES ? " ...\n" : "\n");
+}
+
+struct moments {
+    double sum[3], squares[3];
+    int64_t n; /* pixels of each channel */
+};
+
+static void measure(struct moments *m, const uint8_t *sample /* [c,h,w] */, int c, size_t plane)
+{
+    for (int k = 0; k < c && k < 3; k++) {
+        uint64_t sum = 0, squares = 0;
+        const uint8_t *p = sample + (size_t)k * plane;
+        for (size_t i = 0; i < plane; i++) {
+            sum += p[i];
+            squares += (uint64_t)p[i] * p[i];
+        }
+        m->sum[k] += (double)sum;
+        m->squares[k] += (double)squares;
+    }
+    m->n += (int64_t)plane;
+}
+
+/* Every sample of sets in memory; of folders the first few hundred, evenly spread. */
+static enum ls_status measure_all(struct moments *m, const struct ls_dataset *ds)
+{
+    uint8_t *sample;
+    size_t plane = (size_t)ds->h * (size_t)ds->w;
+    int64_t step = ds->pixels || ds->n <= MEASURED_SAMPLES_OF_FOLDERS ? 1 : ds->n / MEASURED_SAMPLES_OF_FOLDERS;
+    TRY(ls__calloc(&sample, plane, (size_t)ds->c));
+    enum ls_status status = LS_OK;
+    for (int64_t i = 0; status == LS_OK && i < ds->n; i += step) {
+        status = ls_dataset_read(ds, i, sample);
+        if (status == LS_OK) measure(m, sample, ds->c, plane);
+    }
+    free(sample);
+    return status;
+}
+
+static enum ls_status describe_split(struct ls_buf *report, const struct ls_dataset *ds, const char *known)
+{
+    struct moments m = {0};
+    ls__buf_addf(report, "  %s: %lld samples of %dx%dx%d, %d classes, content %s%s\n", split_name(ds->split),
+                 (long long)ds->n, ds->c, ds->h, ds->w, ds->n_classes, ds->checksum,
+                 !known                             ? ""
+                 : strcmp(known, ds->checksum) == 0 ? " as published"
+                                                    : " (not the published set, but well formed)");
+    describe_labels(report, ds);
+    TRY(measure_all(&m, ds));
+    for (int k = 0; k < ds->c && k < 3; k++) {
+        double mean = m.sum[k] / (double)m.n, variance = m.squares[k] / (double)m.n - mean * mean;
+        ls__buf_addf(report, "  channel %d: mean %.4f deviation %.4f (used: %.4f and %.4f)\n", k, mean / 255,
+                     sqrt(fmax(0, variance)) / 255, (double)ds->mean[k], (double)ds->std[k]);
+    }
+    return LS_OK;
+}
+
+static enum ls_status check_split(const char *spec, enum ls_split split, const char *data_dir, struct ls_buf *report)
+{
+    bool with_extra;
+    const struct ls_set *set = ls__catalog_from_spec(spec, &with_extra);
+    struct ls_dataset *ds = NULL;
+    struct ls_found *found;
+    TRY(ls__calloc(&found, 1, sizeof *found));
+    ls__buf_addf(report, "%s, %s split\n", spec, split_name(split));
+    enum ls_status status = set ? ls__catalog_locate(found, set, split, with_extra, data_dir) : LS_OK;
+    for (int i = 0; i < found->n; i++) describe_file(report, &set->files[found->file[i]], found->path[i]);
+    free(found);
+    struct ls_data_options options = {.data_dir = data_dir};
+    if (status == LS_OK) status = ls_data_open(&ds, spec, split, &options);
+    if (status == LS_OK) status = describe_split(report, ds, set && !with_extra ? set->content[split] : NULL);
+    if (status != LS_OK) ls__buf_addf(report, "  bad: %s\n", ls_error_message());
+    ls_dataset_close(&ds);
+    return status;
+}
+
+enum ls_status ls_data_check(const char *spec, const char *data_dir, struct ls_buf *report)
+{
+    enum ls_status train = check_split(spec, LS_TRAIN, data_dir, report);
+    char message[1024];
+    strncpy(message, ls_error_message(), sizeof message - 1);
+    message[sizeof message - 1] = '\0';
+    if (train == LS_USAGE) return train;
+    enum ls_status test = check_split(spec, LS_TEST, data_dir, report);
+    if (train != LS_OK) return ls_fail(train, "%s", message);
+    return test != LS_OK ? test : ls__buf_check(report);
+}
