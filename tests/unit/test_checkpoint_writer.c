@@ -1,0 +1,446 @@
+/* test_checkpoint_writer.c: the folder of checkpoints: what is kept, what is found again, and what a failed write says.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "lockstep/checkpoint.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { N_FLOATS = 16384, PATH_BYTES = 4096 };
+
+static char folder[64];
+static float weights[N_FLOATS];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    strcpy(folder, "/tmp/test_checkpoint_writer.XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    char command[128];
+    umount2(folder, MNT_DETACH); /* when a failed test left it mounted */
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command);
+}
+
+static void check_ok(enum ls_status status)
+{
+    if (status != LS_OK) print_error("%s: %s\n", ls_status_name(status), ls_error_message());
+    assert_int_equal(status, LS_OK);
+}
+
+static void check_refused(enum ls_status status, const char *part)
+{
+    if (status != LS_CHECKPOINT || !strstr(ls_error_message(), part))
+        print_error("expected CHECKPOINT with '%s', got %s: %s\n", part, ls_status_name(status), ls_error_message());
+    assert_int_equal(status, LS_CHECKPOINT);
+    assert_non_null(strstr(ls_error_message(), part));
+}
+
+static enum ls_status save(struct ls_ckpt_writer *w, int64_t step, bool is_best)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%lld", (long long)step);
+    for (int i = 0; i < N_FLOATS; i++) weights[i] = (float)step;
+    const struct ls_ckpt_tensor t = {"w", LS_F32, LS_SHAPE1(N_FLOATS), weights};
+    const struct ls_ckpt_meta m = {"step", text};
+    enum ls_status status = ls_ckpt_writer_submit(w, step, is_best, &t, 1, &m, 1);
+    memset(weights, 0xff, sizeof weights); /* the snapshot must not notice */
+    text[0] = 'x';
+    return status;
+}
+
+/* "a b c": all names but . and .., sorted */
+static const char *names(void)
+{
+    static char all[4096];
+    struct dirent **entries;
+    int n = scandir(folder, &entries, NULL, alphasort);
+    assert_true(n >= 0);
+    all[0] = '\0';
+    for (int i = 0; i < n; i++) {
+        if (entries[i]->d_name[0] != '.') {
+            if (all[0]) strcat(all, " ");
+            strcat(all, entries[i]->d_name);
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    return all;
+}
+
+static const char *in_folder(const char *name)
+{
+    static char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static void check_link(const char *link, const char *want)
+{
+    char got[256] = {0};
+    assert_true(readlink(in_folder(link), got, sizeof got - 1) > 0);
+    assert_string_equal(got, want);
+}
+
+/* The newest is `step`, after looking at n_seen files, and its content belongs together. */
+static void check_newest(int64_t step, int want_seen)
+{
+    struct ls_ckpt *c;
+    char path[PATH_BYTES], text[32];
+    int n_seen;
+    check_ok(ls_ckpt_open_newest(&c, folder, path, &n_seen));
+    snprintf(text, sizeof text, "%lld", (long long)step);
+    assert_string_equal(ls_ckpt_meta(c, "step"), text);
+    snprintf(text, sizeof text, "step-%08lld.safe", (long long)step);
+    assert_non_null(strstr(path, text));
+    assert_int_equal(n_seen, want_seen);
+    const float *w = ls_ckpt_find(c, "w")->data;
+    for (int i = 0; i < N_FLOATS; i++) assert_true(w[i] == (float)step);
+    ls_ckpt_close(&c);
+}
+
+static void retention_and_best(void **state)
+{
+    (void)state;
+    struct ls_ckpt_writer *w;
+    check_ok(ls_ckpt_writer_create(&w, folder, 2));
+    for (int64_t step = 1; step <= 6; step++) check_ok(save(w, step * 100, step == 2));
+    check_ok(ls_ckpt_writer_finish(w));
+    assert_string_equal(names(),
+                        "best.safetensors latest.safetensors step-00000200.safetensors step-00000500.safetensors "
+                        "step-00000600.safetensors");
+    check_link("latest.safetensors", "step-00000600.safetensors");
+    check_link("best.safetensors", "step-00000200.safetensors");
+    check_newest(600, 1);
+    check_ok(save(w, 700, true));
+    check_ok(ls_ckpt_writer_finish(w));
+    assert_string_equal(names(),
+                        "best.safetensors latest.safetensors step-00000600.safetensors step-00000700.safetensors");
+    assert_true(ls_ckpt_writer_seconds(w) > 0);
+    ls_ckpt_writer_destroy(&w);
+    assert_null(w);
+    ls_ckpt_writer_destroy(&w);
+}
+
+static void best_outlives_the_process(void **state)
+{
+    (void)state;
+    struct ls_ckpt_writer *w;
+    check_ok(ls_ckpt_writer_create(&w, folder, 1));
+    check_ok(save(w, 1, true));
+    ls_ckpt_writer_destroy(&w);
+    check_ok(ls_ckpt_writer_create(&w, folder, 1));
+    check_ok(save(w, 2, false));
+    check_ok(save(w, 3, false));
+    ls_ckpt_writer_destroy(&w);
+    assert_string_equal(names(),
+                        "best.safetensors latest.safetensors step-00000001.safetensors step-00000003.safetensors");
+}
+
+/* A run that goes back must not lose what it writes because abandoned files have higher numbers. */
+static void going_back(void **state)
+{
+    (void)state;
+    struct ls_ckpt_writer *w;
+    check_ok(ls_ckpt_writer_create(&w, folder, 1));
+    check_ok(save(w, 300, false));
+    check_ok(save(w, 250, false));
+    check_ok(save(w, 260, false));
+    check_ok(ls_ckpt_writer_finish(w));
+    assert_string_equal(names(), "latest.safetensors step-00000260.safetensors step-00000300.safetensors");
+    check_link("latest.safetensors", "step-00000260.safetensors");
+    ls_ckpt_writer_destroy(&w);
+}
+
+static void long_steps(void **state)
+{
+    (void)state;
+    struct ls_ckpt_writer *w;
+    check_ok(ls_ckpt_writer_create(&w, folder, 3));
+    check_ok(save(w, 99999999, false));
+    check_ok(save(w, 100000000, false)); /* sorts before the other as text */
+    ls_ckpt_writer_destroy(&w);
+    check_newest(100000000, 1);
+}
+
+static void damage(const char *name, long at)
+{
+    int fd = open(in_folder(name), O_RDWR);
+    char c;
+    assert_true(fd >= 0);
+    assert_int_equal(pread(fd, &c, 1, at), 1);
+    c ^= 4;
+    assert_int_equal(pwrite(fd, &c, 1, at), 1);
+    close(fd);
+}
+
+/* What the log said while ls_ckpt_open_newest ran. */
+static void warnings_of_newest(char *text, size_t size, enum ls_status *status)
+{
+    struct ls_ckpt *c;
+    char path[PATH_BYTES];
+    int n_seen, ends[2], err = dup(STDERR_FILENO);
+    assert_int_equal(pipe(ends), 0);
+    dup2(ends[1], STDERR_FILENO);
+    *status = ls_ckpt_open_newest(&c, folder, path, &n_seen);
+    dup2(err, STDERR_FILENO);
+    close(err);
+    close(ends[1]);
+    ssize_t n = read(ends[0], text, size - 1);
+    text[n > 0 ? n : 0] = '\0';
+    close(ends[0]);
+    ls_ckpt_close(&c);
+}
+
+static void fallback(void **state)
+{
+    (void)state;
+    struct ls_ckpt_writer *w;
+    char text[4096];
+    enum ls_status status;
+    check_ok(ls_ckpt_writer_create(&w, folder, 4));
+    for (int64_t step = 1; step <= 4; step++) check_ok(save(w, step, false));
+    ls_ckpt_writer_destroy(&w);
+    damage("step-00000004.safetensors", 30000);
+    assert_int_equal(truncate(in_folder("step-00000003.safetensors"), 4096), 0);
+    fclose(fopen(in_folder("step-5.safetensors"), "w"));            /* not a name of ours */
+    fclose(fopen(in_folder("step-00000009.safetensors.bak"), "w")); /* neither */
+    check_newest(2, 3);
+    warnings_of_newest(text, sizeof text, &status);
+    assert_int_equal(status, LS_OK);
+    char *second = strchr(text, '\n');
+    assert_non_null(second);
+    assert_non_null(strstr(text, "warning: checkpoint skipped: "));
+    assert_true(strstr(text, "step-00000004.safetensors: checksum") < second);
+    assert_true(strstr(text, "step-00000003.safetensors: tensor 'w'") > second);
+    assert_int_equal(strlen(strchr(second + 1, '\n')), 1); /* one line each */
+    damage("step-00000002.safetensors", 0);
+    damage("step-00000001.safetensors", 20);
+    warnings_of_newest(text, sizeof text, &status);
+    check_refused(status, "none of the 4 checkpoints");
+}
+
+static void nothing_there(void **state)
+{
+    (void)state;
+    struct ls_ckpt *c = (void *)1;
+    char path[PATH_BYTES];
+    int n_seen = -1;
+    check_refused(ls_ckpt_open_newest(&c, folder, path, &n_seen), "no checkpoint in");
+    assert_null(c);
+    assert_int_equal(n_seen, 0);
+    check_refused(ls_ckpt_open_newest(&c, "/nonexistent/x", path, &n_seen), "/nonexistent/x");
+}
+
+static void stale_temporaries(void **state)
+{
+    (void)state;
+    struct ls_ckpt_writer *w;
+    fclose(fopen(in_folder("step-00000003.safetensors.tmp.Ab3xYz"), "w"));
+    fclose(fopen(in_folder("notes.txt.tmp.1"), "w"));
+    assert_int_equal(symlink("gone", in_folder("latest.safetensors.tmp.77")), 0);
+    check_ok(ls_ckpt_writer_create(&w, folder, 1));
+    assert_string_equal(names(), "notes.txt.tmp.1");
+    ls_ckpt_writer_destroy(&w);
+}
+
+static void one_writer_per_folder(void **state)
+{
+    (void)state;
+    struct ls_ckpt_writer *a, *b;
+    check_ok(ls_ckpt_writer_create(&a, folder, 1));
+    check_refused(ls_ckpt_writer_create(&b, folder, 1), "another run");
+    assert_null(b);
+    ls_ckpt_writer_destroy(&a);
+    check_ok(ls_ckpt_writer_create(&b, folder, 1));
+    ls_ckpt_writer_destroy(&b);
+    assert_int_equal(ls_ckpt_writer_create(&b, folder, 0), LS_USAGE);
+}
+
+static void destroy_while_writing(void **state)
+{
+    (void)state;
+    struct ls_ckpt_writer *w;
+    for (int64_t step = 1; step <= 20; step++) {
+        check_ok(ls_ckpt_writer_create(&w, folder, 1));
+        check_ok(save(w, step, false));
+        ls_ckpt_writer_destroy(&w); /* waits */
+        check_newest(step, 1);
+    }
+}
+
+static void makes_the_folder(void **state)
+{
+    (void)state;
+    struct ls_ckpt_writer *w;
+    char deep[128];
+    snprintf(deep, sizeof deep, "%s/a/b", folder);
+    check_ok(ls_ckpt_writer_create(&w, deep, 1));
+    check_ok(save(w, 1, false));
+    check_ok(ls_ckpt_writer_finish(w));
+    ls_ckpt_writer_destroy(&w);
+}
+
+static void bad_tensors(void **state)
+{
+    (void)state;
+    struct ls_ckpt_writer *w;
+    const struct ls_ckpt_tensor none = {"w", LS_F32, LS_SHAPE1(4), NULL};
+    const struct ls_ckpt_tensor twice[] = {{"w", LS_F32, LS_SHAPE1(4), weights}, {"w", LS_F32, LS_SHAPE1(4), weights}};
+    check_ok(ls_ckpt_writer_create(&w, folder, 1));
+    check_refused(ls_ckpt_writer_submit(w, 1, false, &none, 1, NULL, 0), "no data");
+    check_refused(ls_ckpt_writer_submit(w, -1, false, twice, 1, NULL, 0), "step -1");
+    check_ok(ls_ckpt_writer_submit(w, 1, false, twice, 2, NULL, 0)); /* found out while writing */
+    check_refused(ls_ckpt_writer_finish(w), "given twice");
+    check_ok(ls_ckpt_writer_finish(w)); /* once */
+    ls_ckpt_writer_destroy(&w);
+    assert_string_equal(names(), "");
+}
+
+/* --- disks that fail --- */
+
+/* A file system of our own over the folder; false where this user or container may not. */
+static bool mount_small(const char *options)
+{
+    if (mount("lockstep-test", folder, "tmpfs", 0, options) == 0) return true;
+    print_message("           mount: %s\n", strerror(errno));
+    return false;
+}
+
+static void full_disk(void **state)
+{
+    (void)state;
+    struct ls_ckpt_writer *w;
+    if (!mount_small("size=160k")) {
+        print_message("           SKIPPED: no tmpfs can be mounted here (needs root); a full disk is not tested\n");
+        skip();
+    }
+    check_ok(ls_ckpt_writer_create(&w, folder, 1));
+    check_ok(save(w, 1, true));
+    check_ok(save(w, 2, false)); /* 2 x 64 KiB fit, the third does not */
+    check_ok(save(w, 3, false));
+    enum ls_status status = ls_ckpt_writer_finish(w);
+    char message[1024];
+    strcpy(message, ls_error_message());
+    const char *left = names();
+    char kept[4096];
+    strcpy(kept, left);
+    check_newest(2, 1);
+    check_link("latest.safetensors", "step-00000002.safetensors");
+    ls_ckpt_writer_destroy(&w);
+    umount(folder);
+    assert_int_equal(status, LS_CHECKPOINT);
+    if (!strstr(message, "No space left on device (") || !strstr(message, "step-00000003"))
+        print_error("%s\n", message);
+    assert_non_null(strstr(message, "step-00000003.safetensors: No space left on device ("));
+    assert_non_null(strstr(message, " bytes needed)"));
+    assert_string_equal(kept,
+                        "best.safetensors latest.safetensors step-00000001.safetensors step-00000002.safetensors");
+}
+
+/* The same where mounting is not allowed: files of at most 32 KiB. In a child, as the limit is the process's. */
+static void file_size_limit(void **state)
+{
+    (void)state;
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct ls_ckpt_writer *w;
+        if (ls_ckpt_writer_create(&w, folder, 1) != LS_OK || save(w, 1, false) != LS_OK ||
+            ls_ckpt_writer_finish(w) != LS_OK)
+            _exit(10);
+        const struct rlimit limit = {32 << 10, 32 << 10};
+        setrlimit(RLIMIT_FSIZE, &limit);
+        if (save(w, 2, false) != LS_OK) _exit(11);
+        if (ls_ckpt_writer_finish(w) != LS_CHECKPOINT || !strstr(ls_error_message(), "File too large")) _exit(12);
+        if (save(w, 3, false) != LS_OK) _exit(13);
+        if (save(w, 4, false) != LS_CHECKPOINT || !strstr(ls_error_message(), "step-00000003")) _exit(14);
+        if (ls_ckpt_writer_finish(w) != LS_OK) _exit(15); /* reported once, and nothing new was taken */
+        ls_ckpt_writer_destroy(&w);
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_string_equal(names(), "latest.safetensors step-00000001.safetensors");
+    check_newest(1, 1);
+}
+
+static void read_only_folder(void **state)
+{
+    (void)state;
+    struct ls_ckpt_writer *w;
+    bool is_mounted = geteuid() == 0 && mount_small("size=64k,ro");
+    if (geteuid() == 0 && !is_mounted) {
+        print_message("           SKIPPED: root, and no tmpfs can be mounted: nothing is read-only here\n");
+        skip();
+    }
+    if (!is_mounted) chmod(folder, 0555);
+    int64_t start = ls__now_ns();
+    enum ls_status status = ls_ckpt_writer_create(&w, folder, 1);
+    double seconds = ls__seconds_since(start);
+    if (is_mounted) umount(folder);
+    chmod(folder, 0755);
+    check_refused(status, "cannot be written");
+    assert_null(w);
+    assert_true(seconds < 1);
+}
+
+static void folder_vanishes(void **state)
+{
+    (void)state;
+    struct ls_ckpt_writer *w;
+    check_ok(ls_ckpt_writer_create(&w, folder, 1));
+    assert_int_equal(rmdir(folder), 0);
+    check_ok(save(w, 1, false));
+    check_refused(ls_ckpt_writer_finish(w), "step-00000001.safetensors");
+    check_ok(ls_ckpt_writer_finish(w));
+    ls_ckpt_writer_destroy(&w);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(retention_and_best),
+        TEST(best_outlives_the_process),
+        TEST(going_back),
+        TEST(long_steps),
+        TEST(fallback),
+        TEST(nothing_there),
+        TEST(stale_temporaries),
+        TEST(one_writer_per_folder),
+        TEST(destroy_while_writing),
+        TEST(makes_the_folder),
+        TEST(bad_tensors),
+        TEST(full_disk),
+        TEST(file_size_limit),
+        TEST(read_only_folder),
+        TEST(folder_vanishes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
