@@ -41,7 +41,7 @@ static enum ls_status parse(struct ls_dataset *ds, const char *arg, int64_t *n)
     int64_t dims[3], n_classes;
     if (!arg || strlen(arg) >= sizeof text)
         return ls_fail(LS_USAGE, "data set fake: expected fake:CxHxW:CLASSES:N, for example fake:3x32x32:10:5000");
-    strcpy(text, arg);
+    memcpy(text, arg, strlen(arg) + 1);
     char *classes = strchr(text, ':');
     char *samples = classes ? strchr(classes + 1, ':') : NULL;
     if (!samples)
