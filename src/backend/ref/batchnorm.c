@@ -136,7 +136,7 @@ static struct sums gradient_sums(const float *src, const float *dst, const float
 static enum ls_status prepare_bwd(const struct ls_prep *prep, struct ls_kernel **out)
 {
     TRY(ls__ref_prepare(prep, out));
-    (*out)->in[6].bytes = prep->forward ? prep->forward->out[3].bytes : 0; /* workspace: not read */
+    if (prep->node->n_in > 6 && prep->forward) (*out)->in[6] = prep->forward->out[3]; /* workspace: not read */
     (*out)->may_alias = true;
     (*out)->alias_in = 5; /* diff_dst */
     return LS_OK;

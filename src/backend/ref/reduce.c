@@ -45,7 +45,7 @@ static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx 
     ls_part_range(n, ctx->part, ctx->n_parts, &begin, &end);
     if (accumulate((const float *)b->in[0] + begin, (int64_t *)b->out[0] + begin, end - begin, factor) == 0)
         return LS_OK;
-    return ls_fail(LS_NONFINITE, "%s: gradient not finite or beyond the fixed-point range", k->in0_name);
+    return ls_fail(LS_NONFINITE, "%s: gradient not finite or beyond the fixed-point range", k->name);
 }
 
 const struct ls_impl ls__ref_reduce = {

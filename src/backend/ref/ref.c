@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define IMPL_OF(NAME, name) [LS_OP_##NAME] = &ls__ref_##name,
 static const struct ls_impl *const impls[LS_N_OPS + 1] = {LS_OP_MAP(IMPL_OF)[LS_N_OPS] = NULL};
@@ -21,8 +20,7 @@ enum ls_status ls__ref_prepare(const struct ls_prep *prep, struct ls_kernel **ou
         if (n->in[i] >= 0) k->in[i] = prep->graph->values[n->in[i]].shape;
     for (int i = 0; i < n->n_out; i++)
         if (n->out[i] >= 0) k->out[i] = prep->graph->values[n->out[i]].shape;
-    const char *name = n->n_in > 0 && n->in[0] >= 0 ? prep->graph->values[n->in[0]].name : NULL;
-    snprintf(k->in0_name, sizeof k->in0_name, "%s", name ? name : "");
+    snprintf(k->name, sizeof k->name, "%s", n->name ? n->name : ls_op_name(n->op));
     *out = &k->base;
     return LS_OK;
 }

@@ -44,7 +44,7 @@ struct ls_ref_kernel {
     struct ls_kernel base;
     struct ls_attrs attrs;
     struct ls_shape in[LS_MAX_IN], out[LS_MAX_OUT]; /* zero dims where absent */
-    char in0_name[64];                              /* of the first input, for messages */
+    char name[64];                                  /* the node's, for messages */
 };
 
 /* Makes the kernel of node->op with plain layouts and no scratch; the whole `prepare` of the simple ops. */

@@ -1,0 +1,188 @@
+/* test_ops.c: every op on every backend of the build, one line of a .cases file at a time.
+ *
+ *     test_ops [--perf] [--backend NAME] FOLDER|FILE...
+ *     test_ops [--perf] [--backend NAME] --case 'LINE'
+ *
+ * A case is run on ref, which is held against formulas in double and their differences (checks.h), then on every other
+ * backend, which is held against ref; the runner watches memory and repeatability (runner.h). A failure prints the
+ * command that repeats it. --perf also prints the time of every kernel. The last line counts; the exit code is 0 only
+ * if none failed.
+ *
+ * Adding a case is adding a line to ops/<op>.cases. Adding an op is adding its setup (problem.c) and its formula
+ * (oracle.c).
+ */
+#include "cases.h"
+#include "checks.h"
+#include "problem.h"
+#include "runner.h"
+
+#include "base/file.h"
+
+#include <glob.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct session {
+    const char *program;
+    const char *only; /* backend, or NULL for all */
+    bool is_perf;
+    int n_passed, n_failed;
+};
+
+static bool is_wanted(const struct session *s, const struct ls_backend *backend)
+{
+    return !s->only || strcmp(s->only, backend->name) == 0;
+}
+
+static enum ls_status run_other(const struct session *s, const struct problem *p, const struct ls_backend *backend,
+                                const struct runner *ref)
+{
+    struct runner r;
+    enum ls_status status = runner_open(&r, backend, p->g, p->data, &p->ctx);
+    r.n_nodes = p->n_nodes;
+    r.truth = ref;
+    r.is_perf = s->is_perf;
+    if (status == LS_OK) status = runner_run(&r);
+    if (status == LS_OK) status = check_against_ref(p, &r, ref);
+    runner_close(&r);
+    return status;
+}
+
+static enum ls_status run_all(const struct session *s, const struct problem *p)
+{
+    struct runner ref;
+    enum ls_status status = runner_open(&ref, &ls_backend_ref, p->g, p->data, &p->ctx);
+    ref.is_perf = s->is_perf && is_wanted(s, &ls_backend_ref);
+    if (status == LS_OK) status = runner_run(&ref);
+    if (status == LS_OK) status = check_ref(p, &ref);
+    for (int i = 0; ls_backends[i] && status == LS_OK; i++)
+        if (ls_backends[i] != &ls_backend_ref && is_wanted(s, ls_backends[i]))
+            status = run_other(s, p, ls_backends[i], &ref);
+    runner_close(&ref);
+    return status;
+}
+
+static enum ls_status run_update(const struct session *s, struct test_case *c)
+{
+    for (int i = 0; ls_backends[i]; i++)
+        if (is_wanted(s, ls_backends[i])) TRY(check_update(c, ls_backends[i], s->is_perf));
+    return LS_OK;
+}
+
+static enum ls_status run_line(const struct session *s, const char *line)
+{
+    struct test_case c;
+    struct problem p;
+    TRY(case_parse(&c, line));
+    if (s->is_perf) printf("%s\n", line);
+    if (is_update_case(&c)) return run_update(s, &c);
+    enum ls_status status = problem_build(&p, &c);
+    if (status == LS_OK) status = run_all(s, &p);
+    problem_release(&p);
+    return status;
+}
+
+static void count_line(struct session *s, const char *line)
+{
+    if (run_line(s, line) == LS_OK) {
+        s->n_passed++;
+        return;
+    }
+    s->n_failed++;
+    printf("FAIL %s\n     %s\n     again: %s --case '%s'\n", line, ls_error_message(), s->program, line);
+}
+
+static void count_file(struct session *s, const char *path)
+{
+    char *text = NULL, *rest;
+    size_t len;
+    if (ls__file_read(path, 1 << 20, &text, &len) != LS_OK) {
+        s->n_failed++;
+        printf("FAIL %s\n", ls_error_message());
+        return;
+    }
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        if (line[0] != '#' && line[strspn(line, " \t")] != '\0') count_line(s, line);
+    free(text);
+}
+
+static void count_folder(struct session *s, const char *folder)
+{
+    char pattern[LS_PATH_BYTES];
+    glob_t found = {0};
+    snprintf(pattern, sizeof pattern, "%s/*.cases", folder);
+    if (glob(pattern, 0, NULL, &found) != 0) {
+        s->n_failed++;
+        printf("FAIL no *.cases in %s\n", folder);
+    }
+    for (size_t i = 0; i < found.gl_pathc; i++) count_file(s, found.gl_pathv[i]);
+    globfree(&found);
+}
+
+/* NaN must not vanish on its way to the loss: not in relu, not in maxpool. The reference backend promises this. */
+static void count_nan(struct session *s, const char *line)
+{
+    struct test_case c;
+    struct problem p;
+    struct runner ref = {0};
+    enum ls_status status = case_parse(&c, line);
+    if (status == LS_OK) status = problem_build(&p, &c);
+    if (status == LS_OK) {
+        p.data[p.g->nodes[0].in[0]][0] = NAN;
+        status = runner_open(&ref, &ls_backend_ref, p.g, p.data, &p.ctx);
+    }
+    if (status == LS_OK) status = runner_run(&ref);
+    if (status == LS_OK && !isnan(((const float *)ref.values[p.g->nodes[0].out[0]].data)[0]))
+        status = ls_fail(LS_ERROR, "a NaN in src is no NaN in dst");
+    if (status == LS_OK) s->n_passed++;
+    if (status != LS_OK) {
+        s->n_failed++;
+        printf("FAIL NaN through %s: %s\n", line, ls_error_message());
+    }
+    runner_close(&ref);
+    problem_release(&p);
+}
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: test_ops [--perf] [--backend NAME] FOLDER|FILE... | --case 'LINE'\n");
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    struct session s = {.program = argv[0]};
+    int n_sources = 0;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    for (int i = 1; i < argc; i++) {
+        const bool has_next = i + 1 < argc;
+        if (strcmp(argv[i], "--perf") == 0) {
+            s.is_perf = true;
+        } else if (strcmp(argv[i], "--backend") == 0 && has_next) {
+            s.only = argv[++i];
+            if (!ls_backend_find(s.only)) {
+                fprintf(stderr, "this build has no backend '%s'\n", s.only);
+                return 2;
+            }
+        } else if (strcmp(argv[i], "--case") == 0 && has_next) {
+            count_line(&s, argv[++i]);
+            n_sources++;
+        } else if (argv[i][0] == '-') {
+            return usage();
+        } else if (ls__dir_exists(argv[i])) {
+            count_folder(&s, argv[i]);
+            count_nan(&s, "relu mb=1 c=3 h=2");
+            count_nan(&s, "maxpool mb=1 c=3 h=4 kh=2 sh=2");
+            count_nan(&s, "add mb=1 c=3 h=2 relu=1");
+            n_sources++;
+        } else {
+            count_file(&s, argv[i]);
+            n_sources++;
+        }
+    }
+    if (n_sources == 0) return usage();
+    printf("%d passed, %d failed\n", s.n_passed, s.n_failed);
+    return s.n_failed == 0 ? 0 : 1;
+}
