@@ -94,7 +94,7 @@ static void test_summary_costs(void **state)
     ls_model_destroy(&m);
 }
 
-/* PARAM and BUFFER names in order, joined by blanks. */
+/* PARAM and BUFFER names in order, a blank before each. */
 static void check_names(const struct ls_graph *g, const char *want)
 {
     static char got[65536];
@@ -102,16 +102,35 @@ static void check_names(const struct ls_graph *g, const char *want)
     for (int i = 0; i < g->n_values; i++)
         if (g->values[i].kind == LS_VALUE_PARAM || g->values[i].kind == LS_VALUE_BUFFER) {
             assert_true(strlen(got) + strlen(g->values[i].name) + 2 < sizeof got);
-            if (*got) strcat(got, " ");
+            strcat(got, " ");
             strcat(got, g->values[i].name);
         }
     assert_string_equal(got, want);
 }
 
-#define WB(layer) layer ".weight " layer ".bias"
+#define W(layer) " " layer ".weight"
+#define WB(layer) W(layer) " " layer ".bias"
 #define BN(layer) WB(layer) " " layer ".running_mean " layer ".running_var"
-#define BASIC(block) block ".conv1.weight " BN(block ".bn1") " " block ".conv2.weight " BN(block ".bn2")
-#define DOWN(block) BASIC(block) " " block ".downsample.0.weight " BN(block ".downsample.1")
+#define BASIC(block) W(block ".conv1") BN(block ".bn1") W(block ".conv2") BN(block ".bn2")
+#define DOWN(block) BASIC(block) W(block ".downsample.0") BN(block ".downsample.1")
+
+/* torchvision's lists, one piece per line */
+/* clang-format off */
+static const char alexnet_names[] =
+    WB("features.0") WB("features.3") WB("features.6") WB("features.8") WB("features.10")
+    WB("classifier.1") WB("classifier.4") WB("classifier.6");
+static const char vgg11_names[] =
+    WB("features.0") WB("features.3") WB("features.6") WB("features.8")
+    WB("features.11") WB("features.13") WB("features.16") WB("features.18")
+    WB("classifier.0") WB("classifier.3") WB("classifier.6");
+static const char resnet18_names[] =
+    W("conv1") BN("bn1")
+    BASIC("layer1.0") BASIC("layer1.1")
+    DOWN("layer2.0") BASIC("layer2.1")
+    DOWN("layer3.0") BASIC("layer3.1")
+    DOWN("layer4.0") BASIC("layer4.1")
+    WB("fc");
+/* clang-format on */
 
 static void test_parameter_names(void **state)
 {
@@ -119,23 +138,14 @@ static void test_parameter_names(void **state)
         const char *name;
         int c, hw;
         const char *names;
-    } want[] =
-        {
-            {"lenet5", 1, 28, WB("conv1") " " WB("conv2") " " WB("fc1") " " WB("fc2") " " WB("fc3")},
-            {"svhn-cnn", 3, 32, WB("conv1") " " WB("conv2") " " WB("fc1") " " WB("fc2")},
-            {"alexnet", 3, 224,
-             WB("features.0") " " WB("features.3") " " WB("features.6") " " WB("features.8") " " WB(
-                 "features.10") " " WB("classifier.1") " " WB("classifier.4") " " WB("classifier.6")},
-            {"vgg11", 3, 224,
-             WB("features.0") " " WB("features.3") " " WB("features.6") " " WB("features.8") " " WB("features.11") " " WB(
-                 "features.13") " " WB("features.16") " " WB("features.18") " " WB("classifier.0") " " WB("classifier."
-                                                                                                          "3") " " WB("classifier.6")},
-            {"resnet18", 3, 32,
-             "conv1.weight " BN("bn1") " " BASIC("layer1.0") " " BASIC("layer1.1") " " DOWN("layer2.0") " " BASIC("laye"
-                                                                                                                  "r2."
-                                                                                                                  "1") " " DOWN(
-                 "layer3.0") " " BASIC("layer3.1") " " DOWN("layer4.0") " " BASIC("layer4.1") " " WB("fc")},
-        };
+    } want[] = {
+        {"lenet5", 1, 28, WB("conv1") WB("conv2") WB("fc1") WB("fc2") WB("fc3")},
+        {"svhn-cnn", 3, 32, WB("conv1") WB("conv2") WB("fc1") WB("fc2")},
+        {"alexnet", 3, 224, alexnet_names},
+        {"vgg11", 3, 224, vgg11_names},
+        {"resnet18", 3, 32, resnet18_names},
+        {"resnet18-224", 3, 224, resnet18_names},
+    };
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
         struct ls_graph *g = build_zoo(want[i].name, 2, want[i].c, want[i].hw, 10, true);
         check_names(g, want[i].names);
@@ -272,7 +282,7 @@ static void test_blocks_and_labels(void **state)
         "block inner out k=3\n\tkeep x\n  conv c$k $out $k pad=1\n  relu\n  keep x\n  add x\nend\n"
         "block outer width\n  use inner a out=$width\n  use inner b out=$width k=2\nend";
     struct ls_graph *g = build_text(text, 1, 3, 8, 2, true);
-    check_names(g, WB("o.a.c3") " " WB("o.b.c2") " " WB("i.c3") " " WB("f"));
+    check_names(g, WB("o.a.c3") WB("o.b.c2") WB("i.c3") WB("f"));
     check_ops(g, "conv2d relu add conv2d relu add conv2d relu add concat reshape linear");
     assert_string_equal(g->nodes[1].name, "o.a.relu1");
     check_shape(g, g->nodes[9].out[0], "1x10x9x9");
