@@ -1,7 +1,8 @@
 #!/bin/bash
 # checkpoint_faults.sh: a checkpoint is the old one or the new one, whatever happens while it is written.
 #
-#     tests/fault/checkpoint_faults.sh PROGRAM [short|long]      PROGRAM is checkpoint_loop, built from checkpoint_loop.c
+#     tests/fault/checkpoint_faults.sh - BUILD/fault [short|long]      the folder has checkpoint_loop, from checkpoint_loop.c
+# test: sanitize
 #
 # 1. kill:   SIGKILL before each system call of the writer (strace injects it), for each call and each count until it no
 #            longer fires. After each: the newest checkpoint is whole and no older than the last one reported as saved, the
@@ -10,11 +11,11 @@
 #            is untouched, no temporary is left.
 # 3. order:  what a power cut could lose: content is on disk before the name, the name before anything old is removed.
 #
-# `short` (about 40 points) is for every build, `long` (over 200, the default) for the night. Exit code 77: no strace here.
+# `short` (the default, about 50 points) is for every build, `long` (over 300) for the night. Exit code 77: no strace here.
 set -u
 
-program=${1:?usage: checkpoint_faults.sh PROGRAM [short|long]}
-form=${2:-long}
+program=${2:?usage: checkpoint_faults.sh - FOLDER [short|long]}/checkpoint_loop
+form=${3:-short}
 export ASAN_OPTIONS=detect_leaks=0 # the leak checker cannot run under ptrace
 n_passed=0
 n_failed=0
@@ -152,19 +153,25 @@ done
 trial 6 -y -e trace=fsync,rename,unlinkat,symlink,write
 order=$(awk '
     function fault(text) { print text ": " $0; bad = 1 }
+    function step(text) { match(text, /step-[0-9]+\./); return substr(text, RSTART + 5, RLENGTH - 6) + 0 }
     # a temporary is clean when fsynced since it was last written; a name is durable when its folder was fsynced since
     /^write\(.*\.tmp\./        { match($0, /<[^>]*>/); dirty[substr($0, RSTART + 1, RLENGTH - 2)] = 1 }
     /^fsync\(.*\.tmp\..*= 0$/  { match($0, /<[^>]*>/); dirty[substr($0, RSTART + 1, RLENGTH - 2)] = 0; n_file++ }
-    /^fsync\(/ && !/\.tmp\./   { n_pending = 0; n_folder++ }
+    /^fsync\(/ && !/\.tmp\./   { n_pending = 0; durable = renamed; n_folder++ }
     /^rename\(/ {
         split($0, part, "\"")
         if (part[2] ~ /step-/ && !(part[2] in dirty)) fault("renamed, but never seen written")
         if (dirty[part[2]]) fault("renamed before its content was on disk")
+        if (part[4] ~ /step-/) renamed = step(part[4])
         n_pending++
         n_rename++
     }
     /^symlink\(/  { if (!n_file) fault("link before the file") }
-    /^unlinkat\(/ { n_removed++; if (n_pending) fault("old checkpoint removed before the new name was on disk") }
+    /^unlinkat\(/ {
+        n_removed++
+        if (n_pending) fault("old checkpoint removed before the new name was on disk")
+        if (step($0) > durable - 2) fault("removed one of the last two on disk")
+    }
     END {
         if (n_file != 4 || n_folder != 8 || n_rename < 8 || n_removed < 3) {
             print "seen: " n_file " fsync of files, " n_folder " of folders, " n_rename " renames, " n_removed " removals"

@@ -11,6 +11,7 @@
  * Exit codes: 0, 1 wrong, 4 a write failed, 77 strace cannot attach here.
  */
 #include "base/file.h"
+#include "base/parse.h"
 #include "lockstep/checkpoint.h"
 
 #include <dirent.h>
@@ -26,12 +27,19 @@ enum { N_TENSORS = 8, N_FLOATS = 2048, KEEP = 2, N_POLLS = 5000, POLL_US = 1000 
 
 /* --- strace --- */
 
+/* The number a text is, or -1. */
+static int64_t number(const char *text)
+{
+    int64_t n;
+    return ls__parse_i64(text, 0, INT64_MAX, &n) ? n : -1;
+}
+
 static int other_thread(void)
 {
     int tid = 0;
     DIR *dir = opendir("/proc/self/task");
     for (struct dirent *e; dir && (e = readdir(dir)) != NULL;)
-        if (atoi(e->d_name) > 0 && atoi(e->d_name) != getpid()) tid = atoi(e->d_name);
+        if (number(e->d_name) > 0 && number(e->d_name) != getpid()) tid = (int)number(e->d_name);
     if (dir) closedir(dir);
     return tid;
 }
@@ -50,8 +58,9 @@ static bool is_traced(int tid)
 /* Returns strace's process id once it holds the thread, or exits with 77. */
 static pid_t attach(int n_args, char **args)
 {
+    int thread = other_thread();
     char tid[16], *argv[64] = {"strace", "-qq", "-p", tid};
-    snprintf(tid, sizeof tid, "%d", other_thread());
+    snprintf(tid, sizeof tid, "%d", thread);
     for (int i = 0; i < n_args && i < 59; i++) argv[4 + i] = args[i];
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); /* a child may not trace its parent otherwise */
     pid_t child = fork();
@@ -60,7 +69,7 @@ static pid_t attach(int n_args, char **args)
         _exit(77);
     }
     for (int i = 0; i < N_POLLS; i++) {
-        if (is_traced(atoi(tid))) return child;
+        if (is_traced(thread)) return child;
         if (waitpid(child, NULL, WNOHANG) == child) break;
         usleep(POLL_US);
     }
@@ -73,7 +82,7 @@ static pid_t attach(int n_args, char **args)
 static enum ls_status save(struct ls_ckpt_writer *w, int64_t step)
 {
     static float data[N_TENSORS][N_FLOATS];
-    static char names[N_TENSORS][16];
+    static char names[N_TENSORS][24];
     struct ls_ckpt_tensor tensors[N_TENSORS];
     char text[32];
     snprintf(text, sizeof text, "%lld", (long long)step);
@@ -115,7 +124,7 @@ static bool is_whole(const struct ls_ckpt *c, int64_t *step)
 {
     const char *text = ls_ckpt_meta(c, "step");
     if (!ls_ckpt_has_checksum(c) || !text || ls_ckpt_n_tensors(c) != N_TENSORS) return false;
-    *step = atoll(text);
+    *step = number(text);
     for (int i = 0; i < N_TENSORS; i++) {
         const struct ls_ckpt_tensor *t = ls_ckpt_tensor_at(c, i);
         if (t->dtype != LS_F32 || ls_shape_count(&t->shape) != N_FLOATS) return false;
@@ -170,9 +179,9 @@ int main(int argc, char **argv)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc >= 5 && strcmp(argv[1], "write") == 0)
-        return write_steps(argv[2], atoll(argv[3]), atoll(argv[4]), argc - 5, argv + 5);
-    if (argc == 5 && strcmp(argv[1], "check") == 0) return check_folder(argv[2], atoll(argv[3]), atoll(argv[4]));
-    if (argc == 4 && strcmp(argv[1], "file") == 0) return check_file(argv[2], atoll(argv[3]));
+        return write_steps(argv[2], number(argv[3]), number(argv[4]), argc - 5, argv + 5);
+    if (argc == 5 && strcmp(argv[1], "check") == 0) return check_folder(argv[2], number(argv[3]), number(argv[4]));
+    if (argc == 4 && strcmp(argv[1], "file") == 0) return check_file(argv[2], number(argv[3]));
     fprintf(stderr, "usage: checkpoint_loop write|check FOLDER FROM TO | file PATH STEP\n");
     return 2;
 }

@@ -36,7 +36,7 @@ static long status_kb(const char *key)
     FILE *f = fopen("/proc/self/status", "r");
     assert_non_null(f);
     while (fgets(line, sizeof line, f))
-        if (strncmp(line, key, strlen(key)) == 0) kb = atol(line + strlen(key));
+        if (strncmp(line, key, strlen(key)) == 0) sscanf(line + strlen(key), "%ld", &kb);
     fclose(f);
     return kb;
 }
@@ -181,16 +181,19 @@ static void hostile_lengths(void **state)
 
 /* --- large headers: bounded memory even where the length itself is allowed --- */
 
+enum { ENTRY_BYTES = 80 };
+
 static size_t add_tensor(char *to, int i)
 {
-    return (size_t)sprintf(to, "%s\"%x\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}", i ? "," : "{", i);
+    return (size_t)snprintf(to, ENTRY_BYTES, "%s\"%x\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}",
+                            i ? "," : "{", i);
 }
 
 static void million_tensors(void **state)
 {
     (void)state;
     enum { N = 1000000 };
-    char *header = malloc((size_t)N * 64);
+    char *header = malloc((size_t)N * ENTRY_BYTES);
     size_t at = 0;
     assert_non_null(header);
     for (int i = 0; i < N; i++) at += add_tensor(header + at, i);

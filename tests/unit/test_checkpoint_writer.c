@@ -30,7 +30,7 @@ static float weights[N_FLOATS];
 static int make_folder(void **state)
 {
     (void)state;
-    strcpy(folder, "/tmp/test_checkpoint_writer.XXXXXX");
+    snprintf(folder, sizeof folder, "/tmp/test_checkpoint_writer.XXXXXX");
     return mkdtemp(folder) ? 0 : -1;
 }
 
@@ -79,10 +79,9 @@ static const char *names(void)
     assert_true(n >= 0);
     all[0] = '\0';
     for (int i = 0; i < n; i++) {
-        if (entries[i]->d_name[0] != '.') {
-            if (all[0]) strcat(all, " ");
-            strcat(all, entries[i]->d_name);
-        }
+        size_t at = strlen(all);
+        if (entries[i]->d_name[0] != '.')
+            snprintf(all + at, sizeof all - at, "%s%s", at ? " " : "", entries[i]->d_name);
         free(entries[i]);
     }
     free(entries);
@@ -341,11 +340,9 @@ static void full_disk(void **state)
     check_ok(save(w, 2, false)); /* 2 x 64 KiB fit, the third does not */
     check_ok(save(w, 3, false));
     enum ls_status status = ls_ckpt_writer_finish(w);
-    char message[1024];
-    strcpy(message, ls_error_message());
-    const char *left = names();
-    char kept[4096];
-    strcpy(kept, left);
+    char message[1024], kept[4096];
+    snprintf(message, sizeof message, "%s", ls_error_message());
+    snprintf(kept, sizeof kept, "%s", names());
     check_newest(2, 1);
     check_link("latest.safetensors", "step-00000002.safetensors");
     ls_ckpt_writer_destroy(&w);
