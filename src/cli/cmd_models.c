@@ -14,13 +14,17 @@ struct row {
     struct ls_model_summary summary;
 };
 
-/* The model's own input; where it adapts --input decides, else CIFAR's size, MNIST's for one channel. */
+/* The model's own input; where it adapts --input decides, else CIFAR's size, or MNIST's if all or the channel allow it.
+ */
 static enum ls_status describe(const struct ls_options *o, const struct ls_model *model, struct row *row)
 {
     int64_t dims[3] = {3, 32, 32};
     ls_model_input(model, &row->c, &row->h, &row->w);
     row->adapts = !row->c || !row->h || !row->w;
-    if (row->c == 1) dims[1] = dims[2] = 28;
+    if (row->c == 1 || (!row->c && !row->h && !row->w)) {
+        dims[0] = 1;
+        dims[1] = dims[2] = 28;
+    }
     if (o->input && ls__parse_dims(o->input, dims) != 3)
         return ls_fail(LS_USAGE, "--input %s: expected CxHxW", o->input);
     if (!row->c) row->c = (int)dims[0];
@@ -29,6 +33,11 @@ static enum ls_status describe(const struct ls_options *o, const struct ls_model
     row->n_classes = o->classes ? (int)o->classes : row->h >= 224 ? 1000 : 10;
     row->name = ls_model_name(model);
     return ls_model_summarize(model, row->c, row->h, row->w, row->n_classes, &row->summary);
+}
+
+static void print_head(void)
+{
+    printf("%-16s %10s %12s %12s  %-20s %7s\n", "model", "parameters", "GFLOP/image", "MB/image", "input", "classes");
 }
 
 static void print_row(const struct row *row)
@@ -50,7 +59,7 @@ static json_t *row_json(const struct row *row)
 }
 
 /* Into `list` if there is one, else as a line of the table. */
-static enum ls_status show(const struct ls_options *o, const char *name, json_t *list)
+static enum ls_status show(const struct ls_options *o, const char *name, bool is_first, json_t *list)
 {
     struct ls_model *model = NULL;
     struct row row;
@@ -58,6 +67,7 @@ static enum ls_status show(const struct ls_options *o, const char *name, json_t 
     if (status == LS_OK) status = describe(o, model, &row);
     if (status == LS_OK && list && json_array_append_new(list, row_json(&row)) != 0)
         status = ls_fail(LS_NOMEM, "out of memory while listing models");
+    if (status == LS_OK && !list && is_first) print_head();
     if (status == LS_OK && !list) print_row(&row);
     ls_model_destroy(&model);
     return status;
@@ -65,11 +75,9 @@ static enum ls_status show(const struct ls_options *o, const char *name, json_t 
 
 static enum ls_status show_all(const struct ls_options *o, json_t *list)
 {
-    if (!list)
-        printf("%-16s %10s %12s %12s  %-20s %7s\n", "model", "parameters", "GFLOP/image", "MB/image", "input",
-               "classes");
-    if (o->n_args > 0) return show(o, o->args[0], list);
-    for (const struct ls_zoo_entry *entry = ls_zoo; entry->name; entry++) TRY(show(o, entry->name, list));
+    if (o->n_args > 0) return show(o, o->args[0], true, list);
+    for (const struct ls_zoo_entry *entry = ls_zoo; entry->name; entry++)
+        TRY(show(o, entry->name, entry == ls_zoo, list));
     return LS_OK;
 }
 

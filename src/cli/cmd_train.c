@@ -6,21 +6,22 @@
 #include <math.h>
 #include <stdio.h>
 
-static void print_next(const struct ls_result *r, enum ls_status status)
+/* Commands to copy: with the model and the data as they were typed. */
+static void print_next(const struct ls_train_options *o, const struct ls_result *r, enum ls_status status)
 {
     if (status == LS_INTERRUPTED) {
-        printf("\nstopped; go on with:\n  lockstep train %s %s --run %s --resume auto   (and the options of before)\n",
-               r->model, r->data, r->run_dir);
+        printf("\nstopped; go on with the options of before and --resume auto:\n");
+        printf("  lockstep train %s %s --run %s --resume auto\n", o->model, o->data, r->run_dir);
         return;
     }
     printf("\nnext:\n");
-    printf("  lockstep eval %s        measure the best checkpoint again\n", r->run_dir);
-    printf("  lockstep inspect %s     what was recorded\n", r->run_dir);
-    printf("  lockstep train %s %s --run %s --resume auto --epochs %" PRId64 "    train on\n", r->model, r->data,
+    printf("  lockstep eval %s\n", r->run_dir);
+    printf("  lockstep inspect %s\n", r->run_dir);
+    printf("  lockstep train %s %s --run %s --resume auto --epochs %" PRId64 "   (train on)\n", o->model, o->data,
            r->run_dir, 2 * (r->epochs > 0 ? r->epochs : 1));
 }
 
-static void print_summary(const struct ls_result *r, enum ls_status status)
+static void print_summary(const struct ls_train_options *o, const struct ls_result *r, enum ls_status status)
 {
     char test[LS_TEXT_BYTES], train[LS_TEXT_BYTES], memory[LS_TEXT_BYTES];
     printf("%s on %s\n", r->model, r->data);
@@ -34,7 +35,7 @@ static void print_summary(const struct ls_result *r, enum ls_status status)
     printf("  memory          %s at most\n", ls__bytes_text((double)r->peak_rss_bytes, memory));
     printf("  weights         %s\n", r->weights_hash);
     printf("  run directory   %s\n", r->run_dir);
-    print_next(r, status);
+    print_next(o, r, status);
 }
 
 enum ls_status ls__cmd_train(const struct ls_options *o)
@@ -46,6 +47,6 @@ enum ls_status ls__cmd_train(const struct ls_options *o)
     if (o->train.json)
         TRY(ls__print_json(ls__result_json(&result)));
     else
-        print_summary(&result, status);
+        print_summary(&o->train, &result, status);
     return status;
 }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WIDTH = 80, OPTION_COLUMN = 30 };
+enum { WIDTH = 80, OPTION_COLUMN = 30, HARD_SPACE = '\x1f' /* a line is not broken here */ };
 
 const struct ls_exit_code ls__exit_codes[] = {
     {0, "done"},
@@ -30,7 +30,8 @@ static void add_wrapped(struct ls_buf *b, const char *text, int column, int inde
             column = indent;
             is_line_start = true;
         }
-        ls__buf_addf(b, "%s%.*s", is_line_start ? "" : " ", len, text);
+        ls__buf_adds(b, is_line_start ? "" : " ");
+        for (int i = 0; i < len; i++) ls__buf_add(b, text[i] == HARD_SPACE ? " " : text + i, 1);
         column += len + !is_line_start;
         is_line_start = false;
         text += len;
@@ -63,7 +64,7 @@ static void add_option(struct ls_buf *b, const struct ls_option *option)
         n += (size_t)snprintf(text + n, sizeof text - n, " One of %s.", option->choices);
     for (int i = 0; i < 3 && option->aliases[i] && n < sizeof text; i++)
         n += (size_t)snprintf(text + n, sizeof text - n, " Also --%s.", option->aliases[i]);
-    if (option->def && n < sizeof text) snprintf(text + n, sizeof text - n, " (default: %s)", option->def);
+    if (option->def && n < sizeof text) snprintf(text + n, sizeof text - n, " (default:\x1f%s)", option->def);
     int column = (int)strlen(head);
     ls__buf_adds(b, head);
     if (column + 2 > OPTION_COLUMN) {

@@ -18,7 +18,7 @@ static void add_models(struct ls_buf *b)
 static void add_data_sets(struct ls_buf *b)
 {
     for (int i = 0; ls__catalog_at(i); i++) ls__buf_addf(b, "%s ", ls__catalog_at(i)->name);
-    ls__buf_adds(b, "digits fake: folder:");
+    ls__buf_adds(b, "digits digits-rgb fake: folder:");
 }
 
 static void add_choices(struct ls_buf *b, const struct ls_option *option)

@@ -102,8 +102,9 @@ void ls__help_man(struct ls_buf *b)
     ls__buf_adds(b, ".SH NAME\nlockstep \\- train convolutional networks, the same bits whoever computes them\n"
                     ".SH SYNOPSIS\n");
     for (int i = 0; i < LS_N_CMDS; i++) {
-        ls__buf_addf(b, "%s\\fBlockstep %s\\fR ", i ? ".br\n" : "", ls__commands[i].name);
-        add_escaped(b, ls__commands[i].args);
+        const struct ls_command *c = &ls__commands[i];
+        ls__buf_addf(b, "%s\\fBlockstep %s\\fR%s", i ? ".br\n" : "", c->name, *c->args ? " " : "");
+        add_escaped(b, c->args);
         ls__buf_adds(b, " [options]\n");
     }
     ls__buf_adds(b, ".SH COMMANDS\n");

@@ -32,7 +32,7 @@ static bool is_milestones(const char *text)
 {
     int64_t before = 0;
     for (;;) {
-        char *end;
+        char *end = NULL;
         long long v = *text >= '0' && *text <= '9' ? strtoll(text, &end, 10) : 0;
         if (v <= before || v > 1000000) return false;
         before = v;
