@@ -33,8 +33,8 @@ static struct rates rates_of(const struct ls_attrs *a, const struct ls_step_ctx 
 }
 
 LS_REF_CLONES
-static void update(float *restrict param, int64_t *restrict sum, float *restrict m, float *restrict v, int64_t n,
-                   struct rates r)
+static void adamw_update(float *restrict param, int64_t *restrict sum, float *restrict m, float *restrict v, int64_t n,
+                         struct rates r)
 {
     for (int64_t i = 0; i < n; i++) {
         const float g = (float)(ls__fixed_to_double(sum[i]) * r.unit) * r.clip;
@@ -49,8 +49,8 @@ static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx 
 {
     const struct ls_ref_kernel *k = ls__ref_kernel_of(b);
     const struct ls_ref_update u = ls__ref_update_of(k, ctx);
-    update((float *)b->in[0] + u.begin, (int64_t *)b->in[1] + u.begin, (float *)b->in[2] + u.begin,
-           (float *)b->in[3] + u.begin, u.n, rates_of(&k->attrs, ctx, u.unit));
+    adamw_update((float *)b->in[0] + u.begin, (int64_t *)b->in[1] + u.begin, (float *)b->in[2] + u.begin,
+                 (float *)b->in[3] + u.begin, u.n, rates_of(&k->attrs, ctx, u.unit));
     return LS_OK;
 }
 

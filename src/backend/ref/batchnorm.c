@@ -15,7 +15,7 @@ struct channel {
 };
 
 LS_REF_CLONES
-static void add_plane(const float *x, int64_t n, double lanes[LS_REF_LANES])
+static void batchnorm_add_plane(const float *x, int64_t n, double lanes[LS_REF_LANES])
 {
     int64_t i = 0;
     for (; i + LS_REF_LANES <= n; i += LS_REF_LANES)
@@ -29,7 +29,7 @@ LS_REF_INLINE double square(double x)
 }
 
 LS_REF_CLONES
-static void add_squares(const float *x, int64_t n, double mean, double lanes[LS_REF_LANES])
+static void batchnorm_add_squares(const float *x, int64_t n, double mean, double lanes[LS_REF_LANES])
 {
     int64_t i = 0;
     for (; i + LS_REF_LANES <= n; i += LS_REF_LANES)
@@ -43,15 +43,16 @@ static struct channel statistics(const float *src, struct ls_ref_nchw n, int64_t
     struct channel out;
     double sums[LS_REF_LANES] = {0.0}, squares[LS_REF_LANES] = {0.0};
     const double count = (double)(n.mb * n.hw);
-    for (int64_t mb = 0; mb < n.mb; mb++) add_plane(src + (mb * n.c + c) * n.hw, n.hw, sums);
+    for (int64_t mb = 0; mb < n.mb; mb++) batchnorm_add_plane(src + (mb * n.c + c) * n.hw, n.hw, sums);
     out.mean = ls__ref_lanes_sum(sums) / count;
-    for (int64_t mb = 0; mb < n.mb; mb++) add_squares(src + (mb * n.c + c) * n.hw, n.hw, out.mean, squares);
+    for (int64_t mb = 0; mb < n.mb; mb++) batchnorm_add_squares(src + (mb * n.c + c) * n.hw, n.hw, out.mean, squares);
     out.var = ls__ref_lanes_sum(squares) / count;
     return out;
 }
 
 LS_REF_CLONES
-static void normalise(const float *src, float *dst, int64_t n, double mean, double scale, double shift, bool relu)
+static void batchnorm_normalise(const float *src, float *dst, int64_t n, double mean, double scale, double shift,
+                                bool relu)
 {
     for (int64_t i = 0; i < n; i++) {
         const float v = (float)(((double)src[i] - mean) * scale + shift);
@@ -79,7 +80,7 @@ static enum ls_status launch_forward(const struct ls_bound *b, const struct ls_s
         var[c] = (float)s.var;
         for (int64_t mb = 0; mb < n.mb; mb++) {
             const int64_t at = (mb * n.c + c) * n.hw;
-            normalise(src + at, dst + at, n.hw, s.mean, scale, (double)beta[c], k->attrs.relu);
+            batchnorm_normalise(src + at, dst + at, n.hw, s.mean, scale, (double)beta[c], k->attrs.relu);
         }
     }
     return LS_OK;
@@ -102,7 +103,8 @@ static enum ls_status launch_eval(const struct ls_bound *b, const struct ls_step
     for (int64_t plane = 0; plane < n.mb * n.c; plane++) {
         const int64_t c = plane % n.c;
         const double scale = (double)gamma[c] / sqrt((double)var[c] + (double)k->attrs.eps);
-        normalise(src + plane * n.hw, dst + plane * n.hw, n.hw, (double)mean[c], scale, (double)beta[c], k->attrs.relu);
+        batchnorm_normalise(src + plane * n.hw, dst + plane * n.hw, n.hw, (double)mean[c], scale, (double)beta[c],
+                            k->attrs.relu);
     }
     return LS_OK;
 }

@@ -63,7 +63,8 @@ static struct range columns_of(const struct problem *p, int64_t kw)
 
 /* acc[oh,ow] += w * src[ih,iw] for one tap. */
 LS_REF_CLONES
-static void add_tap(const struct problem *p, struct range y, struct range x, double w, const float *src, double *acc)
+static void conv2d_add_tap(const struct problem *p, struct range y, struct range x, double w, const float *src,
+                           double *acc)
 {
     for (int64_t oh = y.begin; oh < y.end; oh++) {
         const float *restrict s = src + (oh * p->a->sh + y.shift) * p->iw + x.shift;
@@ -75,10 +76,10 @@ static void add_tap(const struct problem *p, struct range y, struct range x, dou
     }
 }
 
-/* acc[ih,iw] += w * diff_dst[oh,ow] for one tap: add_tap turned around. */
+/* acc[ih,iw] += w * diff_dst[oh,ow] for one tap: conv2d_add_tap turned around. */
 LS_REF_CLONES
-static void add_tap_back(const struct problem *p, struct range y, struct range x, double w, const float *diff_dst,
-                         double *acc)
+static void conv2d_add_tap_back(const struct problem *p, struct range y, struct range x, double w,
+                                const float *diff_dst, double *acc)
 {
     for (int64_t oh = y.begin; oh < y.end; oh++) {
         const float *restrict s = diff_dst + oh * p->ow;
@@ -92,8 +93,8 @@ static void add_tap_back(const struct problem *p, struct range y, struct range x
 
 /* Sum of src * diff_dst over one tap of one plane, added to lanes. */
 LS_REF_CLONES
-static void dot_tap(const struct problem *p, struct range y, struct range x, const float *src, const float *diff_dst,
-                    double lanes[LS_REF_LANES])
+static void conv2d_dot_tap(const struct problem *p, struct range y, struct range x, const float *src,
+                           const float *diff_dst, double lanes[LS_REF_LANES])
 {
     for (int64_t oh = y.begin; oh < y.end; oh++) {
         const float *s = src + (oh * p->a->sh + y.shift) * p->iw + x.shift;
@@ -137,7 +138,7 @@ static enum ls_status launch_forward(const struct ls_bound *b, const struct ls_s
                 const float *w = weights + (oc * p.icg + ic) * p.kh * p.kw;
                 for (int64_t kh = 0; kh < p.kh; kh++)
                     for (int64_t kw = 0; kw < p.kw; kw++)
-                        add_tap(&p, rows_of(&p, kh), columns_of(&p, kw), (double)w[kh * p.kw + kw], plane, acc);
+                        conv2d_add_tap(&p, rows_of(&p, kh), columns_of(&p, kw), (double)w[kh * p.kw + kw], plane, acc);
             }
             store_plane(acc, p.oh * p.ow, k->attrs.relu, dst + (mb * p.oc + oc) * p.oh * p.ow);
         }
@@ -169,7 +170,8 @@ static enum ls_status launch_bwd_data(const struct ls_bound *b, const struct ls_
                 const float *w = weights + (oc * p.icg + ic % p.icg) * p.kh * p.kw;
                 for (int64_t kh = 0; kh < p.kh; kh++)
                     for (int64_t kw = 0; kw < p.kw; kw++)
-                        add_tap_back(&p, rows_of(&p, kh), columns_of(&p, kw), (double)w[kh * p.kw + kw], plane, acc);
+                        conv2d_add_tap_back(&p, rows_of(&p, kh), columns_of(&p, kw), (double)w[kh * p.kw + kw], plane,
+                                            acc);
             }
             store_plane(acc, p.ih * p.iw, false, diff_src + (mb * p.ic + ic) * p.ih * p.iw);
         }
@@ -184,8 +186,8 @@ static float weight_gradient(const struct problem *p, const float *src, const fl
     double lanes[LS_REF_LANES] = {0.0};
     const int64_t src_channel = oc / p->ocg * p->icg + ic;
     for (int64_t mb = 0; mb < p->mb; mb++)
-        dot_tap(p, y, x, src + (mb * p->ic + src_channel) * p->ih * p->iw, diff_dst + (mb * p->oc + oc) * p->oh * p->ow,
-                lanes);
+        conv2d_dot_tap(p, y, x, src + (mb * p->ic + src_channel) * p->ih * p->iw,
+                       diff_dst + (mb * p->oc + oc) * p->oh * p->ow, lanes);
     return (float)ls__ref_lanes_sum(lanes);
 }
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 LS_REF_CLONES
-static double dot(const float *a, const float *b, int64_t n)
+static double linear_dot(const float *a, const float *b, int64_t n)
 {
     double lanes[LS_REF_LANES] = {0.0};
     ls__ref_dot(lanes, a, b, n);
@@ -16,7 +16,7 @@ static double dot(const float *a, const float *b, int64_t n)
 }
 
 LS_REF_CLONES
-static void axpy(double *restrict acc, double a, const float *restrict x, int64_t n)
+static void linear_axpy(double *restrict acc, double a, const float *restrict x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) acc[i] += a * (double)x[i];
 }
@@ -34,7 +34,7 @@ static enum ls_status launch_forward(const struct ls_bound *b, const struct ls_s
     float *dst = b->out[0];
     for (int64_t o = 0; o < oc; o++) {
         for (int64_t m = 0; m < mb; m++) {
-            float v = (float)(dot(src + m * ic, weights + o * ic, ic) + (bias ? (double)bias[o] : 0.0));
+            float v = (float)(linear_dot(src + m * ic, weights + o * ic, ic) + (bias ? (double)bias[o] : 0.0));
             dst[m * oc + o] = k->attrs.relu ? ls__ref_relu1(v) : v;
         }
     }
@@ -59,7 +59,7 @@ static enum ls_status launch_bwd_data(const struct ls_bound *b, const struct ls_
     double *acc = b->scratch; /* [ic] */
     for (int64_t m = 0; m < mb; m++) {
         memset(acc, 0, (size_t)ic * sizeof *acc);
-        for (int64_t o = 0; o < oc; o++) axpy(acc, (double)diff_dst[m * oc + o], weights + o * ic, ic);
+        for (int64_t o = 0; o < oc; o++) linear_axpy(acc, (double)diff_dst[m * oc + o], weights + o * ic, ic);
         store_row(diff_src + m * ic, acc, ic);
     }
     return LS_OK;
@@ -76,7 +76,7 @@ static enum ls_status launch_bwd_weights(const struct ls_bound *b, const struct 
         double bias = 0.0;
         memset(acc, 0, (size_t)ic * sizeof *acc);
         for (int64_t m = 0; m < mb; m++) {
-            axpy(acc, (double)diff_dst[m * oc + o], src + m * ic, ic);
+            linear_axpy(acc, (double)diff_dst[m * oc + o], src + m * ic, ic);
             bias += (double)diff_dst[m * oc + o];
         }
         store_row(diff_weights + o * ic, acc, ic);

@@ -24,7 +24,7 @@ static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out
 
 /* Not zero if an element was out of range. */
 LS_REF_CLONES
-static int64_t accumulate(const float *restrict src, int64_t *restrict sum, int64_t n, double factor)
+static int64_t reduce_accumulate(const float *restrict src, int64_t *restrict sum, int64_t n, double factor)
 {
     int64_t bad = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -43,7 +43,7 @@ static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx 
     int64_t begin, end;
     if (k->attrs.by_share) factor *= (double)ctx->share;
     ls_part_range(n, ctx->part, ctx->n_parts, &begin, &end);
-    if (accumulate((const float *)b->in[0] + begin, (int64_t *)b->out[0] + begin, end - begin, factor) == 0)
+    if (reduce_accumulate((const float *)b->in[0] + begin, (int64_t *)b->out[0] + begin, end - begin, factor) == 0)
         return LS_OK;
     return ls_fail(LS_NONFINITE, "%s: gradient not finite or beyond the fixed-point range", k->name);
 }

@@ -7,7 +7,8 @@
  *   - Inputs are asked for in the plain layout; the plan reorders. Only reduce, sgd, adamw and running_stats, which
  * treat every element alike, take any layout as it is, and serve other backends too.
  *   - Inner loops are contiguous. LS_REF_CLONES compiles a function for several instruction sets and picks one at load
- *     time; since nothing is contracted or reassociated, all clones give the same bits.
+ *     time; since nothing is contracted or reassociated, all clones give the same bits. Such a function's name must be
+ *     its own in the whole program, static or not: clang exports the code that picks.
  *
  * One file per op family holds its prepare, launch and the const table; ref.c lists them.
  */

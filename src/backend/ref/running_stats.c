@@ -8,7 +8,7 @@
 #include "backend/ref/update.h"
 
 LS_REF_CLONES
-static void update(float *restrict running, int64_t *restrict sum, int64_t n, double unit, float momentum)
+static void running_stats_update(float *restrict running, int64_t *restrict sum, int64_t n, double unit, float momentum)
 {
     for (int64_t i = 0; i < n; i++) {
         const float now = (float)(ls__fixed_to_double(sum[i]) * unit);
@@ -21,7 +21,7 @@ static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx 
 {
     const struct ls_ref_kernel *k = ls__ref_kernel_of(b);
     const struct ls_ref_update u = ls__ref_update_of(k, ctx);
-    update((float *)b->in[0] + u.begin, (int64_t *)b->in[1] + u.begin, u.n, u.unit, k->attrs.momentum);
+    running_stats_update((float *)b->in[0] + u.begin, (int64_t *)b->in[1] + u.begin, u.n, u.unit, k->attrs.momentum);
     return LS_OK;
 }
 

@@ -17,7 +17,7 @@ struct rates {
 };
 
 LS_REF_CLONES
-static void update_plain(float *restrict param, int64_t *restrict sum, int64_t n, struct rates r)
+static void sgd_plain(float *restrict param, int64_t *restrict sum, int64_t n, struct rates r)
 {
     for (int64_t i = 0; i < n; i++) {
         const float g = (float)(ls__fixed_to_double(sum[i]) * r.unit) * r.clip;
@@ -27,8 +27,7 @@ static void update_plain(float *restrict param, int64_t *restrict sum, int64_t n
 }
 
 LS_REF_CLONES
-static void update_momentum(float *restrict param, int64_t *restrict sum, float *restrict buf, int64_t n,
-                            struct rates r)
+static void sgd_momentum(float *restrict param, int64_t *restrict sum, float *restrict buf, int64_t n, struct rates r)
 {
     for (int64_t i = 0; i < n; i++) {
         const float g = (float)(ls__fixed_to_double(sum[i]) * r.unit) * r.clip;
@@ -40,8 +39,7 @@ static void update_momentum(float *restrict param, int64_t *restrict sum, float 
 }
 
 LS_REF_CLONES
-static void update_nesterov(float *restrict param, int64_t *restrict sum, float *restrict buf, int64_t n,
-                            struct rates r)
+static void sgd_nesterov(float *restrict param, int64_t *restrict sum, float *restrict buf, int64_t n, struct rates r)
 {
     for (int64_t i = 0; i < n; i++) {
         const float g = (float)(ls__fixed_to_double(sum[i]) * r.unit) * r.clip;
@@ -61,11 +59,11 @@ static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx 
     int64_t *sum = (int64_t *)b->in[1] + u.begin;
     float *buf = b->in[2] ? (float *)b->in[2] + u.begin : NULL;
     if (!buf)
-        update_plain(param, sum, u.n, r);
+        sgd_plain(param, sum, u.n, r);
     else if (k->attrs.nesterov)
-        update_nesterov(param, sum, buf, u.n, r);
+        sgd_nesterov(param, sum, buf, u.n, r);
     else
-        update_momentum(param, sum, buf, u.n, r);
+        sgd_momentum(param, sum, buf, u.n, r);
     return LS_OK;
 }
 
