@@ -119,7 +119,7 @@ void ls__progress_format(const struct ls_progress *p, int64_t elapsed_ns, const 
     const char *comma = note && *note ? ", " : "";
     if (!note) note = "";
     if (p->total > 0) {
-        snprintf(head, sizeof head, "%s: %3d%%|", p->label, (int)(fraction * 100));
+        snprintf(head, sizeof head, "%s: %3.0f%%|", p->label, fraction * 100);
         snprintf(tail, sizeof tail, "| %s/%s [%s<%s, %s%s%.100s]", done, total, elapsed, left, rate_text, comma, note);
     } else {
         snprintf(head, sizeof head, "%s: ", p->label);
