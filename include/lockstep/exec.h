@@ -1,0 +1,71 @@
+/* exec.h: runs plans: a training step over the shards of a batch, or an evaluation.
+ *
+ *     pre ops            parameters brought into the layouts the shards want (only after they changed)
+ *     shards             each by one thread from start to end; what leaves a shard is added to the store in fixed point
+ *     reduce over comm   (one process: nothing to do)
+ *     post ops           updates, element by element, spread over the threads
+ *
+ * The result of a step depends on the batch, the store and the context; not on the number of threads nor on which
+ * thread computed which shard, because integer addition is exact and every other value has one writer.
+ */
+#ifndef LOCKSTEP_EXEC_H
+#define LOCKSTEP_EXEC_H
+
+#include "lockstep/data.h"
+#include "lockstep/plan.h"
+#include "lockstep/status.h"
+
+struct ls_exec;
+
+/* The threads are started here; n_threads >= 1. backend, device and store are borrowed. */
+enum ls_status ls_exec_create(struct ls_exec **out, const struct ls_backend *backend, struct ls_device *device,
+                              struct ls_store *store, int n_threads) LS_MUST_CHECK;
+void ls_exec_destroy(struct ls_exec **exec);
+int ls_exec_n_threads(const struct ls_exec *exec);
+size_t ls_exec_arena_bytes(const struct ls_exec *exec); /* of one thread */
+
+/* Takes over *plan and binds it for every thread; the store gets memory for what the plan needs. Later calls find the
+ * plan by (shard size, training or not). Call for all sizes before the first step. */
+enum ls_status ls_exec_add_plan(struct ls_exec *exec, struct ls_plan **plan) LS_MUST_CHECK;
+const struct ls_plan *ls_exec_plan(const struct ls_exec *exec, int64_t mb, bool is_training); /* NULL if absent */
+
+/* What a batch needs besides its samples. */
+struct ls_exec_step {
+    const struct ls_batch *batch;
+    const struct ls_transform *transform;
+    int64_t shard_size; /* samples per shard; the last shard takes the rest */
+    uint64_t seed;
+    int64_t step; /* global, from 0 */
+    double lr, clip_norm;
+};
+
+struct ls_exec_stats {
+    double loss_sum; /* over the samples of the batch */
+    int64_t n_correct, n;
+    double grad_norm;                     /* training with clip_norm only, else 0 */
+    double compute_seconds, wait_seconds; /* mean over threads: in shards and updates; idle inside the step */
+};
+
+/* One training step. LS_NONFINITE: nothing was updated; the message says where the first bad value appeared. */
+enum ls_status ls_exec_train(struct ls_exec *exec, const struct ls_exec_step *step,
+                             struct ls_exec_stats *stats) LS_MUST_CHECK;
+/* Forward only. The last shard may be padded: plans of one size suffice. */
+enum ls_status ls_exec_evaluate(struct ls_exec *exec, const struct ls_exec_step *step,
+                                struct ls_exec_stats *stats) LS_MUST_CHECK;
+
+/* --- stored values as plain tensors --- */
+
+/* Fills parameters, buffers and state as their init says; parameters keyed by (seed, their number). */
+enum ls_status ls_exec_init_store(struct ls_exec *exec, uint64_t seed) LS_MUST_CHECK;
+/* A stored float32 value to or from plain order. out/in have ls_shape_count(shape) floats. */
+enum ls_status ls_exec_get(struct ls_exec *exec, int entry, float *out) LS_MUST_CHECK;
+enum ls_status ls_exec_set(struct ls_exec *exec, int entry, const float *in) LS_MUST_CHECK;
+/* A sum (i64 fixed point) as plain floats: the gradient, for tests; call between backward and update only. */
+enum ls_status ls_exec_get_gradient(struct ls_exec *exec, int entry, float *out) LS_MUST_CHECK;
+
+/* Like ls_exec_train up to the reduction: the sums stay in the store, nothing is updated. For tests. */
+enum ls_status ls_exec_backward(struct ls_exec *exec, const struct ls_exec_step *step,
+                                struct ls_exec_stats *stats) LS_MUST_CHECK;
+void ls_exec_zero_sums(struct ls_exec *exec);
+
+#endif

@@ -1,0 +1,53 @@
+/* bind.c: gives every op of a plan its addresses, once per thread. */
+#include "base/mem.h"
+#include "exec/exec_internal.h"
+
+#include <stdlib.h>
+
+static void *address(const struct ls_exec *e, const struct ls_plan *p, int thread, int value)
+{
+    if (value < 0) return NULL;
+    const struct ls_slot *s = &p->slots[value];
+    return s->stored >= 0 ? e->store->entries[s->stored].data : e->arenas[thread].data + s->offset;
+}
+
+static enum ls_status bind_op(struct ls_exec *e, const struct ls_plan *p, int thread, int index, struct ls_bound *b)
+{
+    const struct ls_plan_op *op = &p->ops[index];
+    *b = (struct ls_bound){.kernel = op->kernel};
+    for (int i = 0; i < op->node.n_in; i++) b->in[i] = address(e, p, thread, op->node.in[i]);
+    for (int i = 0; i < op->node.n_out; i++) b->out[i] = address(e, p, thread, op->node.out[i]);
+    b->scratch = e->arenas[thread].data + p->scratch_offset;
+    return op->kernel->impl->bind && !op->kernel->is_view ? op->kernel->impl->bind(b) : LS_OK;
+}
+
+enum ls_status ls__exec_bind(struct ls_exec *e, struct bound_plan *bp)
+{
+    const struct ls_plan *p = bp->plan;
+    if (!bp->bound) TRY(ls__calloc(&bp->bound, (size_t)e->n_threads, sizeof *bp->bound));
+    for (int t = 0; t < e->n_threads; t++) {
+        TRY(ls__calloc(&bp->bound[t], (size_t)p->n_ops, sizeof **bp->bound));
+        for (int i = 0; i < p->n_ops; i++) TRY(bind_op(e, p, t, i, &bp->bound[t][i]));
+    }
+    return LS_OK;
+}
+
+void ls__exec_unbind(struct ls_exec *e, struct bound_plan *bp)
+{
+    for (int t = 0; bp->bound && t < e->n_threads; t++) {
+        for (int i = 0; bp->bound[t] && i < bp->plan->n_ops; i++) {
+            struct ls_bound *b = &bp->bound[t][i];
+            if (b->kernel && b->kernel->impl->unbind) b->kernel->impl->unbind(b);
+        }
+        free(bp->bound[t]);
+        bp->bound[t] = NULL;
+    }
+}
+
+const struct bound_plan *ls__exec_find(const struct ls_exec *e, int64_t mb, bool is_training)
+{
+    for (int i = 0; i < e->n_plans; i++)
+        if (e->plans[i].plan->graph->mb == mb && e->plans[i].plan->graph->is_training == is_training)
+            return &e->plans[i];
+    return NULL;
+}

@@ -1,0 +1,189 @@
+/* exec.c: the life of an executor and the step. See lockstep/exec.h. */
+#include "base/clock.h"
+#include "base/mem.h"
+#include "exec/exec_internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum ls_status build(struct ls_exec *e)
+{
+    TRY(ls__calloc(&e->arenas, (size_t)e->n_threads, sizeof *e->arenas));
+    return ls__pool_create(&e->pool, e->n_threads, true, e->backend->thread_begin);
+}
+
+enum ls_status ls_exec_create(struct ls_exec **out, const struct ls_backend *backend, struct ls_device *device,
+                              struct ls_store *store, int n_threads)
+{
+    *out = NULL;
+    TRY(ls__calloc(out, 1, sizeof **out));
+    struct ls_exec *e = *out;
+    e->backend = backend;
+    e->device = device;
+    e->store = store;
+    e->n_threads = n_threads;
+    enum ls_status status = build(e);
+    if (status != LS_OK) ls_exec_destroy(out);
+    return status;
+}
+
+void ls_exec_destroy(struct ls_exec **exec)
+{
+    struct ls_exec *e = *exec;
+    if (!e) return;
+    ls__pool_destroy(&e->pool);
+    for (int i = 0; i < e->n_plans; i++) {
+        ls__exec_unbind(e, &e->plans[i]);
+        free(e->plans[i].bound);
+        ls_plan_destroy(&e->plans[i].plan);
+    }
+    free(e->plans);
+    for (int t = 0; e->arenas && t < e->n_threads; t++) ls__free_aligned(e->arenas[t].data, e->arenas[t].bytes);
+    free(e->arenas);
+    free(e);
+    *exec = NULL;
+}
+
+int ls_exec_n_threads(const struct ls_exec *e)
+{
+    return e->n_threads;
+}
+
+size_t ls_exec_arena_bytes(const struct ls_exec *e)
+{
+    return e->arena_bytes;
+}
+
+/* Larger arenas for all threads. Every plan must be bound again: its addresses changed. */
+static enum ls_status grow_arenas(struct ls_exec *e, size_t bytes)
+{
+    for (int i = 0; i < e->n_plans; i++) ls__exec_unbind(e, &e->plans[i]);
+    for (int t = 0; t < e->n_threads; t++) {
+        ls__free_aligned(e->arenas[t].data, e->arenas[t].bytes);
+        e->arenas[t].data = NULL;
+        TRY(ls__alloc_aligned(&e->arenas[t].data, bytes));
+        e->arenas[t].bytes = bytes;
+    }
+    e->arena_bytes = bytes;
+    for (int i = 0; i < e->n_plans - 1; i++) TRY(ls__exec_bind(e, &e->plans[i]));
+    return LS_OK;
+}
+
+enum ls_status ls_exec_add_plan(struct ls_exec *e, struct ls_plan **plan)
+{
+    enum ls_status status = ls__grow(&e->plans, (size_t)e->n_plans, (size_t)e->n_plans + 1, sizeof *e->plans);
+    if (status != LS_OK) {
+        ls_plan_destroy(plan);
+        return status;
+    }
+    struct bound_plan *bp = &e->plans[e->n_plans++];
+    *bp = (struct bound_plan){.plan = *plan};
+    *plan = NULL;
+    TRY(ls_store_allocate(e->store));
+    if (bp->plan->arena_bytes > e->arena_bytes || !e->arenas[0].data) TRY(grow_arenas(e, bp->plan->arena_bytes));
+    return ls__exec_bind(e, bp);
+}
+
+const struct ls_plan *ls_exec_plan(const struct ls_exec *e, int64_t mb, bool is_training)
+{
+    const struct bound_plan *bp = ls__exec_find(e, mb, is_training);
+    return bp ? bp->plan : NULL;
+}
+
+void ls_exec_zero_sums(struct ls_exec *e)
+{
+    for (int i = 0; i < e->store->n_entries; i++)
+        if (e->store->entries[i].kind == LS_VALUE_SUM)
+            memset(e->store->entries[i].data, 0, e->store->entries[i].layout.bytes);
+}
+
+/* Takes the step's loss and count out of their sum and zeroes it. */
+static void take_stats(struct ls_exec *e, const struct ls_plan *p, struct ls_exec_stats *stats)
+{
+    int64_t *sum = e->store->entries[p->slots[p->graph->stats_sum].stored].data;
+    stats->loss_sum = ldexp((double)sum[0], -LS_SCALE_STATS);
+    stats->n_correct = sum[1] >> LS_SCALE_STATS;
+    sum[0] = sum[1] = 0;
+}
+
+static int n_shards_of(const struct ls_exec_step *s)
+{
+    return (int)((s->batch->n + s->shard_size - 1) / s->shard_size);
+}
+
+/* All shards of the batch. The plans it needs have fresh parameter copies afterwards too. */
+static enum ls_status run_shards(struct ls_exec *e, const struct ls_exec_step *s, bool is_training,
+                                 struct ls_exec_stats *stats, const struct bound_plan **bp)
+{
+    int n_shards = n_shards_of(s);
+    int rest = (int)(s->batch->n - (n_shards - 1) * s->shard_size);
+    int64_t full = is_training && n_shards == 1 ? rest : s->shard_size;
+    *bp = ls__exec_find(e, full, is_training);
+    if (!*bp) return ls_fail(LS_INTERNAL, "no plan for shards of %lld samples", (long long)full);
+    TRY(ls__exec_pre(e, *bp));
+    if (is_training && rest != full) {
+        const struct bound_plan *last = ls__exec_find(e, rest, true);
+        if (!last) return ls_fail(LS_INTERNAL, "no plan for shards of %d samples", rest);
+        TRY(ls__exec_pre(e, last));
+    }
+    struct shard_run run = {e, s, is_training, n_shards};
+    enum ls_status status = ls__pool_run(e->pool, n_shards, ls__exec_run_shard, &run);
+    if (status == LS_NONFINITE && is_training) status = ls__exec_diagnose(e, s, n_shards);
+    if (status != LS_OK) {
+        ls_exec_zero_sums(e);
+        return status;
+    }
+    take_stats(e, (*bp)->plan, stats);
+    stats->n = s->batch->n;
+    if (isfinite(stats->loss_sum)) return LS_OK;
+    ls_exec_zero_sums(e);
+    return ls_fail(LS_NONFINITE, "step %lld: the loss is not finite", (long long)s->step + 1);
+}
+
+static void begin_clock(struct ls_exec *e, struct ls_exec_stats *stats)
+{
+    *stats = (struct ls_exec_stats){0};
+    for (int t = 0; t < e->n_threads; t++) e->arenas[t].busy_ns = 0;
+}
+
+static void end_clock(const struct ls_exec *e, int64_t start_ns, struct ls_exec_stats *stats)
+{
+    int64_t busy_ns = 0;
+    for (int t = 0; t < e->n_threads; t++) busy_ns += e->arenas[t].busy_ns;
+    stats->compute_seconds = (double)busy_ns * 1e-9 / e->n_threads;
+    stats->wait_seconds = ls__seconds_since(start_ns) - stats->compute_seconds;
+}
+
+enum ls_status ls_exec_backward(struct ls_exec *e, const struct ls_exec_step *s, struct ls_exec_stats *stats)
+{
+    const struct bound_plan *bp;
+    begin_clock(e, stats);
+    return run_shards(e, s, true, stats, &bp);
+}
+
+enum ls_status ls_exec_train(struct ls_exec *e, const struct ls_exec_step *s, struct ls_exec_stats *stats)
+{
+    const struct bound_plan *bp;
+    struct ls_step_ctx ctx = {.seed = s->seed, .step = s->step, .lr = (float)s->lr, .clip_scale = 1, .n_parts = 1};
+    int64_t start_ns = ls__now_ns();
+    begin_clock(e, stats);
+    TRY(run_shards(e, s, true, stats, &bp));
+    if (s->clip_norm > 0) {
+        TRY(ls__exec_grad_norm(e, bp->plan, &stats->grad_norm));
+        if (stats->grad_norm > s->clip_norm) ctx.clip_scale = (float)(s->clip_norm / (stats->grad_norm + 1e-6));
+    }
+    TRY(ls__exec_post(e, bp, &ctx));
+    end_clock(e, start_ns, stats);
+    return LS_OK;
+}
+
+enum ls_status ls_exec_evaluate(struct ls_exec *e, const struct ls_exec_step *s, struct ls_exec_stats *stats)
+{
+    const struct bound_plan *bp;
+    int64_t start_ns = ls__now_ns();
+    begin_clock(e, stats);
+    TRY(run_shards(e, s, false, stats, &bp));
+    end_clock(e, start_ns, stats);
+    return LS_OK;
+}

@@ -1,0 +1,171 @@
+/* shard.c: one shard, start to end, on one thread. */
+#include "base/clock.h"
+#include "exec/exec_internal.h"
+
+#include <math.h>
+#include <sched.h>
+#include <string.h>
+
+static void lock(struct ls_exec *e, int which)
+{
+    atomic_int *taken = &e->locks[which % N_LOCKS].taken;
+    for (int spins = 0; atomic_exchange_explicit(taken, 1, memory_order_acquire); spins++)
+        if (spins > 200) sched_yield();
+}
+
+static void unlock(struct ls_exec *e, int which)
+{
+    atomic_store_explicit(&e->locks[which % N_LOCKS].taken, 0, memory_order_release);
+}
+
+/* Adds a gradient to its sum, part by part, each under its lock. Shards begin at different parts so that threads in
+ * step with each other do not queue. */
+static enum ls_status reduce(struct ls_exec *e, const struct ls_plan_op *op, const struct ls_bound *b, int index,
+                             int shard, struct ls_step_ctx *ctx)
+{
+    enum ls_status status = LS_OK;
+    ctx->n_parts = op->n_parts;
+    for (int i = 0; i < op->n_parts && status == LS_OK; i++) {
+        ctx->part = (i + shard) % op->n_parts;
+        lock(e, index + ctx->part);
+        status = op->kernel->impl->launch(b, ctx);
+        unlock(e, index + ctx->part);
+    }
+    ctx->part = 0;
+    ctx->n_parts = 1;
+    return status;
+}
+
+/* The samples of a shard. */
+struct cut {
+    int first, n;
+};
+
+static struct cut cut_of(const struct ls_exec_step *s, int shard)
+{
+    int first = (int)(shard * s->shard_size);
+    int left = s->batch->n - first;
+    return (struct cut){first, left < s->shard_size ? left : (int)s->shard_size};
+}
+
+/* Bytes to floats, straight into the arena of the thread that will read them. */
+static void load(const struct ls_exec *e, const struct bound_plan *bp, const struct ls_exec_step *s, struct cut c,
+                 int thread, bool is_training)
+{
+    const struct ls_graph *g = bp->plan->graph;
+    const struct ls_transform *t = s->transform;
+    size_t image = (size_t)t->c * (size_t)t->h * (size_t)t->w;
+    float *input = (float *)(e->arenas[thread].data + bp->plan->slots[g->input].offset);
+    int32_t *labels = (int32_t *)(e->arenas[thread].data + bp->plan->slots[g->labels].offset);
+    for (int i = 0; i < c.n; i++) {
+        int at = c.first + i;
+        ls_transform_apply(t, is_training, s->seed, s->batch->epoch, s->batch->samples[at], s->batch->pixels[at],
+                           input + (size_t)i * image);
+        labels[i] = s->batch->labels[at];
+    }
+    for (int64_t i = c.n; i < g->mb; i++) {
+        memset(input + (size_t)i * image, 0, image * sizeof *input);
+        labels[i] = -1;
+    }
+}
+
+static struct ls_step_ctx context_of(const struct ls_exec_step *s, struct cut c)
+{
+    return (struct ls_step_ctx){.seed = s->seed,
+                                .step = s->step,
+                                .n_valid = c.n,
+                                .samples = s->batch->samples + c.first,
+                                .grad_scale = (float)(1.0 / s->batch->n),
+                                .share = (float)((double)c.n / s->batch->n),
+                                .clip_scale = 1,
+                                .n_parts = 1};
+}
+
+static const struct bound_plan *plan_of(const struct ls_exec *e, const struct ls_exec_step *s, struct cut c,
+                                        bool is_training)
+{
+    return ls__exec_find(e, is_training ? c.n : s->shard_size, is_training);
+}
+
+enum ls_status ls__exec_run_shard(void *arg, int shard, int thread)
+{
+    const struct shard_run *run = arg;
+    struct ls_exec *e = run->e;
+    int64_t start = ls__now_ns();
+    struct cut c = cut_of(run->step, shard);
+    const struct bound_plan *bp = plan_of(e, run->step, c, run->is_training);
+    if (!bp) return ls_fail(LS_INTERNAL, "no plan for shards of %d samples", c.n);
+    struct ls_step_ctx ctx = context_of(run->step, c);
+    load(e, bp, run->step, c, thread, run->is_training);
+    for (int i = 0; i < bp->plan->n_ops; i++) {
+        const struct ls_plan_op *op = &bp->plan->ops[i];
+        if (op->phase != LS_SHARD || op->kernel->is_view) continue;
+        if (op->node.op == LS_OP_REDUCE)
+            TRY(reduce(e, op, &bp->bound[thread][i], i, shard, &ctx));
+        else
+            TRY(op->kernel->impl->launch(&bp->bound[thread][i], &ctx));
+    }
+    e->arenas[thread].busy_ns += ls__now_ns() - start;
+    return LS_OK;
+}
+
+/* --- after a non-finite value was seen: which op made the first one? --- */
+
+static bool is_finite_array(const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(x[i])) return false;
+    return true;
+}
+
+static bool has_bad_output(const struct ls_plan *p, const struct ls_plan_op *op, const struct ls_bound *b)
+{
+    for (int k = 0; k < op->node.n_out; k++) {
+        const struct ls_value *v = op->node.out[k] >= 0 ? &p->graph->values[op->node.out[k]] : NULL;
+        if (!v || v->dtype != LS_F32 || v->is_workspace || op->kernel->out[k].bytes == 0) continue;
+        if (!is_finite_array(b->out[k], op->kernel->out[k].bytes / sizeof(float))) return true;
+    }
+    return false;
+}
+
+static enum ls_status check_params(const struct ls_exec *e)
+{
+    for (int i = 0; i < e->store->n_entries; i++) {
+        const struct ls_stored *s = &e->store->entries[i];
+        if ((s->kind == LS_VALUE_PARAM || s->kind == LS_VALUE_BUFFER) &&
+            !is_finite_array(s->data, s->layout.bytes / sizeof(float)))
+            return ls_fail(LS_NONFINITE, "parameter %s is not finite", s->name);
+    }
+    return LS_OK;
+}
+
+static enum ls_status diagnose_shard(struct ls_exec *e, const struct ls_exec_step *s, int shard)
+{
+    struct cut c = cut_of(s, shard);
+    const struct bound_plan *bp = plan_of(e, s, c, true);
+    struct ls_step_ctx ctx = context_of(s, c);
+    if (!bp) return LS_OK;
+    load(e, bp, s, c, 0, true);
+    for (int i = 0; i < bp->plan->n_ops; i++) {
+        const struct ls_plan_op *op = &bp->plan->ops[i];
+        if (op->phase != LS_SHARD || op->kernel->is_view || op->node.op == LS_OP_REDUCE) continue;
+        TRY(op->kernel->impl->launch(&bp->bound[0][i], &ctx));
+        if (has_bad_output(bp->plan, op, &bp->bound[0][i]))
+            return ls_fail(LS_NONFINITE,
+                           "step %lld: the first value that is not finite came out of %s of layer %s (shard %d); try a "
+                           "lower --lr, --warmup-epochs or --clip-norm",
+                           (long long)s->step + 1, ls_op_name(op->node.op), op->node.name, shard);
+    }
+    return LS_OK;
+}
+
+enum ls_status ls__exec_diagnose(struct ls_exec *e, const struct ls_exec_step *s, int n_shards)
+{
+    char seen[512];
+    strncpy(seen, ls_error_message(), sizeof seen - 1);
+    seen[sizeof seen - 1] = '\0';
+    TRY(check_params(e));
+    for (int shard = 0; shard < n_shards; shard++) TRY(diagnose_shard(e, s, shard));
+    return ls_fail(LS_NONFINITE, "step %lld: %s; try a lower --lr, --warmup-epochs or --clip-norm",
+                   (long long)s->step + 1, seen);
+}

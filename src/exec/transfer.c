@@ -1,0 +1,111 @@
+/* transfer.c: stored values as plain tensors: initial weights, checkpoints, tests. */
+#include "base/mem.h"
+#include "base/rng.h"
+#include "exec/exec_internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Runs one REORDER outside any plan: a graph of one node. */
+static enum ls_status reorder(struct ls_exec *e, const struct ls_stored *s, const struct ls_layout *from,
+                              const void *in, const struct ls_layout *to, void *out)
+{
+    struct ls_graph *g;
+    struct ls_kernel *kernel = NULL;
+    const struct ls_attrs none = {0};
+    struct ls_prep prep = {.device = e->device, .in = {*from}, .out = {*to}};
+    int value;
+    TRY(ls_graph_create(&g, 1, false));
+    enum ls_status status = ls_graph_add_value(g, s->name, LS_VALUE_PARAM, LS_F32, &s->shape, &value);
+    if (status == LS_OK) status = ls_graph_add_node(g, LS_OP_REORDER, s->name, &none, &value, 1, NULL);
+    prep.graph = g;
+    prep.node = status == LS_OK ? &g->nodes[0] : NULL;
+    for (int i = 0; status == LS_OK && e->backend->impls[i] && !kernel; i++)
+        if (e->backend->impls[i]->op == LS_OP_REORDER) status = e->backend->impls[i]->prepare(&prep, &kernel);
+    if (status == LS_OK && !kernel) status = ls_fail(LS_INTERNAL, "backend %s cannot reorder", e->backend->name);
+    struct ls_bound b = {.kernel = kernel, .in = {(void *)in}, .out = {out}};
+    const struct ls_step_ctx ctx = {.n_parts = 1};
+    if (status == LS_OK) status = ls__alloc_aligned(&b.scratch, kernel->scratch_bytes);
+    if (status == LS_OK && kernel->impl->bind) status = kernel->impl->bind(&b);
+    if (status == LS_OK) status = kernel->impl->launch(&b, &ctx);
+    if (kernel && kernel->impl->unbind) kernel->impl->unbind(&b);
+    if (kernel) ls__free_aligned(b.scratch, kernel->scratch_bytes);
+    ls_kernel_destroy(&kernel);
+    ls_graph_destroy(&g);
+    return status;
+}
+
+enum ls_status ls_exec_get(struct ls_exec *e, int entry, float *out)
+{
+    const struct ls_stored *s = &e->store->entries[entry];
+    const struct ls_layout plain = ls_layout_plain(&s->shape, LS_F32);
+    if (s->layout.id != LS_LAYOUT_PLAIN) return reorder(e, s, &s->layout, s->data, &plain, out);
+    memcpy(out, s->data, plain.bytes);
+    return LS_OK;
+}
+
+enum ls_status ls_exec_set(struct ls_exec *e, int entry, const float *in)
+{
+    const struct ls_stored *s = &e->store->entries[entry];
+    const struct ls_layout plain = ls_layout_plain(&s->shape, LS_F32);
+    e->store->version++; /* copies in other layouts are stale now */
+    if (s->layout.id != LS_LAYOUT_PLAIN) return reorder(e, s, &plain, in, &s->layout, s->data);
+    memcpy(s->data, in, plain.bytes);
+    return LS_OK;
+}
+
+enum ls_status ls_exec_get_gradient(struct ls_exec *e, int entry, float *out)
+{
+    const struct ls_stored *s = &e->store->entries[entry];
+    size_t n = s->layout.bytes / sizeof(int64_t);
+    const int64_t *sum = s->data;
+    float *blocked;
+    TRY(ls__alloc_aligned(&blocked, n * sizeof *blocked));
+    for (size_t i = 0; i < n; i++) blocked[i] = (float)ldexp((double)sum[i], -LS_SCALE_GRAD);
+    struct ls_layout layout = s->layout;
+    layout.bytes /= 2;
+    const struct ls_layout plain = ls_layout_plain(&s->shape, LS_F32);
+    enum ls_status status = LS_OK;
+    if (layout.id != LS_LAYOUT_PLAIN)
+        status = reorder(e, s, &layout, blocked, &plain, out);
+    else
+        memcpy(out, blocked, plain.bytes);
+    ls__free_aligned(blocked, n * sizeof *blocked);
+    return status;
+}
+
+/* PyTorch's default: uniform in [-bound, bound). Element i of parameter number k is word i%4 of (seed, k, i/4). */
+static void fill(const struct ls_stored *s, uint64_t seed, uint32_t number, float *out)
+{
+    int64_t n = ls_shape_count(&s->shape);
+    for (int64_t i = 0; i < n; i += 4) {
+        struct ls_rng4 r = {{0}};
+        if (s->init == LS_INIT_UNIFORM) r = ls__rng(seed, LS_RNG_INIT, number, 0, (uint64_t)i / 4);
+        for (int64_t k = i; k < n && k < i + 4; k++)
+            out[k] = s->init == LS_INIT_UNIFORM ? s->init_bound * (2 * ls__rng_unit(r.v[k - i]) - 1)
+                                                : (s->init == LS_INIT_ONE ? 1.0f : 0.0f);
+    }
+}
+
+enum ls_status ls_exec_init_store(struct ls_exec *e, uint64_t seed)
+{
+    uint32_t number = 0;
+    for (int i = 0; i < e->store->n_entries; i++) {
+        const struct ls_stored *s = &e->store->entries[i];
+        if (s->source >= 0 || s->kind == LS_VALUE_SUM) continue;
+        if (s->kind == LS_VALUE_STATE) {
+            memset(s->data, 0, s->layout.bytes);
+            continue;
+        }
+        float *plain;
+        size_t bytes = (size_t)ls_shape_count(&s->shape) * sizeof *plain;
+        TRY(ls__alloc_aligned(&plain, bytes));
+        fill(s, seed, number, plain);
+        if (s->kind == LS_VALUE_PARAM) number++;
+        enum ls_status status = ls_exec_set(e, i, plain);
+        ls__free_aligned(plain, bytes);
+        TRY(status);
+    }
+    return LS_OK;
+}

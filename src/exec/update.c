@@ -1,0 +1,135 @@
+/* update.c: what happens once per step: parameters brought into other layouts, the gradient's norm, the update. */
+#include "base/clock.h"
+#include "base/mem.h"
+#include "exec/exec_internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* --- pre: copies of parameters in the layouts that backward wants --- */
+
+struct pre_run {
+    struct ls_exec *e;
+    const struct bound_plan *bp;
+    const int *ops;
+};
+
+static enum ls_status run_pre(void *arg, int item, int thread)
+{
+    const struct pre_run *run = arg;
+    const struct ls_step_ctx ctx = {.n_parts = 1};
+    int64_t start = ls__now_ns();
+    /* Bound per thread because the scratch is the thread's own. */
+    const struct ls_bound *b = &run->bp->bound[thread][run->ops[item]];
+    enum ls_status status = b->kernel->impl->launch(b, &ctx);
+    run->e->arenas[thread].busy_ns += ls__now_ns() - start;
+    return status;
+}
+
+enum ls_status ls__exec_pre(struct ls_exec *e, const struct bound_plan *bp)
+{
+    const struct ls_plan *p = bp->plan;
+    int stale[1024], n_stale = 0;
+    for (int i = 0; i < p->n_ops; i++) {
+        if (p->ops[i].phase != LS_PRE) continue;
+        struct ls_stored *copy = &e->store->entries[p->slots[p->ops[i].node.out[0]].stored];
+        if (copy->version == e->store->version) continue;
+        copy->version = e->store->version;
+        stale[n_stale++] = i;
+        if (n_stale == (int)(sizeof stale / sizeof stale[0])) {
+            struct pre_run run = {e, bp, stale};
+            TRY(ls__pool_run(e->pool, n_stale, run_pre, &run));
+            n_stale = 0;
+        }
+    }
+    struct pre_run run = {e, bp, stale};
+    return n_stale ? ls__pool_run(e->pool, n_stale, run_pre, &run) : LS_OK;
+}
+
+/* --- the norm of the whole gradient, from the exact sums --- */
+
+enum { NORM_PART = 1 << 15 };
+
+struct norm_item {
+    const int64_t *sum;
+    int64_t n;
+    double result;
+};
+
+static enum ls_status run_norm(void *arg, int item, int thread)
+{
+    struct norm_item *it = (struct norm_item *)arg + item;
+    const double unit = ldexp(1, -LS_SCALE_GRAD);
+    double lanes[8] = {0};
+    for (int64_t i = 0; i < it->n; i++) {
+        double g = (double)it->sum[i] * unit;
+        lanes[i & 7] += g * g;
+    }
+    for (int k = 0; k < 8; k++) it->result += lanes[k];
+    return LS_OK;
+}
+
+static int64_t n_norm_items(const struct ls_exec *e, const struct ls_plan *p, struct norm_item *items)
+{
+    int64_t at = 0;
+    for (int v = 0; v < p->graph->n_values; v++) {
+        if (p->graph->values[v].kind != LS_VALUE_PARAM || p->graph->values[v].grad < 0) continue;
+        const struct ls_stored *s = &e->store->entries[p->slots[p->graph->values[v].grad].stored];
+        int64_t n = (int64_t)(s->layout.bytes / sizeof(int64_t));
+        for (int64_t i = 0; i < n; i += NORM_PART, at++)
+            if (items)
+                items[at] = (struct norm_item){(const int64_t *)s->data + i, n - i < NORM_PART ? n - i : NORM_PART, 0};
+    }
+    return at;
+}
+
+/* Parts and their order depend on the parameters alone, so the rounding does too. */
+enum ls_status ls__exec_grad_norm(struct ls_exec *e, const struct ls_plan *plan, double *norm)
+{
+    int64_t n = n_norm_items(e, plan, NULL);
+    struct norm_item *items;
+    TRY(ls__calloc(&items, (size_t)n, sizeof *items));
+    n_norm_items(e, plan, items);
+    enum ls_status status = ls__pool_run(e->pool, (int)n, run_norm, items);
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += items[i].result;
+    free(items);
+    *norm = sqrt(sum);
+    return status;
+}
+
+/* --- post: the update --- */
+
+struct post_run {
+    struct ls_exec *e;
+    const struct bound_plan *bp;
+    const struct ls_step_ctx *ctx;
+};
+
+/* Items are the parts of all POST ops, counted through. */
+static enum ls_status run_post(void *arg, int item, int thread)
+{
+    const struct post_run *run = arg;
+    const struct ls_plan *p = run->bp->plan;
+    struct ls_step_ctx ctx = *run->ctx;
+    int64_t start = ls__now_ns();
+    int i = p->n_ops - p->n_post; /* updates come last */
+    for (; item >= p->ops[i].n_parts; i++) item -= p->ops[i].n_parts;
+    ctx.part = item;
+    ctx.n_parts = p->ops[i].n_parts;
+    const struct ls_bound *b = &run->bp->bound[thread][i];
+    enum ls_status status = b->kernel->impl->launch(b, &ctx);
+    run->e->arenas[thread].busy_ns += ls__now_ns() - start;
+    return status;
+}
+
+enum ls_status ls__exec_post(struct ls_exec *e, const struct bound_plan *bp, const struct ls_step_ctx *ctx)
+{
+    struct post_run run = {e, bp, ctx};
+    const struct ls_plan *p = bp->plan;
+    int n_items = 0;
+    for (int i = p->n_ops - p->n_post; i < p->n_ops; i++) n_items += p->ops[i].n_parts;
+    TRY(ls__pool_run(e->pool, n_items, run_post, &run));
+    e->store->version++;
+    return LS_OK;
+}
