@@ -1,0 +1,172 @@
+/* session.c: see session.h. */
+#include "train/session.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/parse.h"
+#include "base/pool.h"
+#include "run/progress.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_SHARDS_BY_DEFAULT = 32, SHARD_SAMPLES = 16, MIN_SHARDS = 4, MIN_EVAL_SAMPLES = 16 };
+
+int64_t session_default_shards(int64_t batch_size)
+{
+    int64_t n = batch_size / SHARD_SAMPLES;
+    if (n > MAX_SHARDS_BY_DEFAULT) n = MAX_SHARDS_BY_DEFAULT;
+    if (n < MIN_SHARDS) n = MIN_SHARDS;
+    return n < batch_size ? n : batch_size;
+}
+
+static enum ls_status open_data(struct session *s, const struct session_options *o)
+{
+    struct ls_data_options data = {.data_dir = o->data_dir};
+    if (o->resize) {
+        int64_t dims[3];
+        int n = ls__parse_dims(o->resize, dims);
+        if (n < 1 || n > 2) return ls_fail(LS_USAGE, "--resize %s: expected 224 or 224x224", o->resize);
+        data.resize_h = (int)dims[0];
+        data.resize_w = (int)dims[n - 1];
+    }
+    if (o->is_training) TRY(ls_data_open(&s->train, o->data, LS_TRAIN, &data));
+    if (o->with_test) TRY(ls_data_open(&s->test, o->data, LS_TEST, &data));
+    const struct ls_dataset *d = s->train ? s->train : s->test;
+    s->transform = (struct ls_transform){.c = d->c,
+                                         .h = d->h,
+                                         .w = d->w,
+                                         .std = {1, 1, 1},
+                                         .crop_pad = (int)o->crop_pad,
+                                         .flip = o->flip,
+                                         .cutout = (int)o->cutout};
+    if (o->normalize) {
+        memcpy(s->transform.mean, d->mean, sizeof d->mean);
+        memcpy(s->transform.std, d->std, sizeof d->std);
+    }
+    return LS_OK;
+}
+
+static enum ls_status check_input(const struct session *s, const struct ls_dataset *d)
+{
+    int c, h, w;
+    ls_model_input(s->model, &c, &h, &w);
+    if ((c && c != d->c) || (h && h != d->h) || (w && w != d->w))
+        return ls_fail(LS_USAGE,
+                       "model %s takes %dx%dx%d images (0 = any), but %s gives %dx%dx%d; choose another model%s",
+                       ls_model_name(s->model), c, h, w, d->name, d->c, d->h, d->w,
+                       h && w && c == d->c ? ", or bring the images to size with --resize" : "");
+    return LS_OK;
+}
+
+/* A plan for shards of mb samples. The first training plan decides the layouts of the parameters. */
+static enum ls_status add_plan(struct session *s, const struct session_options *o, int64_t mb, bool is_training)
+{
+    const struct ls_dataset *d = s->train ? s->train : s->test;
+    const struct ls_model_options build = {
+        .mb = mb, .c = d->c, .h = d->h, .w = d->w, .n_classes = d->n_classes, .is_training = is_training};
+    struct ls_graph *g = NULL;
+    struct ls_plan *plan = NULL;
+    if (mb <= 0 || ls_exec_plan(s->exec, mb, is_training)) return LS_OK;
+    TRY(ls_model_build(s->model, &build, &g));
+    enum ls_status status = ls_graph_fuse(g);
+    if (status == LS_OK) status = ls_graph_add_loss(g, is_training ? (float)o->label_smoothing : 0);
+    if (status == LS_OK && is_training) status = ls_graph_add_gradient(g);
+    if (status == LS_OK && is_training) status = ls_optim_add_update(g, &o->optim);
+    if (status == LS_OK) status = ls_plan_create(&plan, &g, s->backend, s->device, s->store);
+    ls_graph_destroy(&g);
+    TRY(status);
+    return ls_exec_add_plan(s->exec, &plan);
+}
+
+/* All shard sizes that can occur: full ones, what is left of a batch, and of an epoch's last batch. */
+static enum ls_status add_plans(struct session *s, const struct session_options *o)
+{
+    if (o->is_training) {
+        int64_t m = s->shard_size, last = s->train->n % s->batch_size;
+        TRY(add_plan(s, o, m, true));
+        TRY(add_plan(s, o, s->batch_size % m, true));
+        TRY(add_plan(s, o, last % m, true));
+    }
+    return o->with_test ? add_plan(s, o, s->eval_size, false) : LS_OK;
+}
+
+static void choose_sizes(struct session *s, const struct session_options *o)
+{
+    const struct ls_dataset *d = s->train ? s->train : s->test;
+    s->batch_size = o->batch_size < d->n ? o->batch_size : d->n;
+    s->shards = o->shards > 0 ? o->shards : session_default_shards(s->batch_size);
+    if (s->shards > s->batch_size) s->shards = s->batch_size;
+    s->shard_size = (s->batch_size + s->shards - 1) / s->shards;
+    s->shards = (s->batch_size + s->shard_size - 1) / s->shard_size;
+    s->eval_size = s->shard_size < MIN_EVAL_SAMPLES ? MIN_EVAL_SAMPLES : s->shard_size;
+    s->threads = o->threads > 0 ? (int)o->threads : ls__cpu_count();
+}
+
+/* More threads than shards would idle. They are not started, and the user hears how to use them. */
+static void fit_threads(struct session *s, const struct session_options *o)
+{
+    if (s->threads <= s->shards) return;
+    if (o->is_training)
+        ls__log(LS_LOG_WARN,
+                "%d threads but only %lld shards in a batch of %lld: using %lld; --shards %d would use them all (more "
+                "shards change the rounding and batch norm's groups, so the weights will differ)",
+                s->threads, (long long)s->shards, (long long)s->batch_size, (long long)s->shards, s->threads);
+    s->threads = (int)s->shards;
+}
+
+enum ls_status session_open(struct session *s, const struct session_options *o)
+{
+    *s = (struct session){0};
+    s->backend = ls_backend_find(o->device);
+    if (!s->backend) return ls_fail(LS_USAGE, "--device %s: this build has no such backend", o->device);
+    TRY(ls_model_load(&s->model, o->model));
+    TRY(open_data(s, o));
+    TRY(check_input(s, s->train ? s->train : s->test));
+    choose_sizes(s, o);
+    fit_threads(s, o);
+    TRY(s->backend->device_open(&s->device));
+    TRY(ls_store_create(&s->store));
+    TRY(ls_exec_create(&s->exec, s->backend, s->device, s->store, s->threads));
+    return add_plans(s, o);
+}
+
+void session_close(struct session *s)
+{
+    ls_exec_destroy(&s->exec);
+    ls_store_destroy(&s->store);
+    if (s->backend && s->device) s->backend->device_close(&s->device);
+    ls_dataset_close(&s->train);
+    ls_dataset_close(&s->test);
+    ls_model_destroy(&s->model);
+}
+
+enum ls_status session_evaluate(struct session *s, bool show_progress, double *loss, double *accuracy)
+{
+    struct ls_loader *loader;
+    struct ls_progress progress;
+    int64_t shards_at_once = 4 * (int64_t)s->threads, done = 0, n_correct = 0;
+    double loss_sum = 0;
+    const struct ls_loader_options options = {.batch_size = (int)(s->eval_size * shards_at_once),
+                                              .n_threads = s->threads};
+    TRY(ls_loader_create(&loader, s->test, &options));
+    if (show_progress) ls__progress_begin(&progress, "Test", s->test->n);
+    enum ls_status status = LS_OK;
+    while (status == LS_OK && done < s->test->n) {
+        struct ls_batch batch;
+        struct ls_exec_stats stats;
+        status = ls_loader_next(loader, &batch);
+        if (status != LS_OK) break;
+        const struct ls_exec_step step = {.batch = &batch, .transform = &s->transform, .shard_size = s->eval_size};
+        status = ls_exec_evaluate(s->exec, &step, &stats);
+        done += batch.n;
+        loss_sum += stats.loss_sum;
+        n_correct += stats.n_correct;
+        if (show_progress) ls__progress_update(&progress, done, NULL);
+    }
+    if (show_progress) ls__progress_end(&progress, NULL);
+    ls_loader_destroy(&loader);
+    *loss = loss_sum / (double)s->test->n;
+    *accuracy = (double)n_correct / (double)s->test->n;
+    return status;
+}

@@ -1,0 +1,67 @@
+/* session.h: model, data, backend, store and threads put together, for train, eval and bench alike.
+ *
+ * Lifetimes nest: the session owns everything it opened and closes it in reverse order.
+ */
+#ifndef LS_TRAIN_SESSION_H
+#define LS_TRAIN_SESSION_H
+
+#include "lockstep/backend.h"
+#include "lockstep/checkpoint.h"
+#include "lockstep/data.h"
+#include "lockstep/exec.h"
+#include "lockstep/model.h"
+#include "lockstep/optim.h"
+#include "lockstep/plan.h"
+
+struct session_options {
+    const char *model, *data, *data_dir, *device, *resize;
+    int64_t batch_size, shards, threads;
+    bool is_training; /* plans for training; the train split is opened */
+    bool with_test;   /* plan for evaluation; the test split is opened */
+    bool normalize, flip;
+    int64_t crop_pad, cutout;
+    double label_smoothing;
+    struct ls_optim optim;
+};
+
+struct session {
+    struct ls_model *model;
+    struct ls_dataset *train, *test; /* NULL if not opened */
+    const struct ls_backend *backend;
+    struct ls_device *device;
+    struct ls_store *store;
+    struct ls_exec *exec;
+    struct ls_transform transform;
+    int64_t batch_size, shards, shard_size, eval_size; /* eval_size: samples per shard when evaluating */
+    int threads;
+};
+
+/* Fills *s; on failure too, so that session_close can end it. */
+enum ls_status session_open(struct session *s, const struct session_options *o) LS_MUST_CHECK;
+void session_close(struct session *s);
+
+/* The default number of shards: a function of the batch size alone. docs/decisions/0002-shards.md */
+int64_t session_default_shards(int64_t batch_size);
+
+/* XXH3-128 of all parameters and buffers as plain float32, in the model's order; 32 hex digits. */
+enum ls_status session_hash(struct session *s, char hex[33]) LS_MUST_CHECK;
+
+/* Every sample of the test split once. */
+enum ls_status session_evaluate(struct session *s, bool show_progress, double *loss, double *accuracy) LS_MUST_CHECK;
+
+/* All stored tensors (parameters, buffers, optimizer state) as plain copies in one block; for checkpoints. */
+struct snapshot {
+    struct ls_ckpt_tensor *tensors;
+    int n;
+    char *names; /* of num_batches_tracked */
+    void *data;
+    size_t bytes;
+};
+enum ls_status session_snapshot(struct session *s, int64_t step, struct snapshot *snap) LS_MUST_CHECK;
+void snapshot_release(struct snapshot *snap);
+/* Loads parameters and buffers, and with_state the optimizer's. A tensor that is missing or of another shape is
+ * LS_CHECKPOINT and named. */
+enum ls_status session_load(struct session *s, const struct ls_ckpt *ckpt, const char *path,
+                            bool with_state) LS_MUST_CHECK;
+
+#endif
