@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "data/catalog.h"
 #include "data/format.h"
+#include "data/resize.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,6 +120,13 @@ static enum ls_status build(struct ls_dataset *ds, const char *spec, enum ls_spl
     return LS_OK;
 }
 
+/* Folders have resized while decoding; the others are shown resized. */
+static enum ls_status show_resized(struct ls_dataset **ds, const struct ls_data_options *options)
+{
+    int h = options->resize_h ? options->resize_h : (*ds)->h, w = options->resize_w ? options->resize_w : (*ds)->w;
+    return h == (*ds)->h && w == (*ds)->w ? LS_OK : ls__dataset_resize(ds, h, w);
+}
+
 enum ls_status ls_data_open(struct ls_dataset **out, const char *spec, enum ls_split split,
                             const struct ls_data_options *options)
 {
@@ -126,6 +134,7 @@ enum ls_status ls_data_open(struct ls_dataset **out, const char *spec, enum ls_s
     *out = NULL;
     TRY(ls__calloc(out, 1, sizeof **out));
     enum ls_status status = build(*out, spec, split, options ? options : &none);
+    if (status == LS_OK) status = show_resized(out, options ? options : &none);
     if (status != LS_OK) ls_dataset_close(out);
     return status;
 }

@@ -1,0 +1,1025 @@
+/* test_data_files.c: the readers of data files, on good files, on every kind of bad file, and on real data where it is.
+ *
+ * The bad ones are made here: each good file is cut at every byte, each byte of it is changed in several ways, and the
+ * classic lies (huge dimensions, wrong magic, labels out of range, bombs, junk behind the end) are told one by one. A
+ * bad file must give LS_DATA with the file's name, and little memory. Real data: set LOCKSTEP_DATA.
+ */
+#include "base/mem.h"
+#include "data/catalog.h"
+#include "data/fetch.h"
+#include "data/formats/parsers.h"
+#include "data/resize.h"
+#include "data_jpegs.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cmocka.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define IS_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define IS_SANITIZED 1
+#endif
+#endif
+#ifndef IS_SANITIZED
+#define IS_SANITIZED 0
+#endif
+
+/* ---- making files ---- */
+
+struct bytes {
+    uint8_t *at;
+    size_t n;
+};
+
+static void add(struct bytes *b, const void *p, size_t n)
+{
+    b->at = realloc(b->at, b->n + n + 1);
+    assert_non_null(b->at);
+    if (n) memcpy(b->at + b->n, p, n);
+    b->n += n;
+}
+
+static void add_zeros(struct bytes *b, size_t n)
+{
+    static const uint8_t zeros[4096];
+    for (; n > 0; n -= n < 4096 ? n : 4096) add(b, zeros, n < 4096 ? n : 4096);
+}
+
+static void add_be32(struct bytes *b, uint32_t v)
+{
+    add(b, (uint8_t[4]){(uint8_t)(v >> 24), (uint8_t)(v >> 16), (uint8_t)(v >> 8), (uint8_t)v}, 4);
+}
+
+static void add_le32(struct bytes *b, uint32_t v)
+{
+    add(b, (uint8_t[4]){(uint8_t)v, (uint8_t)(v >> 8), (uint8_t)(v >> 16), (uint8_t)(v >> 24)}, 4);
+}
+
+/* kind 31: gzip, 15: zlib */
+static struct bytes deflated(struct bytes in, int kind)
+{
+    struct bytes out = {malloc(in.n + in.n / 100 + 200), 0};
+    z_stream z = {0};
+    assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, kind, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    z.next_in = in.at;
+    z.avail_in = (uInt)in.n;
+    z.next_out = out.at;
+    z.avail_out = (uInt)(in.n + in.n / 100 + 200);
+    assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+    out.n = z.total_out;
+    deflateEnd(&z);
+    return out;
+}
+
+static const struct ls_expect mnist_like = {.c = 1, .h = 28, .w = 28, .n_classes = 10, .max_n = 240000};
+static const struct ls_expect svhn_like = {.c = 3, .h = 32, .w = 32, .n_classes = 10, .max_n = 2000000};
+
+enum { N = 3 }; /* samples in the little files */
+
+static uint8_t pixel_at(size_t i)
+{
+    return (uint8_t)(i * 7 + i / 256);
+}
+
+static struct bytes idx_labels(uint32_t magic, uint32_t n_declared, size_t n, uint8_t last)
+{
+    struct bytes b = {0};
+    add_be32(&b, magic);
+    add_be32(&b, n_declared);
+    for (size_t i = 0; i < n; i++) add(&b, (uint8_t[1]){i + 1 == n ? last : (uint8_t)(i % 10)}, 1);
+    return b;
+}
+
+static struct bytes idx_images(uint32_t magic, uint32_t n, uint32_t h, uint32_t w, size_t n_bytes)
+{
+    struct bytes b = {0};
+    add_be32(&b, magic);
+    add_be32(&b, n);
+    add_be32(&b, h);
+    add_be32(&b, w);
+    for (size_t i = 0; i < n_bytes; i++) add(&b, (uint8_t[1]){pixel_at(i)}, 1);
+    return b;
+}
+
+static struct bytes cifar_file(int n, uint8_t last_label)
+{
+    struct bytes b = {0};
+    for (int i = 0; i < n; i++) {
+        add(&b, (uint8_t[1]){i + 1 == n ? last_label : (uint8_t)i}, 1);
+        for (size_t k = 0; k < 3072; k++) add(&b, (uint8_t[1]){pixel_at((size_t)i * 3072 + k)}, 1);
+    }
+    return b;
+}
+
+/* ---- MAT-5 files, with everything that can be wrong as a field ---- */
+
+struct mat {
+    int x_class, y_class, x_rank, n_x, n_y, y_type;
+    uint32_t x_side, x_data_bytes; /* 0: right */
+    const char *x_name, *y_name;
+    uint8_t y_last;
+    bool is_compressed, without_y, twice_x, y_first;
+    uint8_t flags;
+};
+static const struct mat good_mat = {.x_class = 9,
+                                    .y_class = 6,
+                                    .x_rank = 4,
+                                    .n_x = N,
+                                    .n_y = N,
+                                    .y_type = 2,
+                                    .x_side = 32,
+                                    .x_name = "X",
+                                    .y_name = "y",
+                                    .y_last = 10,
+                                    .is_compressed = true};
+
+static void pad8(struct bytes *b)
+{
+    add_zeros(b, (8 - b->n % 8) % 8);
+}
+
+static void add_matrix_head(struct bytes *m, int class, uint8_t flags, const uint32_t *dims, int rank, const char *name)
+{
+    add_le32(m, 6);
+    add_le32(m, 8);
+    add(m, (uint8_t[8]){(uint8_t) class, flags}, 8);
+    add_le32(m, 5);
+    add_le32(m, (uint32_t)(4 * rank));
+    for (int i = 0; i < rank; i++) add_le32(m, dims[i]);
+    pad8(m);
+    size_t n = strlen(name);
+    if (n <= 4) {
+        add_le32(m, (uint32_t)(n << 16 | 1));
+        char small[4] = {0};
+        memcpy(small, name, n);
+        add(m, small, 4);
+    } else {
+        add_le32(m, 1);
+        add_le32(m, (uint32_t)n);
+        add(m, name, n);
+        pad8(m);
+    }
+}
+
+static void add_element(struct bytes *file, struct bytes *body, bool is_compressed)
+{
+    struct bytes e = {0};
+    add_le32(&e, 14);
+    add_le32(&e, (uint32_t)body->n);
+    add(&e, body->at, body->n);
+    if (is_compressed) {
+        struct bytes z = deflated(e, 15);
+        add_le32(file, 15);
+        add_le32(file, (uint32_t)z.n);
+        add(file, z.at, z.n);
+        free(z.at);
+    } else {
+        add(file, e.at, e.n);
+    }
+    free(e.at);
+    free(body->at);
+}
+
+static void add_x(struct bytes *file, const struct mat *m)
+{
+    struct bytes b = {0};
+    uint32_t dims[5] = {m->x_side, 32, 3, (uint32_t)m->n_x, 1};
+    size_t n_bytes = (size_t)m->n_x < 100 ? (size_t)m->n_x * 3072 : 3072;
+    add_matrix_head(&b, m->x_class, m->flags, dims, m->x_rank, m->x_name);
+    add_le32(&b, 2);
+    add_le32(&b, m->x_data_bytes ? m->x_data_bytes : (uint32_t)n_bytes);
+    for (size_t i = 0; i < n_bytes; i++) add(&b, (uint8_t[1]){pixel_at(i)}, 1);
+    add_element(file, &b, m->is_compressed);
+}
+
+static void add_y(struct bytes *file, const struct mat *m)
+{
+    struct bytes b = {0};
+    add_matrix_head(&b, m->y_class, 0, (uint32_t[2]){(uint32_t)m->n_y, 1}, 2, m->y_name);
+    bool is_double = m->y_type == 9, is_small = !is_double && m->n_y <= 4;
+    if (is_small)
+        add_le32(&b, (uint32_t)(m->n_y << 16 | m->y_type));
+    else {
+        add_le32(&b, (uint32_t)m->y_type);
+        add_le32(&b, (uint32_t)(m->n_y * (is_double ? 8 : 1)));
+    }
+    for (int i = 0; i < m->n_y; i++) {
+        uint8_t label = i + 1 == m->n_y ? m->y_last : (uint8_t)(i + 1);
+        double value = label;
+        if (is_double)
+            add(&b, &value, 8);
+        else
+            add(&b, &label, 1);
+    }
+    pad8(&b);
+    add_element(file, &b, m->is_compressed);
+}
+
+static struct bytes mat_file(const struct mat *m)
+{
+    struct bytes b = {0};
+    char head[128];
+    memset(head, ' ', sizeof head);
+    memcpy(head, "MATLAB 5.0 MAT-file", 19);
+    memcpy(head + 124, "\0\1IM", 4);
+    add(&b, head, sizeof head);
+    if (m->y_first) add_y(&b, m);
+    add_x(&b, m);
+    if (m->twice_x) add_x(&b, m);
+    if (!m->without_y && !m->y_first) add_y(&b, m);
+    return b;
+}
+
+/* ---- PNG ---- */
+
+static void add_chunk(struct bytes *b, const char *type, const void *data, size_t n)
+{
+    struct bytes c = {0};
+    add(&c, type, 4);
+    add(&c, data, n);
+    add_be32(b, (uint32_t)n);
+    add(b, c.at, c.n);
+    add_be32(b, (uint32_t)crc32(0, c.at, (uInt)c.n));
+    free(c.at);
+}
+
+/* colour: 0 grey, 2 RGB, 6 RGBA; every pixel is `pixel`. rows of data are written for `h_data` rows. */
+static struct bytes png_file(uint32_t w, uint32_t h, int colour, int depth, const uint8_t *pixel, uint32_t h_data)
+{
+    struct bytes b = {0}, head = {0}, rows = {0};
+    size_t channels = colour == 0 ? 1 : colour == 2 ? 3 : 4;
+    add(&b, "\x89PNG\r\n\x1a\n", 8);
+    add_be32(&head, w);
+    add_be32(&head, h);
+    add(&head, (uint8_t[5]){(uint8_t)depth, (uint8_t)colour}, 5);
+    add_chunk(&b, "IHDR", head.at, head.n);
+    for (uint32_t y = 0; y < h_data; y++) {
+        add_zeros(&rows, 1);
+        for (uint32_t x = 0; x < w && w < 10000; x++) add(&rows, pixel, channels * (size_t)(depth / 8));
+    }
+    struct bytes z = deflated(rows, 15);
+    add_chunk(&b, "IDAT", z.at, z.n);
+    add_chunk(&b, "IEND", NULL, 0);
+    free(head.at);
+    free(rows.at);
+    free(z.at);
+    return b;
+}
+
+/* ---- reading them ---- */
+
+static struct ls_dataset *new_set(const struct ls_expect *e, int64_t n)
+{
+    struct ls_dataset *ds;
+    assert_int_equal(ls__calloc(&ds, 1, sizeof *ds), LS_OK);
+    assert_int_equal(ls__calloc(&ds->impl, 1, sizeof *ds->impl), LS_OK);
+    strcpy(ds->name, "test");
+    ds->c = e->c;
+    ds->h = e->h;
+    ds->w = e->w;
+    ds->n_classes = e->n_classes;
+    ds->n = n;
+    return ds;
+}
+
+typedef enum ls_status parse_fn(struct bytes b, struct ls_dataset **out);
+
+static enum ls_status parse_labels(struct bytes b, struct ls_dataset **out)
+{
+    struct ls_stream s;
+    *out = new_set(&mnist_like, 0);
+    enum ls_status status = ls__stream_open_memory(&s, "labels.idx", b.at, b.n);
+    if (status == LS_OK) status = ls__idx_read_labels(*out, &s, &mnist_like);
+    ls__stream_close(&s);
+    return status;
+}
+
+static enum ls_status parse_images(struct bytes b, struct ls_dataset **out)
+{
+    struct ls_stream s;
+    *out = new_set(&mnist_like, N);
+    enum ls_status status = ls__stream_open_memory(&s, "images.idx", b.at, b.n);
+    if (status == LS_OK) status = ls__idx_read_images(*out, &s, &mnist_like);
+    ls__stream_close(&s);
+    return status;
+}
+
+static enum ls_status parse_cifar(struct bytes b, struct ls_dataset **out)
+{
+    struct ls_stream s;
+    *out = new_set(&svhn_like, 0);
+    enum ls_status status = ls__stream_open_memory(&s, "batch.bin", b.at, b.n);
+    if (status == LS_OK) status = ls__cifar_count(&s, &svhn_like, &(*out)->n);
+    if (status == LS_OK) status = ls__dataset_alloc(*out);
+    if (status == LS_OK) status = ls__cifar_read(*out, 0, (*out)->n, &s, &svhn_like);
+    ls__stream_close(&s);
+    return status;
+}
+
+static enum ls_status parse_mat(struct bytes b, struct ls_dataset **out)
+{
+    struct ls_stream s;
+    *out = new_set(&svhn_like, 0);
+    enum ls_status status = ls__stream_open_memory(&s, "set.mat", b.at, b.n);
+    if (status == LS_OK) status = ls__mat5_count(&s, &svhn_like, &(*out)->n);
+    ls__stream_close(&s);
+    if (status == LS_OK) status = ls__dataset_alloc(*out);
+    if (status == LS_OK) status = ls__stream_open_memory(&s, "set.mat", b.at, b.n);
+    if (status == LS_OK) status = ls__mat5_read(*out, 0, (*out)->n, &s, &svhn_like);
+    ls__stream_close(&s);
+    return status;
+}
+
+static uint8_t decoded[3 * 8 * 8];
+
+static enum ls_status parse_image(struct bytes b, struct ls_dataset **out)
+{
+    *out = NULL;
+    return ls__image_decode("picture.img", b.at, b.n, 8, 8, decoded);
+}
+
+static int n_bad;
+
+/* The file must be refused as bad data, with a message that has its name and `expected`. Frees b. */
+static void expect_bad(parse_fn *parse, struct bytes b, const char *expected)
+{
+    struct ls_dataset *ds;
+    enum ls_status status = parse(b, &ds);
+    ls_dataset_close(&ds);
+    free(b.at);
+    n_bad++;
+    if (status == LS_DATA && strstr(ls_error_message(), expected)) return;
+    print_error("expected DATA with '%s', got %s: %s\n", expected, ls_status_name(status), ls_error_message());
+    fail();
+}
+
+/* A good file: accepted as it is, refused when cut anywhere or with a byte more, and never a crash with a byte changed.
+ */
+static void torture(parse_fn *parse, struct bytes b, size_t step)
+{
+    struct ls_dataset *ds;
+    enum ls_status status = parse(b, &ds);
+    if (status != LS_OK) print_error("the good file: %s\n", ls_error_message());
+    assert_int_equal(status, LS_OK);
+    ls_dataset_close(&ds);
+    for (size_t n = 0; n < b.n; n += n < 300 || n + 300 > b.n ? 1 : step) {
+        struct bytes cut = {malloc(n ? n : 1), n}; /* its own block, so that reading past the end is seen */
+        memcpy(cut.at, b.at, n);
+        if (parse != parse_image || n < b.n - 24) /* the last bytes of an image are not needed to see it whole */
+            expect_bad(parse, cut, "");
+        else
+            free(cut.at);
+    }
+    for (size_t i = 0; i < b.n; i += i < 300 || i + 300 > b.n ? 1 : step)
+        for (int k = 0; k < 4; k++) {
+            static const uint8_t with[4] = {0x01, 0x80, 0xff, 0x40};
+            b.at[i] ^= with[k];
+            status = parse(b, &ds);
+            ls_dataset_close(&ds);
+            if (status != LS_OK) assert_true(ls_error_message()[0] != '\0');
+            b.at[i] ^= with[k];
+        }
+    free(b.at);
+}
+
+static void torture_with_tail(parse_fn *parse, struct bytes b, size_t step)
+{
+    struct bytes longer = {0};
+    add(&longer, b.at, b.n);
+    add(&longer, "J", 1);
+    expect_bad(parse, longer, "");
+    torture(parse, b, step);
+}
+
+/* ---- IDX ---- */
+
+static void test_idx_content(void **state)
+{
+    struct ls_dataset *ds;
+    struct bytes b = idx_images(0x803, N, 28, 28, N * 784), z = deflated(b, 31);
+    assert_int_equal(parse_images(z, &ds), LS_OK);
+    assert_memory_equal(ds->pixels, b.at + 16, N * 784);
+    ls_dataset_close(&ds);
+    free(b.at);
+    free(z.at);
+    b = idx_labels(0x801, 5, 5, 9);
+    assert_int_equal(parse_labels(b, &ds), LS_OK);
+    assert_int_equal(ds->n, 5);
+    assert_int_equal(ds->labels[1], 1);
+    assert_int_equal(ds->labels[4], 9);
+    ls_dataset_close(&ds);
+    free(b.at);
+}
+
+static void test_idx_torture(void **state)
+{
+    struct bytes images = idx_images(0x803, N, 28, 28, N * 784), labels = idx_labels(0x801, 40, 40, 9);
+    torture_with_tail(parse_images, deflated(images, 31), 7);
+    torture_with_tail(parse_labels, deflated(labels, 31), 1);
+    torture_with_tail(parse_images, images, 31);
+    torture_with_tail(parse_labels, labels, 1);
+}
+
+static void test_idx_lies(void **state)
+{
+    expect_bad(parse_labels, idx_labels(0x803, 5, 5, 1), "magic");
+    expect_bad(parse_labels, idx_labels(0x801, 5, 5, 10), "label 4 (at byte 12) is 10");
+    expect_bad(parse_labels, idx_labels(0x801, 5, 5, 255), "is 255, expected 0 to 9");
+    expect_bad(parse_labels, idx_labels(0x801, 0, 0, 0), "0 labels");
+    expect_bad(parse_labels, idx_labels(0x801, 0x80000000u, 100, 0), "declares 2147483648 bytes");
+    expect_bad(parse_images, idx_images(0x801, N, 28, 28, N * 784), "magic");
+    expect_bad(parse_images, idx_images(0x803, 0x80000000u, 0x80000000u, 0x80000000u, 100), "declares");
+    expect_bad(parse_images, idx_images(0x803, 0xffffffffu, 28, 28, 100), "declares");
+    expect_bad(parse_images, idx_images(0x803, N, 0x80000000u, 0, 0), "images are");
+    expect_bad(parse_images, idx_images(0x803, N, 28, 27, N * 28 * 27), "images are 28x27, expected 28x28");
+    expect_bad(parse_images, idx_images(0x803, N + 1, 28, 28, (N + 1) * 784), "the file of labels holds 3");
+    struct bytes lie = idx_images(0x803, 240000, 28, 28, 100);
+    expect_bad(parse_images, deflated(lie, 31), "declares 188160000 bytes of data, the file has at most");
+    free(lie.at);
+    lie = idx_images(0x803, N, 28, 28, N * 784 - 1);
+    expect_bad(parse_images, deflated(lie, 31), "cut short");
+    free(lie.at);
+    lie = idx_images(0x803, N, 28, 28, N * 784 + 1);
+    expect_bad(parse_images, deflated(lie, 31), "more than the 2368 decompressed bytes");
+    free(lie.at);
+}
+
+/* 10 MB that inflate to 10 GB: a flushed block of zeros, over and over. */
+static struct bytes bomb(struct bytes head)
+{
+    struct bytes out = {0}, zeros = {0};
+    uint8_t buffer[65536];
+    z_stream z = {0};
+    add_zeros(&zeros, 1 << 20);
+    assert_int_equal(deflateInit2(&z, 9, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    z.next_in = head.at;
+    z.avail_in = (uInt)head.n;
+    z.next_out = buffer;
+    z.avail_out = sizeof buffer;
+    assert_int_equal(deflate(&z, Z_FULL_FLUSH), Z_OK);
+    add(&out, buffer, sizeof buffer - z.avail_out);
+    z.next_in = zeros.at;
+    z.avail_in = (uInt)zeros.n;
+    z.next_out = buffer;
+    z.avail_out = sizeof buffer;
+    assert_int_equal(deflate(&z, Z_FULL_FLUSH), Z_OK);
+    size_t n = sizeof buffer - z.avail_out;
+    out.at = realloc(out.at, out.n + 10240 * n);
+    for (int i = 0; i < 10240; i++, out.n += n) memcpy(out.at + out.n, buffer, n);
+    deflateEnd(&z);
+    free(zeros.at);
+    free(head.at);
+    return out;
+}
+
+static void test_idx_bomb(void **state)
+{
+    expect_bad(parse_images, bomb(idx_images(0x803, N, 28, 28, 0)), "more than the 2368");
+    expect_bad(parse_images, bomb(idx_images(0x803, 13000000, 28, 28, 0)), "the file of labels holds 3");
+    expect_bad(parse_labels, bomb(idx_labels(0x801, 5, 0, 0)), "more than the 13");
+    expect_bad(parse_labels, bomb(idx_labels(0x801, 4000000000u, 0, 0)), "4000000000 labels");
+}
+
+/* ---- CIFAR ---- */
+
+static void test_cifar(void **state)
+{
+    struct ls_dataset *ds;
+    struct bytes b = cifar_file(N, 9);
+    assert_int_equal(parse_cifar(b, &ds), LS_OK);
+    assert_int_equal(ds->n, N);
+    assert_int_equal(ds->labels[N - 1], 9);
+    for (int i = 0; i < N; i++) assert_memory_equal(ds->pixels + i * 3072, b.at + i * 3073 + 1, 3072);
+    ls_dataset_close(&ds);
+    torture_with_tail(parse_cifar, b, 97);
+    expect_bad(parse_cifar, cifar_file(N, 10), "label 2 (at byte 6146) is 10");
+    expect_bad(parse_cifar, cifar_file(N, 255), "is 255");
+    expect_bad(parse_cifar, (struct bytes){calloc(1, 1), 0}, "empty");
+}
+
+/* ---- MAT-5 ---- */
+
+static void check_mat(struct mat m)
+{
+    struct ls_dataset *ds;
+    struct bytes b = mat_file(&m);
+    enum ls_status status = parse_mat(b, &ds);
+    if (status != LS_OK) print_error("%s\n", ls_error_message());
+    assert_int_equal(status, LS_OK);
+    assert_int_equal(ds->n, m.n_x);
+    for (int i = 0; i < m.n_x * 3072; i++) {
+        int plane = i / 1024, y = i % 1024 / 32, x = i % 32; /* stored down the columns */
+        assert_int_equal(ds->pixels[i], pixel_at((size_t)(plane * 1024 + x * 32 + y)));
+    }
+    assert_int_equal(ds->labels[0], 1);
+    assert_int_equal(ds->labels[m.n_x - 1], 0); /* 10 is the digit 0 */
+    ls_dataset_close(&ds);
+    free(b.at);
+}
+
+static void test_mat_content(void **state)
+{
+    struct mat m = good_mat;
+    check_mat(m);
+    m.is_compressed = false;
+    check_mat(m);
+    m.y_type = 9;
+    check_mat(m);
+    m.y_first = true;
+    check_mat(m);
+    m = good_mat;
+    m.n_x = m.n_y = 9; /* not small, padded */
+    check_mat(m);
+}
+
+static void test_mat_torture(void **state)
+{
+    struct mat m = good_mat;
+    torture_with_tail(parse_mat, mat_file(&m), 17);
+    m.is_compressed = false;
+    m.n_x = m.n_y = 5;
+    torture_with_tail(parse_mat, mat_file(&m), 201);
+}
+
+static void bad_mat(struct mat m, const char *expected)
+{
+    expect_bad(parse_mat, mat_file(&m), expected);
+    m.is_compressed = false;
+    expect_bad(parse_mat, mat_file(&m), expected);
+}
+
+#define WITH(...)                                                                                                      \
+    ({                                                                                                                 \
+        struct mat m_ = good_mat;                                                                                      \
+        __VA_ARGS__;                                                                                                   \
+        m_;                                                                                                            \
+    })
+
+static void test_mat_lies(void **state)
+{
+    bad_mat(WITH(m_.x_class = 6), "X is not uint8");
+    bad_mat(WITH(m_.x_class = 1), "another class");
+    bad_mat(WITH(m_.flags = 0x08), "complex");
+    bad_mat(WITH(m_.x_rank = 3), "X has other dimensions");
+    bad_mat(WITH(m_.x_rank = 5), "too many dimensions");
+    bad_mat(WITH(m_.x_side = 31), "X has other dimensions");
+    bad_mat(WITH(m_.x_side = 0x80000000u), "not positive");
+    bad_mat(WITH(m_.n_x = 0x7fffffff), "declares 2147483647 samples");
+    bad_mat(WITH(m_.n_x = 1000000), "more samples declared than the file can hold");
+    bad_mat(WITH(m_.n_x = 2), "but the other variable");
+    bad_mat(WITH(m_.x_data_bytes = 100), "another type or size");
+    bad_mat(WITH(m_.x_data_bytes = 0xfffffff0u), "larger than its matrix");
+    bad_mat(WITH(m_.x_name = "Z"), "neither X nor y");
+    bad_mat(WITH(m_.x_name = "much_too_long_a_name"), "neither X nor y");
+    bad_mat(WITH(m_.y_type = 3), "another type or size");
+    bad_mat(WITH(m_.y_last = 0), "label 2 in y");
+    bad_mat(WITH(m_.y_last = 11), "label 2 in y");
+    bad_mat(WITH(m_.y_last = 11, m_.y_type = 9), "label 2 in y");
+    bad_mat(WITH(m_.without_y = true), "no variable y");
+    bad_mat(WITH(m_.twice_x = true), "second variable");
+}
+
+static void test_mat_headers(void **state)
+{
+    struct bytes b = mat_file(&good_mat);
+    memcpy(b.at, "MATLAB 7.3", 10);
+    expect_bad(parse_mat, b, "HDF5");
+    b = mat_file(&good_mat);
+    memcpy(b.at + 126, "MI", 2);
+    expect_bad(parse_mat, b, "big-endian");
+    b = mat_file(&good_mat);
+    memset(b.at + 136, 0xee, b.n - 136); /* compressed garbage */
+    expect_bad(parse_mat, b, "damaged");
+    b = mat_file(&good_mat);
+    memset(b.at + 132, 0xff, 4);
+    expect_bad(parse_mat, b, "claims 4294967295 bytes");
+}
+
+/* ---- images ---- */
+
+static bool has_images(void)
+{
+    struct bytes b = png_file(8, 8, 2, 8, (uint8_t[3]){1, 2, 3}, 8);
+    enum ls_status status = parse_image(b, &(struct ls_dataset *){NULL});
+    free(b.at);
+    if (status == LS_UNSUPPORTED) print_message("no image libraries in this build: skipped\n");
+    return status != LS_UNSUPPORTED;
+}
+
+static void expect_colour(struct bytes b, int red, int green, int blue, int slack)
+{
+    const int expected[3] = {red, green, blue};
+    memset(decoded, 0, sizeof decoded);
+    enum ls_status status = parse_image(b, &(struct ls_dataset *){NULL});
+    if (status != LS_OK) print_error("%s\n", ls_error_message());
+    assert_int_equal(status, LS_OK);
+    for (int i = 0; i < 192; i++)
+        if (abs(decoded[i] - expected[i / 64]) > slack) {
+            print_error("byte %d is %d, expected %d\n", i, decoded[i], expected[i / 64]);
+            fail();
+        }
+}
+
+static struct bytes copy_of(const uint8_t *p, size_t n)
+{
+    struct bytes b = {0};
+    add(&b, p, n);
+    return b;
+}
+
+static void test_image_content(void **state)
+{
+    if (!has_images()) skip();
+    struct bytes b = png_file(20, 9, 2, 8, (uint8_t[3]){10, 20, 30}, 9);
+    expect_colour(b, 10, 20, 30, 0);
+    free(b.at);
+    b = png_file(3, 50, 6, 8, (uint8_t[4]){10, 20, 30, 99}, 50);
+    expect_colour(b, 10, 20, 30, 0);
+    free(b.at);
+    b = png_file(8, 8, 0, 16, (uint8_t[2]){77, 3}, 8);
+    expect_colour(b, 77, 77, 77, 0);
+    free(b.at);
+    b = copy_of(jpeg_rgb, sizeof jpeg_rgb);
+    expect_colour(b, 200, 100, 50, 3);
+    free(b.at);
+    b = copy_of(jpeg_cmyk, sizeof jpeg_cmyk);
+    expect_colour(b, 255, 128, 64, 3);
+    free(b.at);
+}
+
+static void test_image_bad(void **state)
+{
+    static const uint8_t grey[1] = {5};
+    if (!has_images()) skip();
+    torture(parse_image, png_file(16, 16, 2, 8, (uint8_t[3]){1, 2, 3}, 16), 1);
+    torture(parse_image, copy_of(jpeg_rgb, sizeof jpeg_rgb), 5);
+    expect_bad(parse_image, png_file(65500, 65500, 0, 8, grey, 1), "65500x65500");
+    expect_bad(parse_image, png_file(9000, 9000, 0, 8, grey, 1), "more than its");
+    expect_bad(parse_image, png_file(0, 5, 0, 8, grey, 1), "PNG");
+    expect_bad(parse_image, png_file(16, 16, 0, 8, grey, 15), "PNG");
+    expect_bad(parse_image, copy_of((const uint8_t *)"GIF89a..", 8), "neither PNG nor JPEG");
+    for (int side = 9000; side <= 65500; side += 56500) {
+        struct bytes b = copy_of(jpeg_rgb, sizeof jpeg_rgb);
+        for (size_t i = 0; i + 9 < b.n; i++)
+            if (b.at[i] == 0xff && b.at[i + 1] == 0xc0) /* the frame header: length, precision, height, width */
+                for (size_t k = 5; k < 9; k++) b.at[i + k] = (uint8_t)(k % 2 ? side >> 8 : side);
+        expect_bad(parse_image, b, side == 65500 ? "65500x65500" : "more than its");
+    }
+}
+
+/* The filter against its definition, in double, on a random image. */
+static void test_resample(void **state)
+{
+    enum { IH = 13, IW = 29, H = 7, W = 5 };
+    uint8_t src[IH * IW], out[H * W];
+    struct ls_image_layout in = {.c = 1, .h = IH, .w = IW, .channel = 1, .row = IW, .pixel = 1};
+    double scale = (double)H / IH, support = 1 / scale, x0 = (IW * scale - W) / 2;
+    for (int i = 0; i < IH * IW; i++) src[i] = (uint8_t)(i * i * 31 % 251);
+    assert_int_equal(ls__resample(src, &in, H, W, out), LS_OK);
+    for (int y = 0; y < H; y++)
+        for (int x = 0; x < W; x++) {
+            double sum = 0, total = 0;
+            for (int i = 0; i < IH; i++)
+                for (int j = 0; j < IW; j++) {
+                    double dy = 1 - __builtin_fabs(i + 0.5 - (y + 0.5) / scale) / support;
+                    double dx = 1 - __builtin_fabs(j + 0.5 - (x + x0 + 0.5) / scale) / support;
+                    if (dy <= 0 || dx <= 0) continue;
+                    sum += dy * dx * src[i * IW + j];
+                    total += dy * dx;
+                }
+            if (__builtin_fabs(out[y * W + x] - sum / total) > 1.1) {
+                print_error("(%d,%d) is %d, expected %.2f\n", y, x, out[y * W + x], sum / total);
+                fail();
+            }
+        }
+    struct ls_image_layout same = {.c = 1, .h = H, .w = W, .channel = 1, .row = W, .pixel = 1};
+    uint8_t again[H * W];
+    assert_int_equal(ls__resample(out, &same, H, W, again), LS_OK);
+    assert_memory_equal(out, again, sizeof out);
+}
+
+/* ---- folders, search, archives: on disk ---- */
+
+static char dir[] = "/tmp/lockstep-data-XXXXXX";
+
+static void write_file(const char *name, struct bytes b)
+{
+    char path[512], *slash;
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    slash = strrchr(path, '/');
+    *slash = '\0';
+    assert_int_equal(ls__mkdirs(path), LS_OK);
+    *slash = '/';
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(b.at, 1, b.n, f), b.n);
+    fclose(f);
+    free(b.at);
+}
+
+static char *at(const char *name)
+{
+    static char path[512];
+    snprintf(path, sizeof path, "folder:%s/%s", dir, name);
+    return path;
+}
+
+static void expect_open(const char *spec, enum ls_split split, const struct ls_data_options *options,
+                        enum ls_status expected, const char *message)
+{
+    struct ls_dataset *ds;
+    enum ls_status status = ls_data_open(&ds, spec, split, options);
+    if (status != expected || !strstr(ls_error_message(), message))
+        print_error("%s: expected %s with '%s', got %s: %s\n", spec, ls_status_name(expected), message,
+                    ls_status_name(status), ls_error_message());
+    assert_int_equal(status, expected);
+    assert_non_null(strstr(ls_error_message(), message));
+    assert_null(ds);
+}
+
+static void test_folder(void **state)
+{
+    struct ls_data_options small = {.resize_h = 6, .resize_w = 4};
+    struct ls_dataset *ds;
+    uint8_t sample[3 * 6 * 4];
+    char name[64];
+    if (!has_images()) skip();
+    for (int i = 0; i < 24; i++) {
+        snprintf(name, sizeof name, "flat/%s/%02d.PNG", i % 2 ? "dog" : "cat", i);
+        write_file(name, png_file(10, 10, 0, 8, (uint8_t[1]){(uint8_t)(i + 1)}, 10));
+    }
+    write_file("flat/cat/notes.txt", copy_of((const uint8_t *)"x", 1));
+    assert_int_equal(ls_data_open(&ds, at("flat"), LS_TRAIN, &small), LS_OK);
+    assert_int_equal(ds->n, 22);
+    assert_int_equal(ds->n_classes, 2);
+    assert_int_equal(ds->h, 6);
+    assert_int_equal(ds->labels[0], 0);
+    assert_int_equal(ds->labels[21], 1);
+    assert_int_equal(ls_dataset_read(ds, 1, sample), LS_OK);
+    assert_int_equal(sample[0], 3); /* cat/02 */
+    ls_dataset_close(&ds);
+    assert_int_equal(ls_data_open(&ds, at("flat"), LS_TEST, &small), LS_OK);
+    assert_int_equal(ds->n, 2);
+    assert_int_equal(ls_dataset_read(ds, 0, sample), LS_OK);
+    assert_int_equal(sample[0], 19); /* the tenth: cat/18 */
+    ls_dataset_close(&ds);
+}
+
+static void test_folder_splits(void **state)
+{
+    struct ls_dataset *ds;
+    uint8_t *sample;
+    if (!has_images()) skip();
+    write_file("two/train/a/1.png", png_file(10, 10, 0, 8, (uint8_t[1]){1}, 10));
+    write_file("two/train/b/2.jpg", copy_of(jpeg_rgb, sizeof jpeg_rgb));
+    expect_open(at("two"), LS_TEST, NULL, LS_DATA, "neither val/ nor test/");
+    write_file("two/test/b/3.jpeg", copy_of(jpeg_rgb, sizeof jpeg_rgb / 2));
+    assert_int_equal(ls_data_open(&ds, at("two"), LS_TEST, NULL), LS_OK);
+    assert_int_equal(ds->labels[0], 1); /* numbered by the training split */
+    assert_int_equal(ds->h, 224);
+    sample = malloc(3 * 224 * 224);
+    assert_int_equal(ls_dataset_read(ds, 0, sample), LS_DATA);
+    assert_non_null(strstr(ls_error_message(), "3.jpeg"));
+    free(sample);
+    ls_dataset_close(&ds);
+    write_file("two/test/c/4.jpeg", copy_of(jpeg_rgb, sizeof jpeg_rgb));
+    expect_open(at("two"), LS_TEST, NULL, LS_DATA, "no folder in the training split");
+    write_file("empty/a/readme", copy_of((const uint8_t *)"x", 1));
+    expect_open(at("empty"), LS_TRAIN, NULL, LS_DATA, "no .png");
+    expect_open(at("nowhere"), LS_TRAIN, NULL, LS_DATA, "no such folder");
+    expect_open(at("two/train/a"), LS_TRAIN, NULL, LS_DATA, "0 sub-folders");
+}
+
+static void test_search(void **state)
+{
+    char data[512];
+    struct ls_data_options options = {.data_dir = data};
+    struct ls_dataset *ds;
+    snprintf(data, sizeof data, "%s/search", dir);
+    setenv("XDG_CACHE_HOME", dir, 1);
+    char *real = getenv("LOCKSTEP_DATA") ? strdup(getenv("LOCKSTEP_DATA")) : NULL;
+    unsetenv("LOCKSTEP_DATA");
+    expect_open("mnist", LS_TRAIN, &options, LS_DATA, "lockstep data fetch mnist");
+    expect_open("mnist", LS_TRAIN, &options, LS_DATA, data);
+    write_file("search/MNIST/raw/train-images-idx3-ubyte", idx_images(0x803, N, 28, 28, N * 784));
+    expect_open("mnist", LS_TRAIN, &options, LS_DATA, "is incomplete");
+    write_file("search/MNIST/raw/train-labels-idx1-ubyte", idx_labels(0x801, N, N, 1));
+    assert_int_equal(ls_data_open(&ds, "mnist", LS_TRAIN, &options), LS_OK);
+    assert_int_equal(ds->n, N);
+    assert_int_equal(ds->pixels[5], pixel_at(5));
+    assert_int_equal(strlen(ds->checksum), 32);
+    ls_dataset_close(&ds);
+    write_file("search/fashion/train-images-idx3-ubyte", idx_images(0x803, N, 28, 28, N * 784));
+    write_file("search/fashion/train-labels-idx1-ubyte", idx_labels(0x801, N, N, 7));
+    strcat(data, "/fashion"); /* the same names, flat: the folder's name decides */
+    assert_int_equal(ls_data_open(&ds, "fashion-mnist", LS_TRAIN, &options), LS_OK);
+    assert_int_equal(ds->labels[N - 1], 7);
+    ls_dataset_close(&ds);
+    expect_open("mnist", LS_TRAIN, &options, LS_DATA, "not found");
+    expect_open("nope", LS_TRAIN, &options, LS_USAGE, "mnist, fashion-mnist, cifar10, svhn, svhn+extra");
+    expect_open("mnist+extra", LS_TRAIN, &options, LS_USAGE, "unknown");
+    expect_open("mnist:3", LS_TRAIN, &options, LS_USAGE, "unknown");
+    expect_open("digits:3", LS_TRAIN, &options, LS_USAGE, "no argument");
+    expect_open("fake", LS_TRAIN, &options, LS_USAGE, "needs an argument");
+    if (real) setenv("LOCKSTEP_DATA", real, 1);
+    free(real);
+}
+
+static void test_resized_set(void **state)
+{
+    struct ls_data_options options = {.resize_h = 14, .resize_w = 14};
+    struct ls_dataset *ds, *plain;
+    uint8_t small[14 * 14], big[28 * 28];
+    assert_int_equal(ls_data_open(&ds, "digits", LS_TEST, &options), LS_OK);
+    assert_int_equal(ls_data_open(&plain, "digits", LS_TEST, NULL), LS_OK);
+    assert_int_equal(ds->h, 14);
+    assert_int_equal(ds->n, plain->n);
+    assert_int_equal(ds->labels[3], plain->labels[3]);
+    assert_int_equal(ls_dataset_read(ds, 3, small), LS_OK);
+    assert_int_equal(ls_dataset_read(plain, 3, big), LS_OK);
+    double sum_small = 0, sum_big = 0;
+    for (int i = 0; i < 196; i++) sum_small += small[i];
+    for (int i = 0; i < 784; i++) sum_big += big[i];
+    print_message("mean %.2f and %.2f\n", sum_small / 196, sum_big / 784);
+    assert_true(__builtin_fabs(sum_small / 196 - sum_big / 784) < 4);
+    ls_dataset_close(&ds);
+    ls_dataset_close(&plain);
+    options.resize_h = 100000;
+    expect_open("digits", LS_TEST, &options, LS_USAGE, "100000x14");
+}
+
+/* ---- tar ---- */
+
+static void add_tar(struct bytes *b, const char *name, char type, const char *link, const char *content)
+{
+    uint8_t block[512] = {0};
+    unsigned sum = 0;
+    size_t n = strlen(content);
+    strncpy((char *)block, name, 100);
+    memcpy(block + 100, "0000644", 7);
+    snprintf((char *)block + 124, 12, "%011o", (unsigned)(n & 0xffff));
+    memset(block + 148, ' ', 8);
+    block[156] = (uint8_t)type;
+    strncpy((char *)block + 157, link, 99);
+    memcpy(block + 257, "ustar\00000", 8);
+    for (int i = 0; i < 512; i++) sum += block[i];
+    snprintf((char *)block + 148, 8, "%06o", sum);
+    add(b, block, 512);
+    add(b, content, n);
+    add_zeros(b, (512 - n % 512) % 512);
+}
+
+static enum ls_status untar(struct bytes tar)
+{
+    char archive[512], into[512];
+    add_zeros(&tar, 1024);
+    write_file("a.tar.gz", deflated(tar, 31));
+    free(tar.at);
+    snprintf(archive, sizeof archive, "%s/a.tar.gz", dir);
+    snprintf(into, sizeof into, "%s/untarred", dir);
+    return ls__untar_gz(archive, "top", into);
+}
+
+static bool exists(const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    return access(path, F_OK) == 0;
+}
+
+static void test_untar(void **state)
+{
+    struct bytes good = {0};
+    add_tar(&good, "top/", '5', "", "");
+    add_tar(&good, "top/one", '0', "", "hello");
+    add_tar(&good, "./top/two", '0', "", "");
+    add_tar(&good, "other/three", '0', "", "hi");
+    assert_int_equal(untar(good), LS_OK);
+    assert_true(exists("untarred/one") && exists("untarred/two"));
+    assert_false(exists("untarred/three") || exists("untarred/one.part"));
+    static const struct {
+        const char *name, *link, *why;
+        char type;
+    } bad[] = {
+        {"top/../../evil", "", "outside", '0'},   {"/tmp/evil", "", "outside", '0'},    {"..", "", "outside", '0'},
+        {"top/evil", "/etc/passwd", "link", '2'}, {"top/evil", "top/one", "link", '1'}, {"top/evil", "", "link", '3'}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct bytes tar = {0};
+        add_tar(&tar, bad[i].name, bad[i].type, bad[i].link, "x");
+        assert_int_equal(untar(tar), LS_DATA);
+        if (!strstr(ls_error_message(), bad[i].why)) fail_msg("%s", ls_error_message());
+        assert_false(exists("untarred/evil") || exists("evil"));
+    }
+    struct bytes tar = {0};
+    add_tar(&tar, "top/evil", '0', "", "x");
+    tar.at[0] = 'T'; /* the header's checksum is wrong now */
+    assert_int_equal(untar(tar), LS_DATA);
+}
+
+static void test_fetch_refusals(void **state)
+{
+    static const char *const urls[] = {"http://example.com/", "ftp://127.0.0.1/", "http://127.0.0.1@example.com/",
+                                       "http://127.0.0.1.example.com/", "file:///etc/"};
+    if (ls_data_fetch("mnist", dir, "http://127.0.0.1:1/", NULL, NULL) == LS_UNSUPPORTED) skip();
+    for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++)
+        assert_int_equal(ls_data_fetch("mnist", dir, urls[i], NULL, NULL), LS_USAGE);
+    assert_int_equal(ls_data_fetch("digits", dir, NULL, NULL, NULL), LS_USAGE);
+    assert_int_equal(ls_data_fetch("mnist", dir, "http://127.0.0.1:1/", NULL, NULL), LS_IO);
+}
+
+/* All the bad files above, and none took much memory. Runs before the real data is read. */
+static void test_memory_stayed_small(void **state)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    print_message("%d bad files refused; peak memory %ld MiB\n", n_bad, usage.ru_maxrss / 1024);
+    assert_true(n_bad >= 200);
+    if (!IS_SANITIZED)
+        assert_true(usage.ru_maxrss / 1024 < 64);
+}
+
+/* ---- real data ---- */
+
+static void test_real(void **state)
+{
+    static const struct {
+        const char *spec;
+        enum ls_split split;
+        int64_t min_n;
+        int first_labels[5];
+    } sets[] = {{"mnist", LS_TRAIN, 60000, {5, 0, 4, 1, 9}},
+                {"mnist", LS_TEST, 10000, {7, 2, 1, 0, 4}},
+                {"fashion-mnist", LS_TRAIN, 60000, {9, 0, 0, 3, 0}},
+                {"cifar10", LS_TRAIN, 50000, {6, 9, 9, 4, 1}},
+                {"cifar10", LS_TEST, 10000, {3, 8, 8, 0, 6}},
+                {"svhn", LS_TRAIN, 20000, {1, 9, 2, 3, 2}},
+                {"svhn", LS_TEST, 10000, {5, 2, 1, 0, 6}}};
+    if (!getenv("LOCKSTEP_DATA")) {
+        print_message("LOCKSTEP_DATA is not set: real data is NOT tested\n");
+        skip();
+    }
+    for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
+        struct ls_dataset *ds;
+        enum ls_status status = ls_data_open(&ds, sets[i].spec, sets[i].split, NULL);
+        if (status != LS_OK) {
+            print_message("NOT tested: %s\n", ls_error_message());
+            continue;
+        }
+        print_message("%s: %lld samples, %s\n", sets[i].spec, (long long)ds->n, ds->checksum);
+        assert_true(ds->n >= sets[i].min_n);
+        for (int k = 0; k < 5; k++) assert_int_equal(ds->labels[k], sets[i].first_labels[k]);
+        bool with_extra;
+        const char *known = ls__catalog_from_spec(sets[i].spec, &with_extra)->content[sets[i].split];
+        if (known) assert_string_equal(ds->checksum, known);
+        ls_dataset_close(&ds);
+    }
+}
+
+static int make_dir(void **state)
+{
+    return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+    char command[600];
+    snprintf(command, sizeof command, "rm -rf '%s'", dir);
+    return system(command);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_idx_content),
+        cmocka_unit_test(test_idx_torture),
+        cmocka_unit_test(test_idx_lies),
+        cmocka_unit_test(test_idx_bomb),
+        cmocka_unit_test(test_cifar),
+        cmocka_unit_test(test_mat_content),
+        cmocka_unit_test(test_mat_torture),
+        cmocka_unit_test(test_mat_lies),
+        cmocka_unit_test(test_mat_headers),
+        cmocka_unit_test(test_image_content),
+        cmocka_unit_test(test_image_bad),
+        cmocka_unit_test(test_resample),
+        cmocka_unit_test(test_memory_stayed_small),
+        cmocka_unit_test(test_folder),
+        cmocka_unit_test(test_folder_splits),
+        cmocka_unit_test(test_search),
+        cmocka_unit_test(test_resized_set),
+        cmocka_unit_test(test_untar),
+        cmocka_unit_test(test_fetch_refusals),
+        cmocka_unit_test(test_real),
+    };
+    return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}
