@@ -27,6 +27,8 @@ struct json_t;
 enum ls_status ls__print_json(struct json_t *object) LS_MUST_CHECK;
 /* Prints and releases the buffer. */
 enum ls_status ls__print_buf(struct ls_buf *b) LS_MUST_CHECK;
+/* Text from a file, padded to `width` columns; control characters become '?', so that no file talks to the terminal. */
+void ls__print_plain(const char *text, int width);
 /* For values that may not be finite, and texts that may not be UTF-8. Never NULL but for want of memory. */
 struct json_t *ls__json_number(double value);
 struct json_t *ls__json_text(const char *text);

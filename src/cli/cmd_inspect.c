@@ -17,6 +17,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
+static void print_pair(const char *key, int width, const char *value)
+{
+    printf("  ");
+    ls__print_plain(key, width);
+    putchar(' ');
+    ls__print_plain(value, 0);
+    putchar('\n');
+}
+
 /* --- a checkpoint --- */
 
 static int64_t tensor_bytes(const struct ls_ckpt_tensor *t)
@@ -40,12 +49,14 @@ static void print_ckpt(const struct ls_ckpt *ckpt, const char *path)
     printf("\nmetadata\n");
     for (int i = 0; i < ls_ckpt_n_meta(ckpt); i++) {
         struct ls_ckpt_meta m = ls_ckpt_meta_at(ckpt, i);
-        printf("  %-24s %s\n", m.key, m.value);
+        print_pair(m.key, 24, m.value);
     }
     printf("\n%d tensors, %s\n", n, ls__bytes_text((double)ckpt_bytes(ckpt), bytes));
     for (int i = 0; i < n; i++) {
         const struct ls_ckpt_tensor *t = ls_ckpt_tensor_at(ckpt, i);
-        printf("  %-48s %-4s %-20s %s\n", t->name, ls_dtype_name(t->dtype), ls_shape_text(&t->shape, shape),
+        printf("  ");
+        ls__print_plain(t->name, 48);
+        printf(" %-4s %-20s %s\n", ls_dtype_name(t->dtype), ls_shape_text(&t->shape, shape),
                ls__bytes_text((double)tensor_bytes(t), bytes));
     }
 }
@@ -107,11 +118,15 @@ static enum ls_status inspect_entry(const char *folder, const char *name, json_t
             json_pack("{s:o, s:b, s:o}", "name", ls__json_text(name), "ok", !error, "error", ls__json_text(error));
         json_array_append_new(list, entry);
     } else if (error) {
-        printf("  %-32s BAD: %s\n", name, error);
+        char text[1100];
+        snprintf(text, sizeof text, "BAD: %s", error);
+        print_pair(name, 32, text);
     } else {
         const char *step = ls_ckpt_meta(ckpt, "step");
-        printf("  %-32s ok, step %s, %d tensors, %s%s\n", name, step ? step : "?", ls_ckpt_n_tensors(ckpt),
-               ls__bytes_text((double)ckpt_bytes(ckpt), bytes), link);
+        char text[256];
+        snprintf(text, sizeof text, "ok, step %.40s, %d tensors, %s%s", step ? step : "?", ls_ckpt_n_tensors(ckpt),
+                 ls__bytes_text((double)ckpt_bytes(ckpt), bytes), link);
+        print_pair(name, 32, text);
     }
     ls_ckpt_close(&ckpt);
     return status;
@@ -151,7 +166,7 @@ static void print_members(const char *prefix, json_t *object)
         }
         char *text =
             json_is_string(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
-        printf("  %-28s %s\n", name, json_is_string(value) ? json_string_value(value) : text ? text : "?");
+        print_pair(name, 28, json_is_string(value) ? json_string_value(value) : text ? text : "?");
         free(text);
     }
 }

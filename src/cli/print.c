@@ -24,6 +24,12 @@ enum ls_status ls__print_buf(struct ls_buf *b)
     return status;
 }
 
+void ls__print_plain(const char *text, int width)
+{
+    for (; *text; text++, width--) putchar((unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text);
+    if (width > 0) printf("%*s", width, "");
+}
+
 struct json_t *ls__json_number(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
