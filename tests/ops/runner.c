@@ -216,17 +216,50 @@ static int param_of(const struct runner *r, const struct ls_node *n, int i)
     }
 }
 
-static void fill_prep(const struct runner *r, struct ls_prep *prep)
+/* The layout this backend's convolution likes for images of a shape: what its neighbours hand to the op under test. */
+static enum ls_status find_native(struct runner *r, const struct ls_shape *shape, struct ls_layout *out)
+{
+    const struct ls_attrs attrs = {.kh = 1, .kw = 1, .sh = 1, .sw = 1, .dh = 1, .dw = 1, .groups = 1};
+    const struct ls_shape weights = LS_SHAPE4(shape->dims[1], shape->dims[1], 1, 1);
+    struct ls_kernel *kernel;
+    int in[2];
+    TRY(ls_graph_add_value(r->g, NULL, LS_VALUE_TEMP, LS_F32, shape, &in[0]));
+    TRY(ls_graph_add_value(r->g, NULL, LS_VALUE_PARAM, LS_F32, &weights, &in[1]));
+    TRY(ls_graph_add_node(r->g, LS_OP_CONV2D, "neighbour", &attrs, in, 2, NULL));
+    const struct ls_node node = r->g->nodes[r->g->n_nodes - 1];
+    const struct ls_prep prep = {.device = r->device,
+                                 .graph = r->g,
+                                 .node = &node,
+                                 .in = {ls_layout_plain(shape, LS_F32), ls_layout_any()},
+                                 .out = {ls_layout_any()}};
+    TRY(pick_kernel(r->backend, &prep, &kernel));
+    *out = kernel->out[0];
+    ls_kernel_destroy(&kernel);
+    return LS_OK;
+}
+
+/* What the input is offered as. Sums stay plain: they take the layout of a parameter, which no reorder of floats
+ * undoes. */
+static enum ls_status offer(struct runner *r, enum ls_op op, int value, struct ls_layout *out)
+{
+    const struct ls_value v = r->g->values[value]; /* a copy: the graph grows */
+    *out = v.kind == LS_VALUE_PARAM ? r->layouts[value] : plain_of(r, value);
+    const bool is_image = v.kind == LS_VALUE_TEMP && v.shape.n_dims == 4 && !v.is_workspace && op != LS_OP_REDUCE;
+    return r->is_native && is_image ? find_native(r, &v.shape, out) : LS_OK;
+}
+
+static enum ls_status fill_prep(struct runner *r, struct ls_prep *prep)
 {
     const struct ls_node *n = prep->node;
     for (int i = 0; i < n->n_in; i++)
-        if (n->in[i] >= 0)
-            prep->in[i] = r->g->values[n->in[i]].kind == LS_VALUE_PARAM ? r->layouts[n->in[i]] : plain_of(r, n->in[i]);
+        if (n->in[i] >= 0) TRY(offer(r, n->op, n->in[i], &prep->in[i]));
     for (int i = 0; i < n->n_out; i++) {
         const int param = param_of(r, n, i);
         prep->out[i] = param >= 0 ? r->layouts[param] : ls_layout_any();
+        if (n->op == LS_OP_REORDER) prep->out[i] = plain_of(r, n->out[i]); /* a reorder is told where to go */
     }
     prep->forward = n->forward >= 0 ? r->kernels[n->forward] : NULL;
+    return LS_OK;
 }
 
 static enum ls_status load_inputs(struct runner *r, struct job *j)
@@ -246,6 +279,20 @@ static enum ls_status load_inputs(struct runner *r, struct job *j)
     return LS_OK;
 }
 
+/* Channels a layout adds to fill its blocks must hold zeros, for the next op reads them: going to plain and back must
+ * give the same bytes. */
+static enum ls_status check_padding(struct runner *r, const struct job *j, int i)
+{
+    const int v = j->node.out[i];
+    const struct ls_layout plain = plain_of(r, v);
+    struct buffer back = {0};
+    enum ls_status status = reorder(r, v, &r->values[v], &plain, &j->kernel->out[i], &back);
+    if (status == LS_OK && memcmp(back.data, j->out[i].data, back.bytes) != 0)
+        status = ls_fail(LS_ERROR, "output %d: the padding of layout %s is not zero", i, j->kernel->out[i].tag);
+    buffer_release(&back);
+    return status;
+}
+
 static enum ls_status store_outputs(struct runner *r, struct job *j)
 {
     for (int i = 0; i < LS_MAX_OUT; i++) {
@@ -256,6 +303,7 @@ static enum ls_status store_outputs(struct runner *r, struct job *j)
             TRY(buffer_copy(&r->values[v], &j->out[i]));
         else
             TRY(reorder(r, v, &j->out[i], &j->kernel->out[i], &plain, &r->values[v]));
+        if (j->kernel->out[i].id != LS_LAYOUT_PLAIN) TRY(check_padding(r, j, i));
     }
     return LS_OK;
 }
@@ -272,19 +320,20 @@ static enum ls_status run_node(struct runner *r, int index)
 {
     struct job j = {.node = r->g->nodes[index]};
     struct ls_prep prep = {.device = r->device, .graph = r->g, .node = &j.node};
-    fill_prep(r, &prep);
-    enum ls_status status = pick_kernel(r->backend, &prep, &r->kernels[index]);
+    enum ls_status status = fill_prep(r, &prep);
+    if (status == LS_OK) status = pick_kernel(r->backend, &prep, &r->kernels[index]);
     if (status == LS_UNSUPPORTED) status = ls_fail(LS_ERROR, "nobody takes it: %s", ls_error_message());
     j.kernel = r->kernels[index];
     if (status == LS_OK) status = run_job(r, &j);
     job_release(&j);
-    return status == LS_OK ? LS_OK : ls_fail_in(status, "%s on %s", ls_op_name(j.node.op), r->backend->name);
+    return status == LS_OK ? LS_OK
+                           : ls_fail_in(status, "%s on %s%s", ls_op_name(j.node.op), r->backend->name,
+                                        r->is_native ? " (native layouts)" : "");
 }
 
-enum ls_status runner_open(struct runner *r, const struct ls_backend *backend, struct ls_graph *g, float *const *data,
-                           const struct ls_step_ctx *ctx)
+enum ls_status runner_open(struct runner *r, const struct ls_backend *backend, const struct problem *p)
 {
-    *r = (struct runner){.backend = backend, .g = g, .n_nodes = g->n_nodes, .n_values = g->n_values, .ctx = ctx};
+    *r = (struct runner){.backend = backend, .g = p->g, .n_nodes = p->n_nodes, .n_values = p->n_values, .ctx = &p->ctx};
     TRY(backend->device_open(&r->device));
     if (backend->thread_begin) backend->thread_begin();
     TRY(ls__calloc(&r->values, (size_t)r->n_values, sizeof *r->values));
@@ -292,9 +341,9 @@ enum ls_status runner_open(struct runner *r, const struct ls_backend *backend, s
     TRY(ls__calloc(&r->kernels, (size_t)r->n_nodes, sizeof *r->kernels));
     for (int v = 0; v < r->n_values; v++) {
         r->layouts[v] = ls_layout_any();
-        if (!data[v]) continue;
+        if (!p->data[v]) continue;
         TRY(buffer_create(&r->values[v], plain_of(r, v).bytes, 0));
-        memcpy(r->values[v].data, data[v], r->values[v].bytes);
+        memcpy(r->values[v].data, p->data[v], r->values[v].bytes);
     }
     return LS_OK;
 }

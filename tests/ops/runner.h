@@ -5,13 +5,14 @@
  *
  *   - guard zones around every buffer, scratch included, stay untouched; inputs stay as they were
  *   - every byte of an output is written (outputs start as NaN, scratch too)
+ *   - padding inside an output's layout is zero
  *   - a second launch gives the same bits, and so does one in place if the kernel says it can work in place
  */
 #ifndef OPS_RUNNER_H
 #define OPS_RUNNER_H
 
 #include "lockstep/backend.h"
-#include "lockstep/graph.h"
+#include "problem.h"
 
 /* Memory with guard zones. Zeroed = none. */
 struct buffer {
@@ -34,12 +35,12 @@ struct runner {
     struct ls_kernel **kernels; /* [n_nodes] */
     /* Where to read inputs from, so that an error does not travel from node to node; NULL: from own values. */
     const struct runner *truth;
-    bool is_perf; /* print the time of every node */
+    bool is_native; /* offer images in the layout the backend's convolution makes, not in plain */
+    bool is_perf;   /* print the time of every node */
 };
 
-/* data[v] are the contents of the values without producer. Release also after a failure. */
-enum ls_status runner_open(struct runner *r, const struct ls_backend *backend, struct ls_graph *g, float *const *data,
-                           const struct ls_step_ctx *ctx) LS_MUST_CHECK;
+/* Loads the values without producer. Close also after a failure. */
+enum ls_status runner_open(struct runner *r, const struct ls_backend *backend, const struct problem *p) LS_MUST_CHECK;
 enum ls_status runner_run(struct runner *r) LS_MUST_CHECK;
 void runner_close(struct runner *r);
 

@@ -37,12 +37,12 @@ static bool is_wanted(const struct session *s, const struct ls_backend *backend)
 }
 
 static enum ls_status run_other(const struct session *s, const struct problem *p, const struct ls_backend *backend,
-                                const struct runner *ref)
+                                bool is_native, const struct runner *ref)
 {
     struct runner r;
-    enum ls_status status = runner_open(&r, backend, p->g, p->data, &p->ctx);
-    r.n_nodes = p->n_nodes;
+    enum ls_status status = runner_open(&r, backend, p);
     r.truth = ref;
+    r.is_native = is_native;
     r.is_perf = s->is_perf;
     if (status == LS_OK) status = runner_run(&r);
     if (status == LS_OK) status = check_against_ref(p, &r, ref);
@@ -53,13 +53,14 @@ static enum ls_status run_other(const struct session *s, const struct problem *p
 static enum ls_status run_all(const struct session *s, const struct problem *p)
 {
     struct runner ref;
-    enum ls_status status = runner_open(&ref, &ls_backend_ref, p->g, p->data, &p->ctx);
+    enum ls_status status = runner_open(&ref, &ls_backend_ref, p);
     ref.is_perf = s->is_perf && is_wanted(s, &ls_backend_ref);
     if (status == LS_OK) status = runner_run(&ref);
     if (status == LS_OK) status = check_ref(p, &ref);
     for (int i = 0; ls_backends[i] && status == LS_OK; i++)
-        if (ls_backends[i] != &ls_backend_ref && is_wanted(s, ls_backends[i]))
-            status = run_other(s, p, ls_backends[i], &ref);
+        for (int native = 0; native < 2 && status == LS_OK; native++)
+            if (ls_backends[i] != &ls_backend_ref && is_wanted(s, ls_backends[i]))
+                status = run_other(s, p, ls_backends[i], native, &ref);
     runner_close(&ref);
     return status;
 }
@@ -131,7 +132,7 @@ static void count_nan(struct session *s, const char *line)
     if (status == LS_OK) status = problem_build(&p, &c);
     if (status == LS_OK) {
         p.data[p.g->nodes[0].in[0]][0] = NAN;
-        status = runner_open(&ref, &ls_backend_ref, p.g, p.data, &p.ctx);
+        status = runner_open(&ref, &ls_backend_ref, &p);
     }
     if (status == LS_OK) status = runner_run(&ref);
     if (status == LS_OK && !isnan(((const float *)ref.values[p.g->nodes[0].out[0]].data)[0]))
