@@ -79,14 +79,15 @@ enum ls_status ls_train(const struct ls_train_options *o, struct ls_result *resu
 
 /* Evaluates a run's best (or newest) checkpoint, or a checkpoint file, on every test sample exactly once. */
 struct ls_eval_options {
-    const char *what; /* RUN or CHECKPOINT */
-    const char *data; /* NULL: the run's own */
+    const char *what;  /* RUN or CHECKPOINT */
+    const char *model; /* NULL: the one the checkpoint names */
+    const char *data;  /* NULL: the run's own */
     const char *data_dir, *device, *resize;
     int64_t threads, batch_size;
     bool json;
 };
 struct ls_eval_result {
-    char model[128], data[256], checkpoint[512], weights_hash[33];
+    char model[128], data[256], checkpoint[4096], weights_hash[33];
     int64_t images, step;
     double loss, accuracy, seconds, images_per_second;
 };
@@ -109,6 +110,9 @@ struct ls_bench_result {
     double first_step_ms; /* from the start of the process */
 };
 enum ls_status ls_bench(const struct ls_bench_options *o, struct ls_bench_result *result) LS_MUST_CHECK;
+
+/* The plan of a training (or evaluation) step of a model, as text; free() it. */
+enum ls_status ls_plan_model(const struct ls_bench_options *o, bool is_training, char **text) LS_MUST_CHECK;
 
 /* First SIGINT or SIGTERM: finish the step, checkpoint, LS_INTERRUPTED. Second: exit at once. Installed by the program,
  * not by the library's functions above. */

@@ -1,7 +1,25 @@
-/* cmd_plan.c: `lockstep plan`: how a training step of a model would be computed. */
+/* cmd_plan.c: `lockstep plan`: how a training step of a model will be computed. */
 #include "cli/cmd.h"
+
+#include <stdio.h>
+#include <stdlib.h>
 
 enum ls_status ls__cmd_plan(const struct ls_options *o)
 {
-    return ls_fail(LS_UNSUPPORTED, "plan %s: this build cannot print plans yet", o->args[0]);
+    char spec[96], *text;
+    struct ls_bench_options options = {
+        .model = o->args[0],
+        .device = o->train.device,
+        .batch_size = o->train.batch_size,
+        .shards = o->train.shards,
+    };
+    if (o->input || o->classes > 0) {
+        snprintf(spec, sizeof spec, "fake:%s:%lld:%lld", o->input ? o->input : "3x32x32",
+                 (long long)(o->classes > 0 ? o->classes : 10), (long long)options.batch_size);
+        options.data = spec;
+    }
+    TRY(ls_plan_model(&options, true, &text));
+    fputs(text, stdout);
+    free(text);
+    return LS_OK;
 }

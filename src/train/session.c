@@ -47,18 +47,6 @@ static enum ls_status open_data(struct session *s, const struct session_options 
     return LS_OK;
 }
 
-static enum ls_status check_input(const struct session *s, const struct ls_dataset *d)
-{
-    int c, h, w;
-    ls_model_input(s->model, &c, &h, &w);
-    if ((c && c != d->c) || (h && h != d->h) || (w && w != d->w))
-        return ls_fail(LS_USAGE,
-                       "model %s takes %dx%dx%d images (0 = any), but %s gives %dx%dx%d; choose another model%s",
-                       ls_model_name(s->model), c, h, w, d->name, d->c, d->h, d->w,
-                       h && w && c == d->c ? ", or bring the images to size with --resize" : "");
-    return LS_OK;
-}
-
 /* A plan for shards of mb samples. The first training plan decides the layouts of the parameters. */
 static enum ls_status add_plan(struct session *s, const struct session_options *o, int64_t mb, bool is_training)
 {
@@ -122,7 +110,6 @@ enum ls_status session_open(struct session *s, const struct session_options *o)
     if (!s->backend) return ls_fail(LS_USAGE, "--device %s: this build has no such backend", o->device);
     TRY(ls_model_load(&s->model, o->model));
     TRY(open_data(s, o));
-    TRY(check_input(s, s->train ? s->train : s->test));
     choose_sizes(s, o);
     fit_threads(s, o);
     TRY(s->backend->device_open(&s->device));

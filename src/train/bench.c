@@ -1,0 +1,144 @@
+/* bench.c: `lockstep bench`: training steps on random images held in memory. */
+#include "base/clock.h"
+#include "base/mem.h"
+#include "lockstep/train.h"
+#include "train/peak.h"
+#include "train/session.h"
+#include "train/usage.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_TIMED = 1 << 20 };
+
+/* Random images of the size the model asks for. Models that adapt get what they are mostly used on. */
+static enum ls_status fake_spec(const char *model_name, int64_t batch, char *spec, size_t size)
+{
+    struct ls_model *model;
+    int c, h, w;
+    TRY(ls_model_load(&model, model_name));
+    ls_model_input(model, &c, &h, &w);
+    ls_model_destroy(&model);
+    if (!c) c = !h ? 1 : 3;
+    if (!h) h = c == 1 ? 28 : 32;
+    if (!w) w = h;
+    int64_t n = batch * 4 < 512 ? 512 : batch * 4;
+    snprintf(spec, size, "fake:%dx%dx%d:%d:%lld", c, h, w, h >= 224 ? 1000 : 10, (long long)(n / batch * batch));
+    return LS_OK;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static enum ls_status time_steps(const struct ls_bench_options *o, struct session *s, struct ls_bench_result *r,
+                                 double *times)
+{
+    struct ls_loader *loader;
+    const struct ls_loader_options lo = {.batch_size = (int)s->batch_size, .seed = 1, .shuffle = true, .n_threads = 1};
+    TRY(ls_loader_create(&loader, s->train, &lo));
+    enum ls_status status = LS_OK;
+    int64_t start = 0, n = 0;
+    for (int64_t i = 0; status == LS_OK && n < MAX_TIMED; i++) {
+        struct ls_batch batch;
+        struct ls_exec_stats stats;
+        if (i == o->warmup) start = ls__now_ns();
+        if (i >= o->warmup && n > 0 && (o->steps == 0 || n >= o->steps) && ls__seconds_since(start) >= o->seconds)
+            break;
+        int64_t before = ls__now_ns();
+        status = ls_loader_next(loader, &batch);
+        if (status != LS_OK) break;
+        const struct ls_exec_step step = {
+            .batch = &batch, .transform = &s->transform, .shard_size = s->shard_size, .seed = 1, .step = i, .lr = 1e-4};
+        status = ls_exec_train(s->exec, &step, &stats);
+        if (i == 0) r->first_step_ms = 1e3 * ls__seconds_since_start();
+        if (i >= o->warmup) times[n++] = ls__seconds_since(before);
+    }
+    ls_loader_destroy(&loader);
+    r->steps = n;
+    return status;
+}
+
+static enum ls_status measure(const struct ls_bench_options *o, struct session *s, struct ls_bench_result *r)
+{
+    double *times, sum = 0;
+    TRY(ls_exec_init_store(s->exec, 1));
+    TRY(ls__calloc(&times, MAX_TIMED, sizeof *times));
+    enum ls_status status = time_steps(o, s, r, times);
+    if (status == LS_OK && r->steps > 0) {
+        for (int64_t i = 0; i < r->steps; i++) sum += times[i];
+        qsort(times, (size_t)r->steps, sizeof *times, by_time);
+        double median = times[r->steps / 2];
+        const struct ls_plan *plan = ls_exec_plan(s->exec, s->shard_size, true);
+        r->ms_per_step = 1e3 * median;
+        r->ms_per_step_best = 1e3 * times[0];
+        r->images_per_second = (double)s->batch_size / median;
+        r->gflops = plan->shard_flops / (double)s->shard_size * r->images_per_second * 1e-9;
+    }
+    free(times);
+    return status;
+}
+
+enum ls_status ls_bench(const struct ls_bench_options *o, struct ls_bench_result *r)
+{
+    struct session s;
+    char spec[96];
+    *r = (struct ls_bench_result){.steps = 0};
+    if (o->data)
+        snprintf(spec, sizeof spec, "%s", o->data);
+    else
+        TRY(fake_spec(o->model, o->batch_size, spec, sizeof spec));
+    const struct session_options so = {.model = o->model,
+                                       .data = spec,
+                                       .device = o->device,
+                                       .batch_size = o->batch_size,
+                                       .shards = o->shards,
+                                       .threads = o->threads,
+                                       .is_training = true,
+                                       .normalize = true,
+                                       .optim = {.momentum = 0.9}};
+    enum ls_status status = session_open(&s, &so);
+    if (status == LS_OK) status = measure(o, &s, r);
+    if (status == LS_OK) {
+        snprintf(r->model, sizeof r->model, "%s", ls_model_name(s.model));
+        r->batch_size = s.batch_size;
+        r->shards = s.shards;
+        r->threads = s.threads;
+        r->peak_rss_bytes = ls__peak_rss_bytes();
+        r->arena_bytes = (int64_t)ls_exec_arena_bytes(s.exec);
+        r->store_bytes = (int64_t)s.store->bytes;
+    }
+    session_close(&s);
+    if (status == LS_OK) status = ls__measure_peak_gflops((int)r->threads, &r->peak_gflops);
+    if (status == LS_OK) r->fraction_of_peak = r->gflops / r->peak_gflops;
+    return status;
+}
+
+enum ls_status ls_plan_model(const struct ls_bench_options *o, bool is_training, char **text)
+{
+    struct session s;
+    char spec[96];
+    if (o->data)
+        snprintf(spec, sizeof spec, "%s", o->data);
+    else
+        TRY(fake_spec(o->model, o->batch_size, spec, sizeof spec));
+    const struct session_options so = {.model = o->model,
+                                       .data = spec,
+                                       .device = o->device,
+                                       .batch_size = o->batch_size,
+                                       .shards = o->shards,
+                                       .threads = 1,
+                                       .is_training = is_training,
+                                       .with_test = !is_training,
+                                       .normalize = true,
+                                       .optim = {.momentum = 0.9}};
+    *text = NULL;
+    enum ls_status status = session_open(&s, &so);
+    int64_t mb = is_training ? s.shard_size : s.eval_size;
+    if (status == LS_OK) status = ls_plan_text(ls_exec_plan(s.exec, mb, is_training), text);
+    session_close(&s);
+    return status;
+}

@@ -1,0 +1,82 @@
+/* eval.c: `lockstep eval`: a checkpoint on every test sample, once. */
+#include "base/clock.h"
+#include "base/file.h"
+#include "lockstep/train.h"
+#include "run/run.h"
+#include "train/session.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+/* RUN -> its best checkpoint, else its newest; FILE -> itself. */
+static enum ls_status open_checkpoint(const char *what, struct ls_ckpt **ckpt, char path[LS_PATH_BYTES])
+{
+    char folder[LS_PATH_BYTES];
+    int n_seen = 0;
+    if (ls__file_exists(what)) {
+        snprintf(path, LS_PATH_BYTES, "%s", what);
+        return ls_ckpt_open(ckpt, path);
+    }
+    if (!ls__dir_exists(what)) return ls_fail(LS_CHECKPOINT, "%s: no such run directory or checkpoint file", what);
+    TRY(ls__path_join(folder, sizeof folder, what, "checkpoints"));
+    TRY(ls__path_join(path, LS_PATH_BYTES, folder, "best.safetensors"));
+    if (ls__file_exists(path) && ls_ckpt_open(ckpt, path) == LS_OK) return LS_OK;
+    if (!ls__dir_exists(folder)) return ls_fail(LS_CHECKPOINT, "%s holds no checkpoints", what);
+    return ls_ckpt_open_newest(ckpt, folder, path, &n_seen);
+}
+
+/* Input options of the run that made the checkpoint, from its metadata ("crop_pad=.. normalize=1 resize="). */
+static bool is_normalized(const struct ls_ckpt *ckpt)
+{
+    const char *input = ls_ckpt_meta(ckpt, "input");
+    return !input || !strstr(input, "normalize=0");
+}
+
+static enum ls_status evaluate(const struct ls_eval_options *o, const struct ls_ckpt *ckpt, const char *path,
+                               struct ls_eval_result *r)
+{
+    struct session s;
+    const char *model = ls_ckpt_meta(ckpt, "model"), *data = o->data ? o->data : ls_ckpt_meta(ckpt, "data");
+    const char *step = ls_ckpt_meta(ckpt, "step"), *resize = ls_ckpt_meta(ckpt, "input");
+    char resize_text[32] = "";
+    if (!model || !data)
+        return ls_fail(LS_CHECKPOINT, "%s does not say which model%s it holds", path, model ? " and data" : "");
+    if (resize && (resize = strstr(resize, "resize="))) snprintf(resize_text, sizeof resize_text, "%s", resize + 7);
+    const struct session_options so = {.model = o->model ? o->model : model,
+                                       .data = data,
+                                       .data_dir = o->data_dir,
+                                       .device = o->device,
+                                       .resize = o->resize ? o->resize : (*resize_text ? resize_text : NULL),
+                                       .batch_size = o->batch_size,
+                                       .threads = o->threads,
+                                       .with_test = true,
+                                       .normalize = is_normalized(ckpt)};
+    enum ls_status status = session_open(&s, &so);
+    if (status == LS_OK) status = session_load(&s, ckpt, path, false);
+    int64_t start = ls__now_ns();
+    if (status == LS_OK) status = session_evaluate(&s, true, &r->loss, &r->accuracy);
+    r->seconds = ls__seconds_since(start);
+    if (status == LS_OK) status = session_hash(&s, r->weights_hash);
+    if (status == LS_OK) {
+        snprintf(r->model, sizeof r->model, "%s", ls_model_name(s.model));
+        snprintf(r->data, sizeof r->data, "%s", data);
+        snprintf(r->checkpoint, sizeof r->checkpoint, "%s", path);
+        r->images = s.test->n;
+        r->images_per_second = (double)s.test->n / r->seconds;
+        r->step = step ? strtoll(step, NULL, 10) : 0;
+    }
+    session_close(&s);
+    return status;
+}
+
+enum ls_status ls_eval(const struct ls_eval_options *o, struct ls_eval_result *result)
+{
+    char path[LS_PATH_BYTES];
+    struct ls_ckpt *ckpt = NULL;
+    *result = (struct ls_eval_result){.images = 0};
+    TRY(open_checkpoint(o->what, &ckpt, path));
+    enum ls_status status = evaluate(o, ckpt, path, result);
+    ls_ckpt_close(&ckpt);
+    return status;
+}

@@ -1,0 +1,49 @@
+/* manifest.c: see manifest.h. docs/formats/run-directory.md lists the keys. */
+#include "train/manifest.h"
+
+#include "train/defaults.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+static json_t *data_json(const struct ls_dataset *d)
+{
+    if (!d) return json_null();
+    return json_pack("{s:I,s:I,s:I,s:I,s:I,s:s}", "images", (json_int_t)d->n, "channels", (json_int_t)d->c, "height",
+                     (json_int_t)d->h, "width", (json_int_t)d->w, "classes", (json_int_t)d->n_classes, "checksum",
+                     d->checksum);
+}
+
+static json_t *machine_json(const struct session *s)
+{
+    char host[256] = "", backend[128] = "";
+    gethostname(host, sizeof host - 1);
+    s->backend->describe(s->device, backend, sizeof backend);
+    return json_pack("{s:s,s:s,s:s,s:I}", "host", host, "backend", s->backend->name, "library", backend, "cpus",
+                     (json_int_t)sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+enum ls_status manifest_write(struct ls_run *run, const struct ls_train_options *o, const struct session *s)
+{
+    char model_hash[17], plan_hash[33], started[32];
+    size_t len;
+    const char *text = ls_model_text(s->model, &len);
+    time_t now = time(NULL);
+    struct tm utc;
+    snprintf(model_hash, sizeof model_hash, "%016llx", (unsigned long long)XXH3_64bits(text, len));
+    ls_plan_hash(ls_exec_plan(s->exec, s->shard_size, true), plan_hash);
+    strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    json_t *manifest =
+        json_pack("{s:s,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:o,s:o,s:o}", "lockstep_version", LOCKSTEP_VERSION,
+                  "started", started, "model", ls_model_name(s->model), "model_hash", model_hash, "plan_hash",
+                  plan_hash, "batch_size", (json_int_t)s->batch_size, "shards", (json_int_t)s->shards, "shard_size",
+                  (json_int_t)s->shard_size, "threads", (json_int_t)s->threads, "options", ls__train_options_json(o),
+                  "train_data", data_json(s->train), "test_data", data_json(s->test), "machine", machine_json(s));
+    if (!manifest) return ls_fail(LS_NOMEM, "out of memory while writing the manifest");
+    enum ls_status status = ls__run_manifest(run, manifest);
+    json_decref(manifest);
+    return status;
+}

@@ -1,0 +1,10 @@
+/* peak.h: what the machine can do at best, measured, so that a speed can be called good or bad. */
+#ifndef LS_TRAIN_PEAK_H
+#define LS_TRAIN_PEAK_H
+
+#include "lockstep/status.h"
+
+/* Float32 GFLOP/s of a register-blocked fused multiply-add loop on n threads at once, best of several rounds. */
+enum ls_status ls__measure_peak_gflops(int n_threads, double *gflops) LS_MUST_CHECK;
+
+#endif

@@ -1,0 +1,48 @@
+/* signals.c: SIGINT and SIGTERM ask the loop to stop after the step; a second one ends the process at once. SIGUSR1
+ * asks for a checkpoint. The handlers only set flags, besides the log root the one other mutable state of the library.
+ */
+#include "train/signals.h"
+
+#include "lockstep/train.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t stop_signal, checkpoint_wanted;
+
+static void on_stop(int number)
+{
+    if (stop_signal) _exit(128 + number);
+    stop_signal = number;
+}
+
+static void on_checkpoint(int number)
+{
+    checkpoint_wanted = 1;
+}
+
+void ls_signals_install(void)
+{
+    struct sigaction stop = {.sa_handler = on_stop, .sa_flags = SA_RESTART};
+    struct sigaction save = {.sa_handler = on_checkpoint, .sa_flags = SA_RESTART};
+    sigaction(SIGINT, &stop, NULL);
+    sigaction(SIGTERM, &stop, NULL);
+    sigaction(SIGUSR1, &save, NULL);
+}
+
+bool ls__signals_stop_wanted(void)
+{
+    return stop_signal != 0;
+}
+
+bool ls__signals_checkpoint_wanted(void)
+{
+    bool wanted = checkpoint_wanted;
+    checkpoint_wanted = 0;
+    return wanted;
+}
+
+const char *ls__signals_name(void)
+{
+    return stop_signal == SIGINT ? "SIGINT" : stop_signal == SIGTERM ? "SIGTERM" : "a signal";
+}

@@ -1,0 +1,31 @@
+/* usage.c: see usage.h. */
+#include "train/usage.h"
+
+#include "base/clock.h"
+
+#include <sys/resource.h>
+
+static int64_t start_ns; /* set once, before main */
+
+__attribute__((constructor)) static void note_start(void)
+{
+    start_ns = ls__now_ns();
+}
+
+int64_t ls__peak_rss_bytes(void)
+{
+    struct rusage u;
+    return getrusage(RUSAGE_SELF, &u) == 0 ? (int64_t)u.ru_maxrss * 1024 : 0;
+}
+
+double ls__cpu_seconds(void)
+{
+    struct rusage u;
+    if (getrusage(RUSAGE_SELF, &u) != 0) return 0;
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+double ls__seconds_since_start(void)
+{
+    return ls__seconds_since(start_ns);
+}

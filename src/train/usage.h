@@ -1,0 +1,11 @@
+/* usage.h: what the process has used so far. */
+#ifndef LS_TRAIN_USAGE_H
+#define LS_TRAIN_USAGE_H
+
+#include <stdint.h>
+
+int64_t ls__peak_rss_bytes(void);
+double ls__cpu_seconds(void);         /* user and system, all threads */
+double ls__seconds_since_start(void); /* of the process: since the loader handed over to the program's own code */
+
+#endif
