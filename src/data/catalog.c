@@ -205,7 +205,7 @@ static void add_root(struct ls_roots *roots, const char *path)
     if (!path || !path[0] || strlen(path) >= LS_PATH_BYTES) return;
     for (int i = 0; i < roots->n; i++)
         if (strcmp(roots->path[i], path) == 0) return;
-    strcpy(roots->path[roots->n++], path);
+    snprintf(roots->path[roots->n++], LS_PATH_BYTES, "%s", path);
 }
 
 void ls__data_roots(struct ls_roots *roots, const char *data_dir)
@@ -239,8 +239,10 @@ static enum ls_status look_into(struct ls_found *found, const struct ls_set *set
         if (file->split != split || (file->is_extra && !with_extra)) continue;
         TRY(ls__path_join(path, LS_PATH_BYTES, folder, file->name));
         bool is_there = ls__file_exists(path);
-        if (!is_there && file->is_gzip && strlen(path) + 4 < LS_PATH_BYTES) {
-            strcat(path, ".gz");
+        if (!is_there && file->is_gzip) {
+            char gz[128];
+            snprintf(gz, sizeof gz, "%s.gz", file->name);
+            TRY(ls__path_join(path, LS_PATH_BYTES, folder, gz));
             is_there = ls__file_exists(path);
         }
         if (is_there)
@@ -284,7 +286,7 @@ static enum ls_status search(struct ls_found *found, const struct ls_set *set, e
             if (missing < 0) return LS_OK;
             if (found->n > 0 && *partial_missing < 0) {
                 *partial_missing = missing;
-                strcpy(partial, folder);
+                snprintf(partial, LS_PATH_BYTES, "%s", folder);
             }
         }
     found->n = 0;

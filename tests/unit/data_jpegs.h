@@ -1,5 +1,5 @@
-/* data_jpegs.h: two tiny JPEG files for test_data_files.c: 16x16, plain RGB (200,100,50), and plain CMYK as Adobe writes it
- * (C 255, M 128, Y 64, K 255, 255 = no ink). */
+/* data_jpegs.h: two tiny JPEG files for the tests of images: 16x16, one plain RGB (200,100,50), one plain CMYK as Adobe
+ * writes it (C 255, M 128, Y 64, K 255; 255 = no ink). */
 #ifndef TEST_DATA_JPEGS_H
 #define TEST_DATA_JPEGS_H
 

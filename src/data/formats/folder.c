@@ -162,7 +162,7 @@ static enum ls_status choose_layout(struct folder *f, const char *path, enum ls_
     TRY(ls__path_join(train, LS_PATH_BYTES, path, "train"));
     if (!ls__dir_exists(train)) {
         TRY(ls__path_join(train, LS_PATH_BYTES, path, ""));
-        strcpy(f->base, train);
+        snprintf(f->base, sizeof f->base, "%s", train);
         *take = split == LS_TEST ? TAKE_TEST : TAKE_REST;
         return LS_OK;
     }
