@@ -28,7 +28,9 @@
     !defined(__SANITIZE_THREAD__) && !LS_REF_HAS_FEATURE(address_sanitizer) &&                                         \
     !LS_REF_HAS_FEATURE(thread_sanitizer) && !LS_REF_HAS_FEATURE(memory_sanitizer)
 #define LS_REF_CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+#define LS_REF_HAS_CLONES 1
 #else
+#define LS_REF_HAS_CLONES 0
 #define LS_REF_CLONES
 #endif
 
