@@ -246,6 +246,10 @@ static enum ls_status run(struct chooser *c)
     TRY(give_slot(p, g->n_values - 1));
     for (int i = 0; i < g->n_values; i++) {
         if (ls_value_is_stored(&g->values[i])) TRY(ls__store_intern(p->store, &g->values[i], &p->slots[i].stored));
+        if (g->values[i].kind == LS_VALUE_BUFFER) { /* nobody computes with it while training, so nobody chooses */
+            const struct ls_layout plain = ls_layout_plain(&g->values[i].shape, g->values[i].dtype);
+            set_layout(p, i, &plain);
+        }
         if (g->values[i].kind == LS_VALUE_INPUT || g->values[i].kind == LS_VALUE_LABELS)
             p->slots[i].layout = ls_layout_plain(&g->values[i].shape, g->values[i].dtype);
     }

@@ -42,6 +42,7 @@ static enum ls_status make_bwd(const struct ls_prep *prep, struct dnn_kernel *k,
                   "batch norm backward"));
     TRY(dnn_add_in(prep, k, DNNL_ARG_SRC, 0, 1));
     TRY(dnn_add_in(prep, k, DNNL_ARG_SCALE, 1, 1));
+    if (DNN_BN_BWD_TAKES_SHIFT) TRY(dnn_add_in(prep, k, DNNL_ARG_SHIFT, 1, 1)); /* counted but never read */
     TRY(dnn_add_in(prep, k, DNNL_ARG_MEAN, 2, 1));
     TRY(dnn_add_in(prep, k, DNNL_ARG_VARIANCE, 3, 1));
     TRY(dnn_add_in(prep, k, DNNL_ARG_DIFF_DST, 5, 1));

@@ -115,12 +115,15 @@ static enum ls_status add_arg(const struct ls_prep *prep, struct dnn_kernel *k, 
     struct ls_layout *layout = arg.is_out ? &k->base.out[arg.index] : &k->base.in[arg.index];
     if (k->n_args == DNN_MAX_ARGS) return ls_fail(LS_INTERNAL, "too many arguments");
     dnn_md md = dnnl_primitive_desc_query_md(k->pd, dnnl_query_exec_arg_md, arg.arg);
-    if (!md || dnn_md_bytes(md) == 0) { /* not wanted: no workspace */
+    bool is_known = md && dnn_md_bytes(md) > 0;
+    if (!is_known && v->is_workspace) { /* not wanted */
         layout->bytes = 0;
         return LS_OK;
     }
     struct dnn_arg *a = &k->args[k->n_args++];
     *a = arg;
+    if (!is_known)
+        return dnn_plain_md(v, 1, &a->md); /* 2.6 does not tell of batch norm's scale and shift: plain vectors */
     TRY(dnn_check(dnn_md_clone(&a->md, md), "descriptor"));
     if (v->is_workspace) {
         *layout = (struct ls_layout){.id = LS_LAYOUT_PLAIN, .bytes = dnn_md_bytes(md), .tag = "workspace"};

@@ -21,6 +21,9 @@ typedef const_dnnl_memory_desc_t dnn_md;
 typedef const dnnl_memory_desc_t *dnn_md;
 #endif
 
+/* 2.x insists on an argument for the shift of batch norm backward, whose value cannot matter. */
+#define DNN_BN_BWD_TAKES_SHIFT (DNNL_VERSION_MAJOR < 3)
+
 /* An owned descriptor. */
 struct dnn_md_box {
     dnnl_memory_desc_t md;

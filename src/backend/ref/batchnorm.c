@@ -116,7 +116,8 @@ struct sums {
 
 LS_REF_INLINE double masked(const float *dst, const float *diff_dst, int64_t i)
 {
-    return !dst || dst[i] > 0.0f ? (double)diff_dst[i] : 0.0;
+    const double d = (double)diff_dst[i];
+    return !dst || dst[i] > 0.0f ? d : 0.0;
 }
 
 /* dst is NULL when there is no relu. */

@@ -35,7 +35,10 @@ static enum ls_status launch_bwd(const struct ls_bound *b, const struct ls_step_
     const int64_t n = ls_shape_count(&ls__ref_kernel_of(b)->in[0]);
     const float *dst = b->in[0], *diff_dst = b->in[1];
     float *diff_src = b->out[0];
-    for (int64_t i = 0; i < n; i++) diff_src[i] = dst[i] > 0.0f ? diff_dst[i] : 0.0f;
+    for (int64_t i = 0; i < n; i++) {
+        const float d = diff_dst[i]; /* read always: a choice of values vectorises, a choice of loads does not */
+        diff_src[i] = dst[i] > 0.0f ? d : 0.0f;
+    }
     return LS_OK;
 }
 
