@@ -105,6 +105,7 @@ struct ls_attrs {
     bool relu;      /* the op ends in a relu */
     bool nesterov;  /* SGD */
     bool by_share;  /* REDUCE: scale by (samples of the shard) / (samples of the batch) first */
+    bool float_sum; /* REDUCE: round every addition to float32; gives up the promise, for comparison */
     int layer;      /* DROPOUT: its number in the graph, keys the random numbers */
     int offset;     /* CONCAT_BWD: first channel */
     int size;       /* LRN */

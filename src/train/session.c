@@ -47,6 +47,13 @@ static enum ls_status open_data(struct session *s, const struct session_options 
     return LS_OK;
 }
 
+static void sum_in_float(struct ls_graph *g)
+{
+    for (int i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i].op == LS_OP_REDUCE && g->nodes[i].attrs.scale_log2 == LS_SCALE_GRAD)
+            g->nodes[i].attrs.float_sum = true;
+}
+
 /* A plan for shards of mb samples. The first training plan decides the layouts of the parameters. */
 static enum ls_status add_plan(struct session *s, const struct session_options *o, int64_t mb, bool is_training)
 {
@@ -61,6 +68,7 @@ static enum ls_status add_plan(struct session *s, const struct session_options *
     if (status == LS_OK) status = ls_graph_add_loss(g, is_training ? (float)o->label_smoothing : 0);
     if (status == LS_OK && is_training) status = ls_graph_add_gradient(g);
     if (status == LS_OK && is_training) status = ls_optim_add_update(g, &o->optim);
+    if (status == LS_OK && o->float_sums) sum_in_float(g);
     if (status == LS_OK) status = ls_plan_create(&plan, &g, s->backend, s->device, s->store);
     ls_graph_destroy(&g);
     TRY(status);

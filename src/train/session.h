@@ -21,6 +21,7 @@ struct session_options {
     bool normalize, flip;
     int64_t crop_pad, cutout;
     double label_smoothing;
+    bool float_sums; /* plain float32 gradient sums instead of fixed point: for comparison, not reproducible */
     struct ls_optim optim;
 };
 

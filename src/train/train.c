@@ -76,6 +76,7 @@ static enum ls_status open_session(struct trainer *t)
         .crop_pad = o->crop_pad,
         .cutout = o->cutout,
         .label_smoothing = o->label_smoothing,
+        .float_sums = strcmp(o->sum, "float") == 0,
         .optim = {.is_adamw = strcmp(o->optimizer, "adamw") == 0,
                   .nesterov = o->nesterov,
                   .momentum = o->momentum,

@@ -77,6 +77,21 @@ static bool has_avx512(void)
 }
 #endif
 
+/* attrs.float_sum: every addition rounded to float32, as a trainer without fixed point would sum. The sum is kept in the
+ * same units, which hold a float32 exactly down to 2^(24 - scale). For comparison only: the order of arrival matters. */
+static uint32_t accumulate_float(const float *src, int64_t *sum, int64_t n, double factor)
+{
+    uint32_t largest = 0, bits;
+    for (int64_t i = 0; i < n; i++) {
+        memcpy(&bits, &src[i], sizeof bits);
+        bits &= 0x7fffffffu;
+        largest = bits > largest ? bits : largest;
+        const float total = (float)((double)sum[i] / factor) + src[i];
+        sum[i] = (int64_t)ls__fixed_round((double)total * factor);
+    }
+    return largest;
+}
+
 static bool is_in_range(uint32_t largest, double factor)
 {
     float x;
@@ -94,8 +109,9 @@ static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx 
     ls_part_range(n, ctx->part, ctx->n_parts, &begin, &end);
     const float *src = (const float *)b->in[0] + begin;
     int64_t *sum = (int64_t *)b->out[0] + begin;
-    const uint32_t largest = has_avx512() ? accumulate_avx512(src, sum, end - begin, factor)
-                                          : reduce_accumulate(src, sum, end - begin, factor);
+    const uint32_t largest = k->attrs.float_sum ? accumulate_float(src, sum, end - begin, factor)
+                             : has_avx512()     ? accumulate_avx512(src, sum, end - begin, factor)
+                                                : reduce_accumulate(src, sum, end - begin, factor);
     if (is_in_range(largest, factor)) return LS_OK;
     return ls_fail(LS_NONFINITE, "%s: gradient not finite or beyond the fixed-point range", k->name);
 }
