@@ -53,6 +53,16 @@ enum ls_status ls_exec_train(struct ls_exec *exec, const struct ls_exec_step *st
 enum ls_status ls_exec_evaluate(struct ls_exec *exec, const struct ls_exec_step *step,
                                 struct ls_exec_stats *stats) LS_MUST_CHECK;
 
+/* The logits [mb,n_classes] of the last ls_exec_evaluate with shards of mb samples, as plain floats. Only the executor
+ * with one thread keeps them (that of the last shard); LS_UNSUPPORTED otherwise. */
+enum ls_status ls_exec_logits(struct ls_exec *exec, int64_t mb, float *out) LS_MUST_CHECK;
+
+/* Measures every op from now on (a clock read per op), or stops and forgets. */
+enum ls_status ls_exec_profile(struct ls_exec *exec, bool on) LS_MUST_CHECK;
+/* Seconds spent in op `index` of a plan since profiling began, summed over threads. 0 for a plan not of this executor.
+ */
+double ls_exec_op_seconds(const struct ls_exec *exec, const struct ls_plan *plan, int index);
+
 /* --- stored values as plain tensors --- */
 
 /* Fills parameters, buffers and state as their init says; parameters keyed by (seed, their number). */

@@ -100,6 +100,12 @@ struct ls_bench_options {
     int64_t batch_size, shards, threads, steps, warmup;
     double seconds; /* run at least this long; steps 0 = until then */
     bool json;
+    bool layers; /* also measure every op: ls_bench_result.ops */
+};
+/* One op of the step, its time summed over threads and divided by the steps. */
+struct ls_bench_op {
+    char op[24], layer[64], kernel[64];
+    double ms, gflops, fraction; /* per step; of the op alone, per thread; of all ops */
 };
 struct ls_bench_result {
     char model[128];
@@ -107,7 +113,9 @@ struct ls_bench_result {
     double ms_per_step, ms_per_step_best, images_per_second;
     double gflops, peak_gflops, fraction_of_peak; /* of the step; of a register-blocked FMA loop on the same threads */
     int64_t peak_rss_bytes, arena_bytes, store_bytes;
-    double first_step_ms; /* from the start of the process */
+    double first_step_ms;    /* from the start of the process */
+    struct ls_bench_op *ops; /* with layers; free() it */
+    int n_ops;
 };
 enum ls_status ls_bench(const struct ls_bench_options *o, struct ls_bench_result *result) LS_MUST_CHECK;
 

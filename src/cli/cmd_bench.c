@@ -4,19 +4,38 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+static json_t *ops_json(const struct ls_bench_result *r)
+{
+    json_t *list = json_array();
+    for (int i = 0; list && i < r->n_ops; i++)
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:f, s:f, s:f}", "op", r->ops[i].op, "layer",
+                                              r->ops[i].layer, "kernel", r->ops[i].kernel, "ms", r->ops[i].ms, "gflops",
+                                              r->ops[i].gflops, "fraction", r->ops[i].fraction));
+    return list;
+}
+
+static void print_ops(const struct ls_bench_result *r)
+{
+    printf("\n  %-18s %-24s %-30s %9s %6s %10s\n", "op", "layer", "implementation", "ms/step", "share", "GFLOP/s");
+    for (int i = 0; i < r->n_ops; i++)
+        printf("  %-18s %-24s %-30s %9.4f %5.1f%% %10.1f\n", r->ops[i].op, r->ops[i].layer, r->ops[i].kernel,
+               r->ops[i].ms, 100 * r->ops[i].fraction, r->ops[i].gflops);
+}
 
 static enum ls_status print_json(const struct ls_bench_result *r)
 {
     return ls__print_json(json_pack(
-        "{s:o, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o}", "model", ls__json_text(r->model),
-        "batch_size", (json_int_t)r->batch_size, "shards", (json_int_t)r->shards, "threads", (json_int_t)r->threads,
-        "steps", (json_int_t)r->steps, "ms_per_step", ls__json_number(r->ms_per_step), "ms_per_step_best",
-        ls__json_number(r->ms_per_step_best), "images_per_second", ls__json_number(r->images_per_second), "gflops",
-        ls__json_number(r->gflops), "peak_gflops", ls__json_number(r->peak_gflops), "fraction_of_peak",
-        ls__json_number(r->fraction_of_peak), "peak_rss_bytes", (json_int_t)r->peak_rss_bytes, "arena_bytes",
-        (json_int_t)r->arena_bytes, "store_bytes", (json_int_t)r->store_bytes, "first_step_ms",
-        ls__json_number(r->first_step_ms)));
+        "{s:o, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:o}", "model",
+        ls__json_text(r->model), "batch_size", (json_int_t)r->batch_size, "shards", (json_int_t)r->shards, "threads",
+        (json_int_t)r->threads, "steps", (json_int_t)r->steps, "ms_per_step", ls__json_number(r->ms_per_step),
+        "ms_per_step_best", ls__json_number(r->ms_per_step_best), "images_per_second",
+        ls__json_number(r->images_per_second), "gflops", ls__json_number(r->gflops), "peak_gflops",
+        ls__json_number(r->peak_gflops), "fraction_of_peak", ls__json_number(r->fraction_of_peak), "peak_rss_bytes",
+        (json_int_t)r->peak_rss_bytes, "arena_bytes", (json_int_t)r->arena_bytes, "store_bytes",
+        (json_int_t)r->store_bytes, "first_step_ms", ls__json_number(r->first_step_ms), "ops", ops_json(r)));
 }
 
 static void print_table(const struct ls_bench_result *r)
@@ -46,14 +65,20 @@ enum ls_status ls__cmd_bench(const struct ls_options *o)
         .warmup = o->warmup_steps,
         .seconds = o->steps > 0 && !ls__option_is_given(o, "seconds") ? 0 : o->seconds, /* -n 20 means 20 */
         .json = o->train.json,
+        .layers = o->layers,
     };
     struct ls_bench_result result = {.steps = 0};
     if (options.data && strncmp(options.data, "fake:", 5) != 0)
         return ls_fail(LS_USAGE, "bench measures on random images: %s: expected fake:CxHxW:CLASSES:N", options.data);
     if (options.steps == 0 && options.seconds == 0)
         return ls_fail(LS_USAGE, "--seconds 0 needs a number of --steps to measure");
-    TRY(ls_bench(&options, &result));
-    if (o->train.json) return print_json(&result);
-    print_table(&result);
-    return LS_OK;
+    enum ls_status status = ls_bench(&options, &result);
+    if (status == LS_OK && o->train.json) {
+        status = print_json(&result);
+    } else if (status == LS_OK) {
+        print_table(&result);
+        if (o->layers) print_ops(&result);
+    }
+    free(result.ops);
+    return status;
 }

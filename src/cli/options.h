@@ -51,6 +51,7 @@ struct ls_options {
     const char *hosts, *sync;
     int64_t steps, warmup_steps; /* bench */
     double seconds;
+    bool layers;
     int64_t classes; /* models, plan; 0: the model's usual */
     const char *input;
     const char *url; /* data fetch */

@@ -44,6 +44,48 @@ void ls__exec_unbind(struct ls_exec *e, struct bound_plan *bp)
     }
 }
 
+static void forget_times(struct ls_exec *e, struct bound_plan *bp)
+{
+    for (int t = 0; bp->op_ns && t < e->n_threads; t++) free(bp->op_ns[t]);
+    free(bp->op_ns);
+    bp->op_ns = NULL;
+}
+
+void ls__exec_free_plan(struct ls_exec *e, struct bound_plan *bp)
+{
+    ls__exec_unbind(e, bp);
+    forget_times(e, bp);
+    free(bp->bound);
+    ls_plan_destroy(&bp->plan);
+}
+
+static enum ls_status make_times(struct ls_exec *e, struct bound_plan *bp)
+{
+    TRY(ls__calloc(&bp->op_ns, (size_t)e->n_threads, sizeof *bp->op_ns));
+    for (int t = 0; t < e->n_threads; t++) TRY(ls__calloc(&bp->op_ns[t], (size_t)bp->plan->n_ops, sizeof **bp->op_ns));
+    return LS_OK;
+}
+
+enum ls_status ls_exec_profile(struct ls_exec *e, bool on)
+{
+    e->is_profiling = false;
+    for (int i = 0; i < e->n_plans; i++) {
+        forget_times(e, &e->plans[i]);
+        if (on) TRY(make_times(e, &e->plans[i]));
+    }
+    e->is_profiling = on;
+    return LS_OK;
+}
+
+double ls_exec_op_seconds(const struct ls_exec *e, const struct ls_plan *plan, int index)
+{
+    int64_t ns = 0;
+    for (int i = 0; i < e->n_plans; i++)
+        for (int t = 0; e->plans[i].plan == plan && e->plans[i].op_ns && t < e->n_threads; t++)
+            ns += e->plans[i].op_ns[t][index];
+    return (double)ns * 1e-9;
+}
+
 const struct bound_plan *ls__exec_find(const struct ls_exec *e, int64_t mb, bool is_training)
 {
     for (int i = 0; i < e->n_plans; i++)

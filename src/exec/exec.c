@@ -33,11 +33,7 @@ void ls_exec_destroy(struct ls_exec **exec)
     struct ls_exec *e = *exec;
     if (!e) return;
     ls__pool_destroy(&e->pool);
-    for (int i = 0; i < e->n_plans; i++) {
-        ls__exec_unbind(e, &e->plans[i]);
-        free(e->plans[i].bound);
-        ls_plan_destroy(&e->plans[i].plan);
-    }
+    for (int i = 0; i < e->n_plans; i++) ls__exec_free_plan(e, &e->plans[i]);
     free(e->plans);
     for (int t = 0; e->arenas && t < e->n_threads; t++) ls__free_aligned(e->arenas[t].data, e->arenas[t].bytes);
     free(e->arenas);

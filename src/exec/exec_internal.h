@@ -12,8 +12,8 @@ enum { N_LOCKS = 256 };
 /* A plan bound to the addresses of every thread. */
 struct bound_plan {
     struct ls_plan *plan;
-    struct ls_bound *
-        *bound; /* [thread][op]; PRE and POST ops are bound for thread 0 only, they touch the store alone */
+    int64_t **op_ns;         /* [thread][op] time spent while profiling, or NULL */
+    struct ls_bound **bound; /* [thread][op] */
 };
 
 /* One thread's memory. */
@@ -34,6 +34,7 @@ struct ls_exec {
     size_t arena_bytes;
     struct bound_plan *plans;
     int n_plans;
+    bool is_profiling;
     /* Guards the parts of sums while a shard adds to them. */
     struct {
         atomic_int taken;
@@ -44,6 +45,7 @@ struct ls_exec {
 /* bind.c */
 enum ls_status ls__exec_bind(struct ls_exec *e, struct bound_plan *bp) LS_MUST_CHECK;
 void ls__exec_unbind(struct ls_exec *e, struct bound_plan *bp);
+void ls__exec_free_plan(struct ls_exec *e, struct bound_plan *bp);
 const struct bound_plan *ls__exec_find(const struct ls_exec *e, int64_t mb, bool is_training);
 
 /* shard.c */

@@ -75,6 +75,21 @@ enum ls_status ls_exec_get_gradient(struct ls_exec *e, int entry, float *out)
     return status;
 }
 
+enum ls_status ls_exec_logits(struct ls_exec *e, int64_t mb, float *out)
+{
+    const struct ls_plan *p = ls_exec_plan(e, mb, false);
+    if (!p) return ls_fail(LS_INTERNAL, "no plan to evaluate shards of %lld samples", (long long)mb);
+    if (e->n_threads != 1)
+        return ls_fail(LS_UNSUPPORTED, "logits are kept with one thread only, here are %d", e->n_threads);
+    const struct ls_slot *slot = &p->slots[p->graph->logits]; /* alive after the last op: plan/memory.c */
+    const struct ls_stored s = {.name = "logits", .shape = p->graph->values[p->graph->logits].shape};
+    const struct ls_layout plain = ls_layout_plain(&s.shape, LS_F32);
+    const char *data = e->arenas[0].data + slot->offset;
+    if (slot->layout.id != LS_LAYOUT_PLAIN) return reorder(e, &s, &slot->layout, data, &plain, out);
+    memcpy(out, data, plain.bytes);
+    return LS_OK;
+}
+
 /* PyTorch's default: uniform in [-bound, bound). Element i of parameter number k is word i%4 of (seed, k, i/4). */
 static void fill(const struct ls_stored *s, uint64_t seed, uint32_t number, float *out)
 {

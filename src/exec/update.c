@@ -6,6 +6,13 @@
 #include <math.h>
 #include <stdlib.h>
 
+static void account(struct ls_exec *e, const struct bound_plan *bp, int thread, int op, int64_t start_ns)
+{
+    int64_t ns = ls__now_ns() - start_ns;
+    e->arenas[thread].busy_ns += ns;
+    if (e->is_profiling) bp->op_ns[thread][op] += ns;
+}
+
 /* --- pre: copies of parameters in the layouts that backward wants --- */
 
 struct pre_run {
@@ -22,7 +29,7 @@ static enum ls_status run_pre(void *arg, int item, int thread)
     /* Bound per thread because the scratch is the thread's own. */
     const struct ls_bound *b = &run->bp->bound[thread][run->ops[item]];
     enum ls_status status = b->kernel->impl->launch(b, &ctx);
-    run->e->arenas[thread].busy_ns += ls__now_ns() - start;
+    account(run->e, run->bp, thread, run->ops[item], start);
     return status;
 }
 
@@ -119,7 +126,7 @@ static enum ls_status run_post(void *arg, int item, int thread)
     ctx.n_parts = p->ops[i].n_parts;
     const struct ls_bound *b = &run->bp->bound[thread][i];
     enum ls_status status = b->kernel->impl->launch(b, &ctx);
-    run->e->arenas[thread].busy_ns += ls__now_ns() - start;
+    account(run->e, run->bp, thread, i, start);
     return status;
 }
 

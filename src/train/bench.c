@@ -46,6 +46,8 @@ static enum ls_status time_steps(const struct ls_bench_options *o, struct sessio
         struct ls_batch batch;
         struct ls_exec_stats stats;
         if (i == o->warmup) start = ls__now_ns();
+        if (i == o->warmup && o->layers) status = ls_exec_profile(s->exec, true);
+        if (status != LS_OK) break;
         if (i >= o->warmup && n > 0 && (o->steps == 0 || n >= o->steps) && ls__seconds_since(start) >= o->seconds)
             break;
         int64_t before = ls__now_ns();
@@ -62,12 +64,35 @@ static enum ls_status time_steps(const struct ls_bench_options *o, struct sessio
     return status;
 }
 
+/* What each op took, in the order of the plan. */
+static enum ls_status list_ops(struct session *s, struct ls_bench_result *r)
+{
+    const struct ls_plan *plan = ls_exec_plan(s->exec, s->shard_size, true);
+    double shards = (double)s->shards, total = 0, steps = (double)r->steps;
+    TRY(ls__calloc(&r->ops, (size_t)plan->n_ops, sizeof *r->ops));
+    for (int i = 0; i < plan->n_ops; i++) total += ls_exec_op_seconds(s->exec, plan, i);
+    for (int i = 0; i < plan->n_ops; i++) {
+        const struct ls_plan_op *op = &plan->ops[i];
+        double seconds = ls_exec_op_seconds(s->exec, plan, i);
+        if (op->kernel->is_view) continue;
+        struct ls_bench_op *out = &r->ops[r->n_ops++];
+        snprintf(out->op, sizeof out->op, "%s", ls_op_name(op->node.op));
+        snprintf(out->layer, sizeof out->layer, "%.63s", op->node.name);
+        snprintf(out->kernel, sizeof out->kernel, "%s", op->kernel->name);
+        out->ms = 1e3 * seconds / steps;
+        out->gflops = seconds > 0 ? op->flops * (op->phase == LS_SHARD ? shards : 1) * steps / seconds * 1e-9 : 0;
+        out->fraction = total > 0 ? seconds / total : 0;
+    }
+    return LS_OK;
+}
+
 static enum ls_status measure(const struct ls_bench_options *o, struct session *s, struct ls_bench_result *r)
 {
     double *times, sum = 0;
     TRY(ls_exec_init_store(s->exec, 1));
     TRY(ls__calloc(&times, MAX_TIMED, sizeof *times));
     enum ls_status status = time_steps(o, s, r, times);
+    if (status == LS_OK && o->layers) status = list_ops(s, r);
     if (status == LS_OK && r->steps > 0) {
         for (int64_t i = 0; i < r->steps; i++) sum += times[i];
         qsort(times, (size_t)r->steps, sizeof *times, by_time);
