@@ -1,0 +1,112 @@
+# lib.sh: what the end-to-end scripts share. Sourced with the script's own arguments: source "$(dirname "$0")/lib.sh"
+#
+# After it: $lockstep is the program, the working directory is a temporary folder that goes at the end together with every
+# process begun by `background`. A check is `ok TEXT` or `bad TEXT`; the script ends with `finish`, which prints
+# "N passed, M failed" and gives the exit code. `skip_all TEXT` ends it with 77.
+set -uo pipefail
+here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd) || exit 2
+lockstep=$(realpath -- "${1:?usage: $0 path/to/lockstep}") || exit 2
+[ -x "$lockstep" ] || { echo "$0: $lockstep is not a program" >&2; exit 2; }
+work=$(mktemp -d) || exit 2
+cd "$work" || exit 2
+passed=0 failed=0
+pids=() mounts=()
+export LC_ALL=C
+unset LOCKSTEP_FAIL_ALLOC
+
+clean_up() {
+    local one
+    for one in ${pids[@]+"${pids[@]}"}; do kill -KILL "$one" 2>/dev/null; done
+    cd / || return
+    for one in ${mounts[@]+"${mounts[@]}"}; do umount "$one" 2>/dev/null || umount -l "$one" 2>/dev/null; done
+    chmod -R u+w "$work" 2>/dev/null
+    rm -rf "$work"
+}
+trap clean_up EXIT
+
+ok() { passed=$((passed + 1)); printf 'ok: %s\n' "$*"; }
+bad() { failed=$((failed + 1)); printf 'FAILED: %s\n' "$*"; }
+note() { printf '    %s\n' "$*"; }
+skip_all() { printf 'skipped: %s\n' "$*"; exit 77; }
+skipped() { printf 'skipped: %s\n' "$*"; }
+finish() {
+    printf '%d passed, %d failed\n' "$passed" "$failed"
+    [ "$failed" -eq 0 ]
+    exit
+}
+
+# equal WHAT GOT EXPECTED
+equal() {
+    if [ "$2" = "$3" ]; then ok "$1"; else bad "$1: got '$2', expected '$3'"; fi
+}
+
+# differs WHAT A B: both there, and not the same
+differs() {
+    if [ -n "$2" ] && [ -n "$3" ] && [ "$2" != "$3" ]; then ok "$1"; else bad "$1: '$2' and '$3' should differ"; fi
+}
+
+# same_file WHAT A B
+same_file() {
+    if cmp -s "$2" "$3"; then ok "$1"; else bad "$1: $2 and $3 differ: $(diff "$2" "$3" | head -n 5)"; fi
+}
+
+# has WHAT FILE PART
+has() {
+    if grep -qF -- "$3" "$2"; then ok "$1"; else bad "$1: '$3' is not in: $(head -c 600 "$2")"; fi
+}
+
+# field KEY [FILE]: a value of a JSON object in a file (default: out)
+field() {
+    python3 -c 'import json,sys; print(json.load(open(sys.argv[2]))[sys.argv[1]])' "$1" "${2:-out}" 2>/dev/null
+}
+
+# train ARGS...: trains quietly with --json; leaves out, err, code
+train() {
+    "$lockstep" train "$@" --json -q >out 2>err </dev/null
+    code=$?
+}
+
+# hash_of ARGS...: trains, and prints the weights' hash
+hash_of() {
+    train "$@"
+    if [ "$code" -eq 0 ]; then field weights_hash; else echo "exit code $code: $(head -c 300 err)"; fi
+}
+
+# metrics_of RUN: metrics.jsonl without what depends on the clock
+metrics_of() { sed 's/, "images_per_second": [^}]*}$/}/' "$1/metrics.jsonl"; }
+
+# tensors_of CHECKPOINT: hashes of names, shapes and bytes of its tensors, and the metadata that do not depend on the clock
+tensors_of() { python3 "$here/lib.py" tensors "$1"; }
+
+newest_of() { ls "$1"/checkpoints/step-*.safetensors 2>/dev/null | tail -n 1; }
+
+# one_line_error WHAT CODE PART: after a command that left code, out and err: the exit code is CODE, and stderr is one line
+# "lockstep: ...PART..." besides warnings
+one_line_error() {
+    local lines
+    lines=$(grep -v '^lockstep: warning: ' err)
+    if [ "$code" -ne "$2" ]; then bad "$1: exit code $code, expected $2: $(head -c 400 err)"
+    elif [ "$(printf '%s\n' "$lines" | wc -l)" -ne 1 ] || [[ $lines != 'lockstep: '* ]]; then bad "$1: not one line: $(head -c 600 err)"
+    elif [[ $lines != *"$3"* ]]; then bad "$1: \"$lines\" lacks \"$3\""
+    else ok "$1: $lines"
+    fi
+}
+
+# background ARGS...: starts `lockstep train ARGS --json -q`; its number in pid, its output in out.bg and err.bg
+background() {
+    "$lockstep" train "$@" --json -q >out.bg 2>err.bg </dev/null &
+    pid=$!
+    pids+=("$pid")
+}
+
+# until_true SECONDS COMMAND...: tries the command every 10 ms
+until_true() {
+    local end=$((SECONDS + $1 + 1))
+    shift
+    until "$@"; do
+        if [ $SECONDS -ge $end ]; then return 1; fi
+        sleep 0.01
+    done
+}
+
+has_lines() { [ -f "$1" ] && [ "$(wc -l <"$1")" -ge "$2" ]; }
