@@ -80,28 +80,30 @@ void ls__run_metric(struct ls_run *run, const struct ls_metric *m)
     ls__buf_release(&b);
 }
 
-/* A complete line of ours with a step that is kept. */
-static bool is_kept(const char *line, size_t len, int64_t step)
+/* A complete line of ours with a step that is kept; of last_step itself only when it is no "test" line. */
+static bool is_kept(const char *line, size_t len, int64_t step, int64_t last_step)
 {
     json_t *object = json_loadb(line, len, 0, NULL);
     const json_t *at = json_object_get(object, "step");
+    const char *split = json_string_value(json_object_get(object, "split"));
     bool kept = json_is_integer(at) && json_integer_value(at) <= step;
+    if (kept && split && strcmp(split, "test") == 0) kept = json_integer_value(at) != last_step;
     json_decref(object);
     return kept;
 }
 
-static void filter_lines(const char *text, size_t len, int64_t step, struct ls_buf *kept)
+static void filter_lines(const char *text, size_t len, int64_t step, int64_t last_step, struct ls_buf *kept)
 {
     for (const char *end = text + len; text < end;) {
         const char *newline = memchr(text, '\n', (size_t)(end - text));
         if (!newline) return; /* torn */
         size_t n = (size_t)(newline - text) + 1;
-        if (is_kept(text, n, step)) ls__buf_add(kept, text, n);
+        if (is_kept(text, n, step, last_step)) ls__buf_add(kept, text, n);
         text += n;
     }
 }
 
-enum ls_status ls__run_metrics_rewind(struct ls_run *run, int64_t step)
+enum ls_status ls__run_metrics_rewind(struct ls_run *run, int64_t step, bool is_within_epoch)
 {
     const size_t max_bytes = (size_t)4 << 30;
     char path[LS_PATH_BYTES], *text;
@@ -109,7 +111,7 @@ enum ls_status ls__run_metrics_rewind(struct ls_run *run, int64_t step)
     TRY(ls__run_path(run, "metrics.jsonl", path));
     if (ls__file_read(path, max_bytes, &text, &len) != LS_OK) return ls_fail_in(LS_CHECKPOINT, "resume");
     struct ls_buf kept = LS_BUF_INIT;
-    filter_lines(text, len, step, &kept);
+    filter_lines(text, len, step, is_within_epoch ? step : -1, &kept);
     enum ls_status status = ls__buf_check(&kept);
     struct ls_piece piece = {kept.text, kept.len};
     bool is_same = status == LS_OK && kept.len == len;

@@ -2,7 +2,7 @@
  *
  *     struct ls_run *run;
  *     TRY(ls__run_open(&run, dir_or_null, "lenet5", "digits", is_resume));    takes the lock, fails in milliseconds
- *     ls__run_metrics_rewind(run, step);           when resuming: forget the lines after the checkpoint
+ *     ls__run_metrics_rewind(run, step, ...);      when resuming: forget the lines after the checkpoint
  *     ls__run_manifest(run, manifest);             once, before the first step
  *     ls__run_metric(run, &(struct ls_metric){...});   per logged step and per epoch; never fails the training
  *     ls__run_result(run, json_text);              at the end
@@ -53,8 +53,9 @@ struct ls_metric {
 /* A write that fails (full disk) is a warning, at most one a minute; the line is lost and training goes on. */
 void ls__run_metric(struct ls_run *run, const struct ls_metric *metric);
 /* Keeps the complete lines with step <= `step` and drops the rest, so that a resumed run's file equals an unbroken
- * run's. */
-enum ls_status ls__run_metrics_rewind(struct ls_run *run, int64_t step) LS_MUST_CHECK;
+ * run's. With is_within_epoch the "test" line of `step` goes too: it is of a run that ended there, and this one does
+ * not. */
+enum ls_status ls__run_metrics_rewind(struct ls_run *run, int64_t step, bool is_within_epoch) LS_MUST_CHECK;
 
 /* --- reading, without the lock: for eval, inspect and reports --- */
 

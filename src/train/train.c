@@ -26,6 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct trainer {
     const struct ls_train_options *o;
@@ -114,6 +115,12 @@ static const char *run_dir_of(const struct ls_train_options *o)
     return ls__dir_exists(o->resume) ? o->resume : NULL;
 }
 
+static bool is_same_dir(const char *a, const char *b)
+{
+    struct stat at_a, at_b;
+    return stat(a, &at_a) == 0 && stat(b, &at_b) == 0 && at_a.st_dev == at_b.st_dev && at_a.st_ino == at_b.st_ino;
+}
+
 static enum ls_status open_run(struct trainer *t)
 {
     const struct ls_train_options *o = t->o;
@@ -123,6 +130,11 @@ static enum ls_status open_run(struct trainer *t)
         return ls_fail(LS_USAGE, "--resume auto needs --run DIR: which run is to go on?");
     if (o->resume && strcmp(o->resume, "auto") != 0 && !is_file && !ls__dir_exists(o->resume))
         return ls_fail(LS_CHECKPOINT, "--resume %s: no such run directory or checkpoint", o->resume);
+    if (o->resume && strcmp(o->resume, "auto") != 0 && !is_file && !is_same_dir(dir, o->resume))
+        return ls_fail(LS_USAGE,
+                       "--resume %s goes on in that run directory; to go on in %s, resume from a checkpoint "
+                       "file of it",
+                       o->resume, dir);
     return ls__run_open(&t->run, dir, ls_model_name(t->s.model), o->data, o->resume && !is_file);
 }
 
@@ -159,13 +171,13 @@ static enum ls_status begin_state(struct trainer *t, const char *folder)
         return status; /* there were some, and none is whole: say so, lose nothing */
     if (status == LS_CHECKPOINT) {
         ls__log(LS_LOG_INFO, "no checkpoint in %s yet: starting from the beginning", ls__run_dir(t->run));
-        return ls__run_metrics_rewind(t->run, -1);
+        return ls__run_metrics_rewind(t->run, -1, false);
     }
     TRY(status);
     status = take_over(t, ckpt, path);
     ls_ckpt_close(&ckpt);
     TRY(status);
-    return ls__run_metrics_rewind(t->run, t->st.step);
+    return ls__run_metrics_rewind(t->run, t->st.step, t->st.epoch_step > 0);
 }
 
 static void say_hello(const struct trainer *t)

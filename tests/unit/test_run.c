@@ -333,16 +333,31 @@ static void test_rewind_keeps_what_was_before(void **state)
     struct ls_run *run = open_run("r", false);
     for (int64_t step = 1; step <= 5; step++) add_metric(run, step);
     char *unbroken = strdup(read_text("r/metrics.jsonl"));
-    assert_int_equal(ls__run_metrics_rewind(run, 3), LS_OK);
+    assert_int_equal(ls__run_metrics_rewind(run, 3, false), LS_OK);
     add_metric(run, 4);
     add_metric(run, 5);
     assert_string_equal(read_text("r/metrics.jsonl"), unbroken);
-    assert_int_equal(ls__run_metrics_rewind(run, 0), LS_OK);
+    assert_int_equal(ls__run_metrics_rewind(run, 0, false), LS_OK);
     assert_string_equal(read_text("r/metrics.jsonl"), "");
     add_metric(run, 1);
-    assert_int_equal(ls__run_metrics_rewind(run, 1), LS_OK);
+    assert_int_equal(ls__run_metrics_rewind(run, 1, false), LS_OK);
     assert_true(strlen(read_text("r/metrics.jsonl")) * 5 == strlen(unbroken));
     free(unbroken);
+    ls__run_close(&run);
+}
+
+/* A run that ended within an epoch measured there; the run that goes on did not. */
+static void test_rewind_drops_the_end_of_a_shorter_run(void **state)
+{
+    const char *const lines = "{\"step\": 1, \"split\": \"test\"}\n{\"step\": 2, \"split\": \"train\"}\n";
+    char text[256];
+    struct ls_run *run = open_run("r", false);
+    snprintf(text, sizeof text, "%s{\"step\": 2, \"split\": \"test\"}\n", lines);
+    write_file("r/metrics.jsonl", text);
+    assert_int_equal(ls__run_metrics_rewind(run, 2, false), LS_OK);
+    assert_string_equal(read_text("r/metrics.jsonl"), text);
+    assert_int_equal(ls__run_metrics_rewind(run, 2, true), LS_OK);
+    assert_string_equal(read_text("r/metrics.jsonl"), lines);
     ls__run_close(&run);
 }
 
@@ -359,7 +374,7 @@ static void test_rewind_drops_torn_and_foreign_lines(void **state)
         snprintf(text, sizeof text, "{\"step\": 1}\n%s", tails[i]);
         write_file(path, text);
         run = open_run(dir, true);
-        assert_int_equal(ls__run_metrics_rewind(run, 2), LS_OK);
+        assert_int_equal(ls__run_metrics_rewind(run, 2, false), LS_OK);
         assert_string_equal(read_text(path), "{\"step\": 1}\n");
         add_metric(run, 2);
         assert_int_equal(strncmp(read_text(path), "{\"step\": 1}\n{\"step\": 2, ", 23), 0);
@@ -501,6 +516,7 @@ int main(void)
         TEST(test_metric_lines),
         TEST(test_metric_numbers_round_trip),
         TEST(test_rewind_keeps_what_was_before),
+        TEST(test_rewind_drops_the_end_of_a_shorter_run),
         TEST(test_rewind_drops_torn_and_foreign_lines),
         TEST(test_a_full_disk_warns_once_and_training_goes_on),
         TEST(test_a_line_cut_short_is_cut_off),
