@@ -18,18 +18,20 @@ static void unlock(struct ls_exec *e, int which)
     atomic_store_explicit(&e->locks[which % N_LOCKS].taken, 0, memory_order_release);
 }
 
-/* Adds a gradient to its sum, part by part, each under its lock. Shards begin at different parts so that threads in
- * step with each other do not queue. */
-static enum ls_status reduce(struct ls_exec *e, const struct ls_plan_op *op, const struct ls_bound *b, int index,
-                             int shard, struct ls_step_ctx *ctx)
+/* Adds a gradient to its sum, part by part, each under its lock. The lock belongs to the sum's entry in the store, not
+ * to the op: shards of two sizes follow two plans at the same time, in which the op's number may differ. Shards begin
+ * at different parts so that threads in step with each other do not queue. */
+static enum ls_status reduce(struct ls_exec *e, const struct ls_plan *p, const struct ls_plan_op *op,
+                             const struct ls_bound *b, int shard, struct ls_step_ctx *ctx)
 {
     enum ls_status status = LS_OK;
+    int entry = p->slots[op->node.out[0]].stored;
     ctx->n_parts = op->n_parts;
     for (int i = 0; i < op->n_parts && status == LS_OK; i++) {
         ctx->part = (i + shard) % op->n_parts;
-        lock(e, index + ctx->part);
+        lock(e, entry + ctx->part);
         status = op->kernel->impl->launch(b, ctx);
-        unlock(e, index + ctx->part);
+        unlock(e, entry + ctx->part);
     }
     ctx->part = 0;
     ctx->n_parts = 1;
@@ -102,7 +104,7 @@ enum ls_status ls__exec_run_shard(void *arg, int shard, int thread)
         if (op->phase != LS_SHARD || op->kernel->is_view) continue;
         int64_t before = e->is_profiling ? ls__now_ns() : 0;
         if (op->node.op == LS_OP_REDUCE)
-            TRY(reduce(e, op, &bp->bound[thread][i], i, shard, &ctx));
+            TRY(reduce(e, bp->plan, op, &bp->bound[thread][i], shard, &ctx));
         else
             TRY(op->kernel->impl->launch(&bp->bound[thread][i], &ctx));
         if (e->is_profiling) bp->op_ns[thread][i] += ls__now_ns() - before;

@@ -21,6 +21,18 @@ static void window_of(const struct ls_prep *prep, const struct ls_shape *src, co
     }
 }
 
+static dnnl_alg_kind_t alg_of(const struct dnn_kernel *k)
+{
+    return strcmp(k->base.impl->name, "wino") == 0 ? dnnl_convolution_winograd : dnnl_convolution_direct;
+}
+
+/* The forward kernel of a backward one, direct or Winograd. */
+static const_dnnl_primitive_desc_t hint_of(const struct ls_prep *prep)
+{
+    const_dnnl_primitive_desc_t hint = dnn_hint(prep, &ls__cpu_conv2d);
+    return hint ? hint : dnn_hint(prep, &ls__cpu_conv2d_wino);
+}
+
 static enum ls_status make_forward(const struct ls_prep *prep, struct dnn_kernel *k, struct dnn_md_box md[4],
                                    dnnl_primitive_attr_t attr)
 {
@@ -33,7 +45,7 @@ static enum ls_status make_forward(const struct ls_prep *prep, struct dnn_kernel
     TRY(dnn_any_md(weights, groups, &md[1]));
     if (bias) TRY(dnn_plain_md(bias, 1, &md[2]));
     TRY(dnn_any_md(dst, 1, &md[3]));
-    TRY(dnn_check(dnn_conv_fwd(&k->pd, k->engine, dnn_md_of(&md[0]), dnn_md_of(&md[1]), dnn_md_of(&md[2]),
+    TRY(dnn_check(dnn_conv_fwd(&k->pd, k->engine, alg_of(k), dnn_md_of(&md[0]), dnn_md_of(&md[1]), dnn_md_of(&md[2]),
                                dnn_md_of(&md[3]), &w, attr),
                   "convolution"));
     TRY(dnn_add_in(prep, k, DNNL_ARG_SRC, 0, 1));
@@ -53,8 +65,8 @@ static enum ls_status make_bwd_data(const struct ls_prep *prep, struct dnn_kerne
     TRY(dnn_any_md(diff_src, 1, &md[0]));
     TRY(dnn_any_md(weights, groups, &md[1]));
     TRY(dnn_any_md(diff_dst, 1, &md[2]));
-    TRY(dnn_check(dnn_conv_bwd_data(&k->pd, k->engine, dnn_md_of(&md[0]), dnn_md_of(&md[1]), dnn_md_of(&md[2]), &w,
-                                    attr, dnn_hint(prep, &ls__cpu_conv2d)),
+    TRY(dnn_check(dnn_conv_bwd_data(&k->pd, k->engine, alg_of(k), dnn_md_of(&md[0]), dnn_md_of(&md[1]),
+                                    dnn_md_of(&md[2]), &w, attr, hint_of(prep)),
                   "convolution backward by data"));
     TRY(dnn_add_in(prep, k, DNNL_ARG_DIFF_DST, 0, 1));
     TRY(dnn_add_in(prep, k, DNNL_ARG_WEIGHTS, 1, groups));
@@ -81,15 +93,15 @@ static enum ls_status make_bwd_weights(const struct ls_prep *prep, struct dnn_ke
     TRY(dnn_any_md(diff_weights, groups, &md[1]));
     if (diff_bias) TRY(dnn_plain_md(diff_bias, 1, &md[2]));
     TRY(dnn_any_md(diff_dst, 1, &md[3]));
-    const_dnnl_primitive_desc_t hint = dnn_hint(prep, &ls__cpu_conv2d);
-    TRY(dnn_check(dnn_conv_bwd_weights(&k->pd, k->engine, dnn_md_of(&md[0]), dnn_md_of(&md[1]), dnn_md_of(&md[2]),
-                                       dnn_md_of(&md[3]), &w, attr, hint),
+    const_dnnl_primitive_desc_t hint = hint_of(prep);
+    TRY(dnn_check(dnn_conv_bwd_weights(&k->pd, k->engine, alg_of(k), dnn_md_of(&md[0]), dnn_md_of(&md[1]),
+                                       dnn_md_of(&md[2]), dnn_md_of(&md[3]), &w, attr, hint),
                   "convolution backward by weights"));
     if (prep->out[0].id != LS_LAYOUT_ANY) {
         struct dnn_md_box wished = {0};
         dnnl_primitive_desc_t other = NULL;
         TRY(dnn_layout_md(prep->device, &prep->out[0], diff_weights, groups, &wished));
-        dnnl_status_t status = dnn_conv_bwd_weights(&other, k->engine, dnn_md_of(&md[0]), dnn_md_of(&wished),
+        dnnl_status_t status = dnn_conv_bwd_weights(&other, k->engine, alg_of(k), dnn_md_of(&md[0]), dnn_md_of(&wished),
                                                     dnn_md_of(&md[2]), dnn_md_of(&md[3]), &w, attr, hint);
         if (status == dnnl_success && is_same_kind(other, k->pd)) {
             dnnl_primitive_desc_destroy(k->pd);
@@ -123,3 +135,49 @@ static enum ls_status prepare_bwd_weights(const struct ls_prep *prep, struct ls_
 const struct ls_impl ls__cpu_conv2d = DNN_IMPL(LS_OP_CONV2D, prepare_forward);
 const struct ls_impl ls__cpu_conv2d_bwd_data = DNN_IMPL(LS_OP_CONV2D_BWD_DATA, prepare_bwd_data);
 const struct ls_impl ls__cpu_conv2d_bwd_weights = DNN_IMPL(LS_OP_CONV2D_BWD_WEIGHTS, prepare_bwd_weights);
+
+/* --- Winograd: 3x3, stride 1, where docs/performance.md shows that it pays --- */
+
+/* Where it won in the measurements: enough channels on both sides to fill the matrix products, and an image larger than
+ * one 4x4 tile (backward gains even there). A rule, not a stopwatch, so that every machine of an instruction set
+ * chooses alike. */
+enum { WINO_MIN_CHANNELS = 16, WINO_MIN_FORWARD_PIXELS = 17 };
+
+static enum ls_status suits_winograd(const struct ls_prep *prep, const struct ls_value *src, const struct ls_value *dst)
+{
+    const struct ls_attrs *a = &prep->node->attrs;
+    if (a->kh != 3 || a->kw != 3 || a->sh != 1 || a->sw != 1 || a->dh > 1 || a->dw > 1 || a->groups != 1)
+        return ls_fail(LS_UNSUPPORTED, "not 3x3 with stride 1");
+    if (src->shape.dims[1] < WINO_MIN_CHANNELS || dst->shape.dims[1] < WINO_MIN_CHANNELS)
+        return ls_fail(LS_UNSUPPORTED, "fewer than %d channels", WINO_MIN_CHANNELS);
+    if (prep->node->op == LS_OP_CONV2D && dst->shape.dims[2] * dst->shape.dims[3] < WINO_MIN_FORWARD_PIXELS)
+        return ls_fail(LS_UNSUPPORTED, "one tile covers the image");
+    return LS_OK;
+}
+
+static enum ls_status prepare_forward_wino(const struct ls_prep *prep, struct ls_kernel **out)
+{
+    TRY(suits_winograd(prep, dnn_value_in(prep, 0), dnn_value_out(prep, 0)));
+    return dnn_prepare(prep, &ls__cpu_conv2d_wino, make_forward, prep->node->attrs.relu, out);
+}
+
+static enum ls_status prepare_bwd_data_wino(const struct ls_prep *prep, struct ls_kernel **out)
+{
+    TRY(suits_winograd(prep, dnn_value_out(prep, 0), dnn_value_in(prep, 0)));
+    return dnn_prepare(prep, &ls__cpu_conv2d_bwd_data_wino, make_bwd_data, false, out);
+}
+
+static enum ls_status prepare_bwd_weights_wino(const struct ls_prep *prep, struct ls_kernel **out)
+{
+    TRY(suits_winograd(prep, dnn_value_in(prep, 0), dnn_value_in(prep, 1)));
+    return dnn_prepare(prep, &ls__cpu_conv2d_bwd_weights_wino, make_bwd_weights, false, out);
+}
+
+#define WINO_IMPL(OP, prepare_fn)                                                                                      \
+    {                                                                                                                  \
+        .name = "wino", .op = (OP), .prepare = (prepare_fn), .bind = dnn_bind, .unbind = dnn_unbind,                   \
+        .launch = dnn_launch, .release = dnn_release                                                                   \
+    }
+const struct ls_impl ls__cpu_conv2d_wino = WINO_IMPL(LS_OP_CONV2D, prepare_forward_wino);
+const struct ls_impl ls__cpu_conv2d_bwd_data_wino = WINO_IMPL(LS_OP_CONV2D_BWD_DATA, prepare_bwd_data_wino);
+const struct ls_impl ls__cpu_conv2d_bwd_weights_wino = WINO_IMPL(LS_OP_CONV2D_BWD_WEIGHTS, prepare_bwd_weights_wino);

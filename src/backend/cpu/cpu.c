@@ -72,6 +72,9 @@ static void describe(const struct ls_device *device, char *text, size_t size)
 /* What is not listed here is done by ref: dropout, softmax, reductions and updates, whose loops are vectorised there.
  */
 static const struct ls_impl *const impls[] = {
+    &ls__cpu_conv2d_wino,
+    &ls__cpu_conv2d_bwd_data_wino,
+    &ls__cpu_conv2d_bwd_weights_wino,
     &ls__cpu_conv2d,
     &ls__cpu_conv2d_bwd_data,
     &ls__cpu_conv2d_bwd_weights,

@@ -98,30 +98,30 @@ dnnl_status_t dnn_append_relu(dnnl_post_ops_t ops)
     return dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_relu, 0.f, 0.f);
 }
 
-dnnl_status_t dnn_conv_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md src, dnn_md weights, dnn_md bias,
-                           dnn_md dst, const struct dnn_window *w, dnnl_primitive_attr_t attr)
+dnnl_status_t dnn_conv_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg, dnn_md src,
+                           dnn_md weights, dnn_md bias, dnn_md dst, const struct dnn_window *w,
+                           dnnl_primitive_attr_t attr)
 {
-    return dnnl_convolution_forward_primitive_desc_create(pd, engine, dnnl_forward_training, dnnl_convolution_direct,
-                                                          src, weights, bias, dst, w->strides, w->dilates, w->padding_l,
-                                                          w->padding_r, attr);
+    return dnnl_convolution_forward_primitive_desc_create(pd, engine, dnnl_forward_training, alg, src, weights, bias,
+                                                          dst, w->strides, w->dilates, w->padding_l, w->padding_r,
+                                                          attr);
 }
 
-dnnl_status_t dnn_conv_bwd_data(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md diff_src, dnn_md weights,
-                                dnn_md diff_dst, const struct dnn_window *w, dnnl_primitive_attr_t attr,
+dnnl_status_t dnn_conv_bwd_data(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg, dnn_md diff_src,
+                                dnn_md weights, dnn_md diff_dst, const struct dnn_window *w, dnnl_primitive_attr_t attr,
                                 const_dnnl_primitive_desc_t hint)
 {
-    return dnnl_convolution_backward_data_primitive_desc_create(pd, engine, dnnl_convolution_direct, diff_src, weights,
-                                                                diff_dst, w->strides, w->dilates, w->padding_l,
-                                                                w->padding_r, hint, attr);
+    return dnnl_convolution_backward_data_primitive_desc_create(
+        pd, engine, alg, diff_src, weights, diff_dst, w->strides, w->dilates, w->padding_l, w->padding_r, hint, attr);
 }
 
-dnnl_status_t dnn_conv_bwd_weights(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md src, dnn_md diff_weights,
-                                   dnn_md diff_bias, dnn_md diff_dst, const struct dnn_window *w,
+dnnl_status_t dnn_conv_bwd_weights(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg, dnn_md src,
+                                   dnn_md diff_weights, dnn_md diff_bias, dnn_md diff_dst, const struct dnn_window *w,
                                    dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint)
 {
-    return dnnl_convolution_backward_weights_primitive_desc_create(pd, engine, dnnl_convolution_direct, src,
-                                                                   diff_weights, diff_bias, diff_dst, w->strides,
-                                                                   w->dilates, w->padding_l, w->padding_r, hint, attr);
+    return dnnl_convolution_backward_weights_primitive_desc_create(pd, engine, alg, src, diff_weights, diff_bias,
+                                                                   diff_dst, w->strides, w->dilates, w->padding_l,
+                                                                   w->padding_r, hint, attr);
 }
 
 dnnl_status_t dnn_ip_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md src, dnn_md weights, dnn_md bias,
@@ -251,33 +251,33 @@ dnnl_status_t dnn_append_relu(dnnl_post_ops_t ops)
     return dnnl_post_ops_append_eltwise(ops, 1.f, dnnl_eltwise_relu, 0.f, 0.f);
 }
 
-dnnl_status_t dnn_conv_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md src, dnn_md weights, dnn_md bias,
-                           dnn_md dst, const struct dnn_window *w, dnnl_primitive_attr_t attr)
+dnnl_status_t dnn_conv_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg, dnn_md src,
+                           dnn_md weights, dnn_md bias, dnn_md dst, const struct dnn_window *w,
+                           dnnl_primitive_attr_t attr)
 {
     dnnl_convolution_desc_t d;
-    DNN_TRY(dnnl_dilated_convolution_forward_desc_init(&d, dnnl_forward_training, dnnl_convolution_direct, src, weights,
-                                                       bias, dst, w->strides, w->dilates, w->padding_l, w->padding_r));
+    DNN_TRY(dnnl_dilated_convolution_forward_desc_init(&d, dnnl_forward_training, alg, src, weights, bias, dst,
+                                                       w->strides, w->dilates, w->padding_l, w->padding_r));
     return dnnl_primitive_desc_create(pd, &d, attr, engine, NULL);
 }
 
-dnnl_status_t dnn_conv_bwd_data(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md diff_src, dnn_md weights,
-                                dnn_md diff_dst, const struct dnn_window *w, dnnl_primitive_attr_t attr,
+dnnl_status_t dnn_conv_bwd_data(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg, dnn_md diff_src,
+                                dnn_md weights, dnn_md diff_dst, const struct dnn_window *w, dnnl_primitive_attr_t attr,
                                 const_dnnl_primitive_desc_t hint)
 {
     dnnl_convolution_desc_t d;
-    DNN_TRY(dnnl_dilated_convolution_backward_data_desc_init(&d, dnnl_convolution_direct, diff_src, weights, diff_dst,
-                                                             w->strides, w->dilates, w->padding_l, w->padding_r));
+    DNN_TRY(dnnl_dilated_convolution_backward_data_desc_init(&d, alg, diff_src, weights, diff_dst, w->strides,
+                                                             w->dilates, w->padding_l, w->padding_r));
     return dnnl_primitive_desc_create(pd, &d, attr, engine, hint);
 }
 
-dnnl_status_t dnn_conv_bwd_weights(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md src, dnn_md diff_weights,
-                                   dnn_md diff_bias, dnn_md diff_dst, const struct dnn_window *w,
+dnnl_status_t dnn_conv_bwd_weights(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg, dnn_md src,
+                                   dnn_md diff_weights, dnn_md diff_bias, dnn_md diff_dst, const struct dnn_window *w,
                                    dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint)
 {
     dnnl_convolution_desc_t d;
-    DNN_TRY(dnnl_dilated_convolution_backward_weights_desc_init(&d, dnnl_convolution_direct, src, diff_weights,
-                                                                diff_bias, diff_dst, w->strides, w->dilates,
-                                                                w->padding_l, w->padding_r));
+    DNN_TRY(dnnl_dilated_convolution_backward_weights_desc_init(&d, alg, src, diff_weights, diff_bias, diff_dst,
+                                                                w->strides, w->dilates, w->padding_l, w->padding_r));
     return dnnl_primitive_desc_create(pd, &d, attr, engine, hint);
 }
 

@@ -48,13 +48,15 @@ struct dnn_window {
     dnnl_dims_t strides, kernel, dilates, padding_l, padding_r; /* dilates: 0 = none */
 };
 
-dnnl_status_t dnn_conv_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md src, dnn_md weights, dnn_md bias,
-                           dnn_md dst, const struct dnn_window *w, dnnl_primitive_attr_t attr);
-dnnl_status_t dnn_conv_bwd_data(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md diff_src, dnn_md weights,
-                                dnn_md diff_dst, const struct dnn_window *w, dnnl_primitive_attr_t attr,
+/* alg: dnnl_convolution_direct, or dnnl_convolution_winograd, which 3.x knows but no longer has for x86. */
+dnnl_status_t dnn_conv_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg, dnn_md src,
+                           dnn_md weights, dnn_md bias, dnn_md dst, const struct dnn_window *w,
+                           dnnl_primitive_attr_t attr);
+dnnl_status_t dnn_conv_bwd_data(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg, dnn_md diff_src,
+                                dnn_md weights, dnn_md diff_dst, const struct dnn_window *w, dnnl_primitive_attr_t attr,
                                 const_dnnl_primitive_desc_t hint);
-dnnl_status_t dnn_conv_bwd_weights(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md src, dnn_md diff_weights,
-                                   dnn_md diff_bias, dnn_md diff_dst, const struct dnn_window *w,
+dnnl_status_t dnn_conv_bwd_weights(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg, dnn_md src,
+                                   dnn_md diff_weights, dnn_md diff_bias, dnn_md diff_dst, const struct dnn_window *w,
                                    dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint);
 dnnl_status_t dnn_ip_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md src, dnn_md weights, dnn_md bias,
                          dnn_md dst, dnnl_primitive_attr_t attr);
