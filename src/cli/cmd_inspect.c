@@ -49,7 +49,7 @@ static void print_ckpt(const struct ls_ckpt *ckpt, const char *path)
     printf("\nmetadata\n");
     for (int i = 0; i < ls_ckpt_n_meta(ckpt); i++) {
         struct ls_ckpt_meta m = ls_ckpt_meta_at(ckpt, i);
-        print_pair(m.key, 24, m.value);
+        if (!strchr(m.value, '\n')) print_pair(m.key, 24, m.value); /* not the model's text */
     }
     printf("\n%d tensors, %s\n", n, ls__bytes_text((double)ckpt_bytes(ckpt), bytes));
     for (int i = 0; i < n; i++) {

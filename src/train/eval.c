@@ -43,7 +43,11 @@ static enum ls_status evaluate(const struct ls_eval_options *o, const struct ls_
     if (!model || !data)
         return ls_fail(LS_CHECKPOINT, "%s does not say which model%s it holds", path, model ? " and data" : "");
     if (resize && (resize = strstr(resize, "resize="))) snprintf(resize_text, sizeof resize_text, "%s", resize + 7);
-    const struct session_options so = {.model = o->model ? o->model : model,
+    const char *text = o->model ? NULL : ls_ckpt_meta(ckpt, "model_text");
+    const struct session_options so = {.model = o->model ? o->model
+                                                : text   ? path
+                                                         : model,
+                                       .model_text = text,
                                        .data = data,
                                        .data_dir = o->data_dir,
                                        .device = o->device,

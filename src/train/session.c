@@ -116,7 +116,8 @@ enum ls_status session_open(struct session *s, const struct session_options *o)
     *s = (struct session){0};
     s->backend = ls_backend_find(o->device);
     if (!s->backend) return ls_fail(LS_USAGE, "--device %s: this build has no such backend", o->device);
-    TRY(ls_model_load(&s->model, o->model));
+    TRY(o->model_text ? ls_model_parse(&s->model, o->model, o->model_text, strlen(o->model_text))
+                      : ls_model_load(&s->model, o->model));
     TRY(open_data(s, o));
     choose_sizes(s, o);
     fit_threads(s, o);

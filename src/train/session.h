@@ -15,6 +15,7 @@
 
 struct session_options {
     const char *model, *data, *data_dir, *device, *resize;
+    const char *model_text; /* the model itself, `model` then says only where it is from; NULL: load `model` */
     int64_t batch_size, shards, threads;
     bool is_training; /* plans for training; the train split is opened */
     bool with_test;   /* plan for evaluation; the test split is opened */

@@ -2,6 +2,7 @@
 #include "train/state.h"
 
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/parse.h"
 
 #include <math.h>
@@ -59,11 +60,35 @@ static void add_identity(struct state_meta *m, const struct ls_train_options *o,
     add(m, "sum", "%s", o->sum);
 }
 
+/* The model itself, so that a checkpoint can be evaluated without the file that was trained from. Bytes that JSON does
+ * not take can stand in comments only. A text that would fill the header is left out. */
+static enum ls_status add_model_text(struct state_meta *m, const struct session *s)
+{
+    enum { MAX_BYTES = 512 << 10 };
+    size_t len;
+    const char *text = ls_model_text(s->model, &len);
+    if (len > MAX_BYTES || m->n == STATE_MAX_META) return LS_OK;
+    TRY(ls__calloc(&m->model_text, len + 1, 1));
+    for (size_t i = 0; i < len; i++) {
+        bool is_plain = (text[i] >= ' ' && text[i] <= '~') || text[i] == '\n' || text[i] == '\t' || text[i] == '\r';
+        m->model_text[i] = is_plain ? text[i] : '?';
+    }
+    m->meta[m->n++] = (struct ls_ckpt_meta){"model_text", m->model_text};
+    return LS_OK;
+}
+
+void state_meta_release(struct state_meta *m)
+{
+    free(m->model_text);
+    m->model_text = NULL;
+}
+
 enum ls_status state_to_meta(const struct train_state *st, const struct ls_train_options *o, struct session *s,
                              struct state_meta *m)
 {
     char hash[33], isa[128];
     m->n = 0;
+    m->model_text = NULL;
     add(m, "lockstep.version", "%s", LOCKSTEP_VERSION);
     add_identity(m, o, s);
     s->backend->describe(s->device, isa, sizeof isa);
@@ -84,7 +109,7 @@ enum ls_status state_to_meta(const struct train_state *st, const struct ls_train
     add(m, "test", "%a %a", st->test_loss, st->test_accuracy);
     add(m, "best_accuracy", "%a", st->best_accuracy);
     add(m, "train_seconds", "%a", st->train_seconds);
-    return LS_OK;
+    return add_model_text(m, s);
 }
 
 enum ls_status state_check(const struct ls_train_options *o, const struct session *s, const struct ls_ckpt *ckpt,

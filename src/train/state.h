@@ -32,12 +32,15 @@ enum { STATE_MAX_META = 40, STATE_VALUE = 512 };
 struct state_meta {
     struct ls_ckpt_meta meta[STATE_MAX_META];
     char values[STATE_MAX_META][STATE_VALUE];
+    char *model_text;
     int n;
 };
 
-/* Metadata of a checkpoint: the state, and what the run is (options, model, data, plan). */
+/* Metadata of a checkpoint: the state, and what the run is (options, model, data, plan). state_meta_release ends it,
+ * after a failure too. */
 enum ls_status state_to_meta(const struct train_state *st, const struct ls_train_options *o, struct session *s,
                              struct state_meta *m) LS_MUST_CHECK;
+void state_meta_release(struct state_meta *m);
 /* Refuses a checkpoint of a run that would not continue with the same bits: LS_CHECKPOINT with the difference. */
 enum ls_status state_check(const struct ls_train_options *o, const struct session *s, const struct ls_ckpt *ckpt,
                            const char *path) LS_MUST_CHECK;

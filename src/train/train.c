@@ -229,6 +229,7 @@ static enum ls_status save(struct trainer *t, bool is_best)
         status = ls_ckpt_writer_submit(t->writer, t->st.step, is_best, snap.tensors, snap.n, m->meta, m->n);
         snapshot_release(&snap);
     }
+    state_meta_release(m);
     free(m);
     t->saved_step = t->st.step;
     t->seconds.checkpoint += ls__seconds_since(start);
@@ -286,7 +287,7 @@ static enum ls_status end_epoch(struct trainer *t, double lr, double epoch_secon
     st->epoch_tally = (struct tally){0};
     st->epoch++;
     st->epoch_step = 0;
-    bool by_epoch = t->checkpoint_steps == 0 || (t->checkpoint_steps > 0 && is_last);
+    bool by_epoch = t->checkpoint_steps == 0 || (t->checkpoint_steps > 0 && (is_last || is_best));
     return by_epoch ? save(t, is_best) : LS_OK;
 }
 
