@@ -16,6 +16,9 @@ static enum ls_status infer(const struct ls_graph *g, struct ls_node *n, struct 
         weights->dims[3] != a->kw)
         return ls_fail(LS_DATA, "weights %s do not fit %lld input channels", ls_shape_text(weights, text),
                        (long long)src->dims[1]);
+    if (ls__in_is_present(n, 2) && ls_shape_count(ls__in_shape(g, n, 2)) != weights->dims[0])
+        return ls_fail(LS_DATA, "bias of %lld values for %lld output channels",
+                       (long long)ls_shape_count(ls__in_shape(g, n, 2)), (long long)weights->dims[0]);
     TRY(ls__window_out(a, src, &oh, &ow));
     n->n_out = 1;
     out[0] = (struct ls_out){.is_present = true, .shape = LS_SHAPE4(src->dims[0], weights->dims[0], oh, ow)};

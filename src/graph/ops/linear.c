@@ -11,6 +11,9 @@ static enum ls_status infer(const struct ls_graph *g, struct ls_node *n, struct 
     if (weights->n_dims != 2 || weights->dims[1] != src->dims[1])
         return ls_fail(LS_DATA, "weights %s do not fit %lld inputs", ls_shape_text(weights, text),
                        (long long)src->dims[1]);
+    if (ls__in_is_present(n, 2) && ls_shape_count(ls__in_shape(g, n, 2)) != weights->dims[0])
+        return ls_fail(LS_DATA, "bias of %lld values for %lld outputs",
+                       (long long)ls_shape_count(ls__in_shape(g, n, 2)), (long long)weights->dims[0]);
     n->n_out = 1;
     out[0] = (struct ls_out){.is_present = true, .shape = LS_SHAPE2(src->dims[0], weights->dims[0])};
     return LS_OK;
