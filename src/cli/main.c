@@ -8,6 +8,7 @@
 #include "cli/help.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -67,8 +68,18 @@ static void print_failure(enum ls_status status)
     ls__log(LS_LOG_ERROR, "%s", line);
 }
 
+/* A closed stdin, stdout or stderr would be the number of the next file we open, and messages would go into that file.
+ * What stands in for stdout is not writable, so that a result nobody gets stays a failure. */
+static void hold_standard_streams(void)
+{
+    for (int fd = 0; fd <= 2; fd++) {
+        if (fcntl(fd, F_GETFD) == -1 && open("/dev/null", fd == 2 ? O_WRONLY : O_RDONLY) != fd) return;
+    }
+}
+
 int main(int argc, char **argv)
 {
+    hold_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error we report, not a death in the middle of a training */
     enum ls_status status = run(argc, argv);
     if (status != LS_OK) print_failure(status);

@@ -1,0 +1,157 @@
+#!/usr/bin/env bash
+# rundir.sh LOCKSTEP: a run directory that cannot be written, is full, or belongs to another; too little of anything else.
+#
+# Whatever is missing is said in one line with the right exit code, soon, and nothing that was there is lost.
+source "$(dirname "$0")/lib.sh"
+command -v python3 >/dev/null || skip_all "python3 is not installed"
+
+tiny=(softmax fake:1x28x28:10:96 -b 32 --shards 4 --epochs 3 -p 1 -t 2)
+list() { (cd "$1" && find . ! -name lock | sort && find . -type f ! -name lock -exec sha256sum {} + | sort); }
+
+# --- cannot be written ---
+printf 'mine' >file
+train "${tiny[@]}" --run file
+one_line_error 'a file in the way' 4 'file'
+train "${tiny[@]}" --run file/below
+one_line_error 'a file above' 4 'file/below'
+equal 'the file in the way is untouched' "$(cat file)" mine
+mkdir -p sub && printf 'mine' >sub/checkpoints
+train "${tiny[@]}" --run sub
+one_line_error 'a file where checkpoints go' 4 'sub'
+train "${tiny[@]}" --run "$(printf 'x%.0s' {1..5000})"
+one_line_error 'a name that is too long' 4 'too long'
+
+mkdir -p readonly
+can_mount=no
+if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=64k tmpfs readonly 2>/dev/null; then
+    can_mount=yes
+    mounts+=("$work/readonly")
+    mount -o remount,ro readonly
+else
+    chmod a-w readonly
+fi
+if [ $can_mount = yes ] || [ "$(id -u)" -ne 0 ]; then
+    begin=$(date +%s%N)
+    train "${tiny[@]}" --run readonly
+    one_line_error 'a read-only run directory' 4 'readonly'
+    ms=$((($(date +%s%N) - begin) / 1000000))
+    if [ $ms -lt 1000 ]; then ok "a read-only run directory: noticed after $ms ms"; else bad "a read-only directory took $ms ms"; fi
+    train "${tiny[@]}" --run readonly/below
+    one_line_error 'a run directory below a read-only one' 4 'readonly/below'
+else
+    skipped 'a read-only directory: root writes everywhere, and nothing can be mounted here'
+fi
+
+# --- belongs to a run already ---
+train "${tiny[@]}" --run first
+equal 'a first run' $code 0
+list first >before
+train "${tiny[@]}" --run first
+one_line_error 'a run directory that holds a run' 4 'already holds a run'
+list first >after
+same_file 'that run is untouched' before after
+
+# --- in use ---
+background lenet5 fake:1x28x28:10:640 -b 32 --shards 4 --epochs 30 -p 1 -t 2 --run held
+until_true 20 has_lines held/metrics.jsonl 2 || bad "the first run does not start: $(cat err.bg)"
+train lenet5 fake:1x28x28:10:640 -b 32 --shards 4 --epochs 30 --run held --resume auto
+one_line_error 'a second process' 4 "in use by process $pid"
+train "${tiny[@]}" --run held
+one_line_error 'a second process without --resume' 4 "in use by process $pid"
+wait "$pid"
+equal 'the first is unharmed: exit code' $? 0
+train lenet5 fake:1x28x28:10:640 -b 32 --shards 4 --epochs 30 -p 1 --run alone
+equal 'the first is unharmed: weights' "$(field weights_hash held/result.json)" "$(field weights_hash)"
+metrics_of held >a
+metrics_of alone >b
+same_file 'the first is unharmed: metrics' a b
+
+# --- a full disk ---
+mkdir -p small
+if [ $can_mount = yes ] && mount -t tmpfs -o size=1m tmpfs small 2>/dev/null; then
+    mounts+=("$work/small")
+    # mlp's checkpoint has several hundred kB: the first fits, the second does not.
+    mlp=(mlp fake:1x28x28:10:96 -b 32 --shards 4 --epochs 6 -p 1 -t 2)
+    train "${mlp[@]}" --run big
+    bytes=$(stat -c %s "$(newest_of big)")
+    mount -o remount,size=$((bytes * 3 / 2 + 40960)) small
+    train "${mlp[@]}" --run small/run
+    one_line_error 'a full disk' 4 'small/run/checkpoints/step-'
+    grep -qE '[0-9]+ bytes' err && ok 'a full disk: says how many bytes are needed' || bad "a full disk: no bytes in: $(cat err)"
+    if compgen -G 'small/run/checkpoints/*.tmp.*' >/dev/null; then bad 'a full disk: a temporary is left'; else ok 'a full disk: no temporary is left'; fi
+    checkpoint=$(newest_of small/run)
+    "$lockstep" inspect "${checkpoint:-none}" >out 2>err
+    equal "a full disk: the checkpoint before is whole (${checkpoint##*/})" $? 0
+    mount -o remount,size=64m small
+    train "${mlp[@]}" --run small/run --resume auto
+    equal 'more space, resumed: exit code, weights' "$code $(field weights_hash)" "0 $(field weights_hash big/result.json)"
+    metrics_of small/run >a
+    metrics_of big >b
+    same_file 'more space, resumed: metrics' a b
+
+    # Full for the metrics only: training goes on, with a warning.
+    mkdir -p small/metrics
+    train "${mlp[@]}" --run small/metrics -i 1 --checkpoint-every none
+    rm -rf small/run small/metrics
+    mount -o remount,size=100k small
+    train softmax fake:1x28x28:10:3200 -b 8 --shards 4 --epochs 2 -p 1 --checkpoint-every none --run small/metrics
+    if [ $code -eq 0 ] || { [ $code -eq 4 ] && grep -q 'result.json' err; }; then
+        ok "a full disk for metrics: exit $code"
+    else
+        bad "a full disk for metrics: exit $code: $(cat err)"
+    fi
+    has 'a full disk for metrics: a warning' err 'warning: write small/metrics/metrics.jsonl: No space left on device'
+    equal 'a full disk for metrics: one warning' "$(grep -c 'metrics.jsonl' err)" 1
+    python3 -c 'import json; [json.loads(l) for l in open("small/metrics/metrics.jsonl")]' &&
+        ok 'a full disk for metrics: every line is whole' || bad 'a full disk for metrics: a torn line'
+else
+    skipped 'a full disk: nothing can be mounted here'
+fi
+
+# --- too little memory, files ---
+for kb in 20000 60000 150000 400000; do
+    rm -rf limited
+    (
+        ulimit -v $kb
+        exec "$lockstep" train resnet18 fake:3x32x32:10:1000 -b 256 -i 1 --no-eval --run limited --json -q
+    ) >out 2>err </dev/null
+    code=$?
+    # The loader of shared libraries has its own words and code, before our first line runs.
+    if [ $code -eq 127 ] && grep -q 'error while loading shared libraries' err; then ok "ulimit -v $kb: the program does not start"; continue; fi
+    one_line_error "ulimit -v $kb" 1 'memory'
+done
+for files in 64 16 8; do
+    rm -rf limited
+    (
+        ulimit -n $files
+        exec "$lockstep" train "${tiny[@]}" --run limited --json -q
+    ) >out 2>err </dev/null
+    code=$?
+    if [ $code -eq 0 ]; then ok "ulimit -n $files: works"; else one_line_error "ulimit -n $files" "$code" 'lockstep'; fi
+done
+
+# --- nobody listens ---
+"$lockstep" train "${tiny[@]}" --run full --json -q >/dev/full 2>err
+code=$?
+one_line_error 'stdout on a full device' 1 'stdout'
+equal 'stdout on a full device: the run is whole' "$(field weights_hash full/result.json)" "$(field weights_hash first/result.json)"
+"$lockstep" train "${tiny[@]}" --run closed -q >&- 2>err
+code=$?
+one_line_error 'stdout closed' 1 'stdout'
+equal 'stdout closed: the run is whole' "$(field weights_hash closed/result.json)" "$(field weights_hash first/result.json)"
+"$lockstep" train "${tiny[@]}" --run deaf --json >out 2>&-
+equal 'stderr closed' "$? $(field weights_hash)" "0 $(field weights_hash first/result.json)"
+"$lockstep" train "${tiny[@]}" --run deaf2 --json >out 2>/dev/full
+equal 'stderr on a full device' "$? $(field weights_hash)" "0 $(field weights_hash first/result.json)"
+"$lockstep" train "${tiny[@]}" --run all-closed <&- >&- 2>&-
+equal 'all three closed: the run is whole' "$(field weights_hash all-closed/result.json)" "$(field weights_hash first/result.json)"
+for one in deaf closed all-closed; do
+    "$lockstep" inspect $one >out 2>err || bad "$one: the run is damaged: $(cat err)"
+    # What was to be printed has not gone into a file that got the number of a closed stream.
+    equal "$one: the lock holds a number and nothing else" "$(tr -d '0-9\n' <$one/lock)" ''
+    metrics_of $one >a
+    metrics_of first >b
+    same_file "$one: metrics" a b
+done
+
+finish
