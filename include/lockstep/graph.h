@@ -39,11 +39,11 @@
  *   AVGPOOL             src                           -> dst                  attrs: kernel stride pad (padding counted
  * in the mean) AVGPOOL_BWD         diff_dst                      -> diff_src BATCHNORM           src gamma beta -> dst
  * mean var workspace?   training; attrs: eps relu (var is the biased one) BATCHNORM_EVAL      src gamma beta mean var
- * -> dst                  attrs: eps relu BATCHNORM_BWD       src gamma mean var dst diff_dst workspace? -> diff_src
+ * -> dst                  attrs: eps relu BATCHNORM_BWD       src gamma mean var dst? diff_dst workspace? -> diff_src
  * diff_gamma diff_beta     attrs: eps relu (dst > 0 masks) DROPOUT             src                           -> dst
  * attrs: p layer DROPOUT_BWD         diff_dst                      -> diff_src             (the same mask, drawn again)
- *   LRN                 src                           -> dst                  attrs: size alpha beta k (PyTorch's:
- * alpha/size) LRN_BWD             src diff_dst                  -> diff_src ADD                 a b -> dst attrs: relu
+ *   LRN                 src                           -> dst workspace?       attrs: size alpha beta k (PyTorch's:
+ * alpha/size) LRN_BWD             src diff_dst workspace?       -> diff_src ADD                 a b -> dst attrs: relu
  *   CONCAT              a b ...                       -> dst                  (along channels)
  *   CONCAT_BWD          diff_dst                      -> diff_src             attrs: offset (first channel), shape of
  * output RESHAPE             src                           -> dst                  (row-major order kept; flatten and

@@ -47,7 +47,8 @@ static enum ls_status gradient(struct ls_gradient *gr, int index, int diff_dst)
     const struct ls_shape *src = ls__in_shape(gr->g, &n, 0);
     double per_channel = (double)(src->dims[0] * src->dims[2] * src->dims[3]);
     int out[LS_MAX_OUT];
-    const int in[7] = {n.in[0], n.in[1], n.out[1], n.out[2], n.out[0], diff_dst, n.out[3]};
+    const int dst = n.attrs.relu ? n.out[0] : -1; /* read for the mask only; else its memory is free earlier */
+    const int in[7] = {n.in[0], n.in[1], n.out[1], n.out[2], dst, diff_dst, n.out[3]};
     TRY(ls__gradient_node(gr, LS_OP_BATCHNORM_BWD, index, in, 7, out));
     TRY(ls__gradient_leaf(gr, n.in[1], out[1], &leaf));
     TRY(ls__gradient_leaf(gr, n.in[2], out[2], &leaf));
@@ -84,4 +85,4 @@ static double flops_bwd(const struct ls_graph *g, const struct ls_node *n)
     return ls__count_flops(g, n->out[0], 11);
 }
 
-const struct ls_op_def ls__op_batchnorm_bwd = {.min_in = 6, .max_in = 7, .infer = infer_bwd, .flops = flops_bwd};
+const struct ls_op_def ls__op_batchnorm_bwd = {.min_in = 4, .max_in = 7, .infer = infer_bwd, .flops = flops_bwd};
