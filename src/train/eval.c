@@ -1,6 +1,7 @@
 /* eval.c: `lockstep eval`: a checkpoint on every test sample, once. */
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "lockstep/train.h"
 #include "run/run.h"
 #include "train/session.h"
@@ -21,7 +22,11 @@ static enum ls_status open_checkpoint(const char *what, struct ls_ckpt **ckpt, c
     if (!ls__dir_exists(what)) return ls_fail(LS_CHECKPOINT, "%s: no such run directory or checkpoint file", what);
     TRY(ls__path_join(folder, sizeof folder, what, "checkpoints"));
     TRY(ls__path_join(path, LS_PATH_BYTES, folder, "best.safetensors"));
-    if (ls__file_exists(path) && ls_ckpt_open(ckpt, path) == LS_OK) return LS_OK;
+    if (ls__file_exists(path)) {
+        enum ls_status status = ls_ckpt_open(ckpt, path);
+        if (status != LS_CHECKPOINT) return status;
+        ls__log(LS_LOG_WARN, "the best checkpoint is skipped, the newest taken: %s", ls_error_message());
+    }
     if (!ls__dir_exists(folder)) return ls_fail(LS_CHECKPOINT, "%s holds no checkpoints", what);
     return ls_ckpt_open_newest(ckpt, folder, path, &n_seen);
 }
