@@ -20,4 +20,12 @@
 #define LS_VECTORIZE
 #endif
 
+/* In front of a loop whose iterations do not touch each other's elements, though two pointers may be equal (in place):
+ * without it the compiler guards the vector loop by a test for overlap, which working in place fails. */
+#ifdef __clang__
+#define LS_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define LS_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 #endif

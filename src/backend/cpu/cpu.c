@@ -5,24 +5,53 @@
 #include "backend/cpu/impls.h"
 #include "base/mem.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* libgomp's, which oneDNN runs on; declared here because omp.h comes with one compiler only. */
-extern void omp_set_num_threads(int n);
+/* A function of the OpenMP runtime oneDNN was linked with (libgomp, libiomp5, libomp), found by name: linking one of
+ * them here could bring a second runtime into the program, and the setting would go to the wrong one. */
+static bool find_omp(const char *name, void *function, size_t size)
+{
+    void *address = dlsym(RTLD_DEFAULT, name);
+    memcpy(function, &address, size);
+    return address != NULL;
+}
 
 /* A shard is computed by one thread, so a primitive must be made for one and run by one. The setting is the calling
  * thread's own; oneDNN reads it when a primitive is made and when it runs. */
 static void thread_begin(void)
 {
-    omp_set_num_threads(1);
+    void (*set_num_threads)(int);
+    if (find_omp("omp_set_num_threads", &set_num_threads, sizeof set_num_threads)) set_num_threads(1);
+}
+
+/* Only OpenMP can be told, thread by thread, to use one thread; a sequential library needs no telling. */
+static enum ls_status check_runtime(void)
+{
+    int (*get_max_threads)(void);
+    const dnnl_version_t *v = dnnl_version();
+    if (v->cpu_runtime == DNNL_RUNTIME_SEQ) return LS_OK;
+    if (v->cpu_runtime == DNNL_RUNTIME_OMP &&
+        find_omp("omp_get_max_threads", &get_max_threads, sizeof get_max_threads) && get_max_threads() == 1)
+        return LS_OK;
+    return ls_fail(LS_UNSUPPORTED,
+                   "this oneDNN (%d.%d.%d) runs on %s; device cpu needs one built for OpenMP or without threads. Use "
+                   "another oneDNN (docs/howto/onednn-versions.md) or --device ref",
+                   v->major, v->minor, v->patch,
+                   v->cpu_runtime == DNNL_RUNTIME_OMP          ? "an OpenMP that does not obey"
+                   : v->cpu_runtime == DNNL_RUNTIME_TBB        ? "TBB"
+                   : v->cpu_runtime == DNNL_RUNTIME_THREADPOOL ? "a thread pool"
+                                                               : "SYCL");
 }
 
 static enum ls_status device_open(struct ls_device **out)
 {
     *out = NULL;
-    TRY(ls__calloc(out, 1, sizeof **out));
     thread_begin();
+    TRY(check_runtime());
+    TRY(ls__calloc(out, 1, sizeof **out));
     dnnl_set_primitive_cache_capacity(0); /* kernels live in plans; a second copy would only cost memory */
     enum ls_status status = dnn_check(dnnl_engine_create(&(*out)->engine, dnnl_cpu, 0), "engine");
     if (status != LS_OK) {
@@ -43,34 +72,37 @@ static void device_close(struct ls_device **device)
     *device = NULL;
 }
 
-static const char *isa_name(void)
+/* The sets both APIs know have names; of others the number identifies the run as well. */
+static void isa_name(char text[24])
 {
-    switch ((int)dnnl_get_effective_cpu_isa()) {
-    case dnnl_cpu_isa_sse41:
-        return "sse41";
-    case dnnl_cpu_isa_avx:
-        return "avx";
-    case dnnl_cpu_isa_avx2:
-        return "avx2";
-    case dnnl_cpu_isa_avx512_core:
-        return "avx512_core";
-    case dnnl_cpu_isa_avx512_core_vnni:
-        return "avx512_core_vnni";
-    case dnnl_cpu_isa_avx512_core_bf16:
-        return "avx512_core_bf16";
-    default:
-        return "other";
-    }
+    static const struct {
+        int isa;
+        const char *name;
+    } names[] = {
+        {dnnl_cpu_isa_sse41, "sse41"},
+        {dnnl_cpu_isa_avx, "avx"},
+        {dnnl_cpu_isa_avx2, "avx2"},
+        {dnnl_cpu_isa_avx2_vnni, "avx2_vnni"},
+        {dnnl_cpu_isa_avx512_core, "avx512_core"},
+        {dnnl_cpu_isa_avx512_core_vnni, "avx512_core_vnni"},
+        {dnnl_cpu_isa_avx512_core_bf16, "avx512_core_bf16"},
+        {dnnl_cpu_isa_avx512_core_amx, "avx512_core_amx"},
+    };
+    const int isa = (int)dnnl_get_effective_cpu_isa();
+    snprintf(text, 24, "isa 0x%x", (unsigned)isa);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i].isa == isa) snprintf(text, 24, "%s", names[i].name);
 }
 
 static void describe(const struct ls_device *device, char *text, size_t size)
 {
+    char isa[24];
     const dnnl_version_t *v = dnnl_version();
-    snprintf(text, size, "oneDNN %d.%d.%d, %s", v->major, v->minor, v->patch, isa_name());
+    isa_name(isa);
+    snprintf(text, size, "oneDNN %d.%d.%d, %s", v->major, v->minor, v->patch, isa);
 }
 
-/* What is not listed here is done by ref: dropout, softmax, reductions and updates, whose loops are vectorised there.
- */
+/* What is not listed here is done by ref: reshape, reductions and updates, whose loops are vectorised there. */
 static const struct ls_impl *const impls[] = {
     &ls__cpu_conv2d_wino,
     &ls__cpu_conv2d_bwd_data_wino,
@@ -91,6 +123,15 @@ static const struct ls_impl *const impls[] = {
     &ls__cpu_relu,
     &ls__cpu_relu_bwd,
     &ls__cpu_add,
+    &ls__cpu_bias,
+    &ls__cpu_bias_bwd,
+    &ls__cpu_dropout,
+    &ls__cpu_dropout_bwd,
+    &ls__cpu_lrn,
+    &ls__cpu_lrn_bwd,
+    &ls__cpu_concat,
+    &ls__cpu_concat_bwd,
+    &ls__cpu_softmax_ce,
     &ls__cpu_reorder,
     NULL,
 };

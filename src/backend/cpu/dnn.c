@@ -53,9 +53,8 @@ enum ls_status dnn_layout_md(const struct ls_device *device, const struct ls_lay
     return dnn_check(dnn_md_clone(box, dnn_md_of(&device->layouts[layout->id - 1])), "descriptor");
 }
 
-/* Our layout for oneDNN's descriptor of v, interned. */
-static enum ls_status layout_from(struct ls_device *device, dnn_md md, const struct ls_value *v, int groups,
-                                  struct ls_layout *out)
+enum ls_status dnn_layout_from(struct ls_device *device, dnn_md md, const struct ls_value *v, int groups,
+                               struct ls_layout *out)
 {
     struct dnn_md_box plain = {0};
     TRY(dnn_plain_md(v, groups, &plain));
@@ -83,9 +82,7 @@ static enum ls_status make_attr(bool relu, dnnl_primitive_attr_t *attr)
     *attr = NULL;
     dnnl_status_t status = dnnl_primitive_attr_create(attr);
     if (status == dnnl_success) status = dnnl_primitive_attr_set_scratchpad_mode(*attr, dnnl_scratchpad_mode_user);
-#if DNNL_VERSION_MAJOR > 3 || (DNNL_VERSION_MAJOR == 3 && DNNL_VERSION_MINOR >= 4)
-    if (status == dnnl_success) status = dnnl_primitive_attr_set_deterministic(*attr, 1);
-#endif
+    if (status == dnnl_success) status = dnn_attr_deterministic(*attr);
     if (status == dnnl_success && relu) {
         dnnl_post_ops_t ops = NULL;
         status = dnnl_post_ops_create(&ops);
@@ -129,7 +126,7 @@ static enum ls_status add_arg(const struct ls_prep *prep, struct dnn_kernel *k, 
         *layout = (struct ls_layout){.id = LS_LAYOUT_PLAIN, .bytes = dnn_md_bytes(md), .tag = "workspace"};
         return LS_OK;
     }
-    return layout_from(prep->device, md, v, groups, layout);
+    return dnn_layout_from(prep->device, md, v, groups, layout);
 }
 
 enum ls_status dnn_add_in(const struct ls_prep *prep, struct dnn_kernel *k, int arg, int index, int groups)

@@ -44,6 +44,9 @@ enum ls_status dnn_any_md(const struct ls_value *v, int groups, struct dnn_md_bo
 /* The descriptor of a value in a layout of this device (or plain). */
 enum ls_status dnn_layout_md(const struct ls_device *device, const struct ls_layout *layout, const struct ls_value *v,
                              int groups, struct dnn_md_box *box) LS_MUST_CHECK;
+/* Our layout for oneDNN's descriptor of v, interned in the device. */
+enum ls_status dnn_layout_from(struct ls_device *device, dnn_md md, const struct ls_value *v, int groups,
+                               struct ls_layout *out) LS_MUST_CHECK;
 
 /* Prepares a kernel: makes it, lets `make` build the primitive descriptor (k->pd) and name the arguments, finishes it.
  * md[] are descriptors for make's use, freed afterwards; attr has the user scratchpad and, with relu, a relu at the

@@ -374,6 +374,15 @@ dnnl_status_t dnn_lrn_bwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_m
 
 #endif
 
+dnnl_status_t dnn_attr_deterministic(dnnl_primitive_attr_t attr)
+{
+#if DNNL_VERSION_MAJOR > 3 || (DNNL_VERSION_MAJOR == 3 && DNNL_VERSION_MINOR >= 4)
+    return dnnl_primitive_attr_set_deterministic(attr, 1);
+#else
+    return dnnl_success;
+#endif
+}
+
 bool dnn_md_equal(dnn_md a, dnn_md b)
 {
     return dnnl_memory_desc_equal(a, b) == 1;

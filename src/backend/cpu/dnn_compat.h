@@ -42,6 +42,8 @@ void dnn_md_tag(dnn_md md, char *tag, size_t size);
 int dnn_md_groups(dnn_md md);
 
 dnnl_status_t dnn_append_relu(dnnl_post_ops_t ops);
+/* Asks for the same bits every time where that can be asked for (3.4 and later); before, one thread is enough. */
+dnnl_status_t dnn_attr_deterministic(dnnl_primitive_attr_t attr);
 
 /* The geometry of a sliding window, 2-D. */
 struct dnn_window {

@@ -37,21 +37,25 @@ static const struct elementwise *of(const struct ls_bound *b)
 
 LS_VECTORIZE static void relu(const float *src, float *dst, size_t n)
 {
+    LS_INDEPENDENT
     for (size_t i = 0; i < n; i++) dst[i] = src[i] < 0 ? 0 : src[i];
 }
 
 LS_VECTORIZE static void relu_bwd(const float *dst, const float *diff_dst, float *diff_src, size_t n)
 {
+    LS_INDEPENDENT
     for (size_t i = 0; i < n; i++) diff_src[i] = dst[i] > 0 ? diff_dst[i] : 0;
 }
 
 LS_VECTORIZE static void add(const float *a, const float *b, float *dst, size_t n)
 {
+    LS_INDEPENDENT
     for (size_t i = 0; i < n; i++) dst[i] = a[i] + b[i];
 }
 
 LS_VECTORIZE static void add_relu(const float *a, const float *b, float *dst, size_t n)
 {
+    LS_INDEPENDENT
     for (size_t i = 0; i < n; i++) {
         float sum = a[i] + b[i];
         dst[i] = sum < 0 ? 0 : sum;

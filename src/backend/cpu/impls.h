@@ -10,6 +10,11 @@ extern const struct ls_impl ls__cpu_linear, ls__cpu_linear_bwd_data, ls__cpu_lin
 extern const struct ls_impl ls__cpu_maxpool, ls__cpu_maxpool_bwd, ls__cpu_avgpool, ls__cpu_avgpool_bwd;
 extern const struct ls_impl ls__cpu_batchnorm, ls__cpu_batchnorm_eval, ls__cpu_batchnorm_bwd;
 extern const struct ls_impl ls__cpu_relu, ls__cpu_relu_bwd, ls__cpu_add;
+extern const struct ls_impl ls__cpu_bias, ls__cpu_bias_bwd;
+extern const struct ls_impl ls__cpu_dropout, ls__cpu_dropout_bwd;
+extern const struct ls_impl ls__cpu_lrn, ls__cpu_lrn_bwd;
+extern const struct ls_impl ls__cpu_concat, ls__cpu_concat_bwd;
+extern const struct ls_impl ls__cpu_softmax_ce;
 extern const struct ls_impl ls__cpu_reorder;
 
 #endif

@@ -1,7 +1,7 @@
 /* lrn.c: local response normalisation across channels, and its gradient.
  *
- * In:  src [mb,c,h,w] | src, diff_dst
- * Out: dst | diff_src
+ * In:  src [mb,c,h,w] | src, diff_dst, workspace?
+ * Out: dst, workspace? | diff_src
  *
  *     s[c] = k + alpha/size * (sum of src^2 over channels [c - size/2, c + (size-1)/2])
  *     dst[c] = src[c] * s[c]^-beta
@@ -20,6 +20,8 @@ static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out
     TRY(ls__ref_prepare(prep, out));
     const struct ls_ref_nchw n = ls__ref_nchw(&((struct ls_ref_kernel *)*out)->in[0]);
     (*out)->scratch_bytes = (size_t)(n.c * n.hw) * sizeof(double) * (prep->node->op == LS_OP_LRN ? 1 : 2);
+    if (prep->node->op == LS_OP_LRN) (*out)->out[1].bytes = 0;                        /* workspace: none */
+    if (prep->node->n_in > 2 && prep->forward) (*out)->in[2] = prep->forward->out[1]; /* and not read */
     return LS_OK;
 }
 

@@ -1,0 +1,52 @@
+/* blocking.c: see blocking.h. */
+#include "backend/cpu/blocking.h"
+
+static const dnnl_format_tag_t tags[] = {
+    [DNN_BLOCK8] = dnnl_aBcd8b, [DNN_BLOCK16] = dnnl_aBcd16b, [DNN_LAST] = dnnl_acdb};
+
+static enum ls_status make_md(const struct ls_value *v, enum dnn_blocking blocking, struct dnn_md_box *box)
+{
+    dnnl_dims_t dims = {0};
+    for (int i = 0; i < v->shape.n_dims; i++) dims[i] = v->shape.dims[i];
+    return dnn_check(dnn_md_make(box, v->shape.n_dims, dims, tags[blocking]), "descriptor");
+}
+
+enum ls_status dnn_blocking_of(const struct ls_device *device, const struct ls_layout *layout, const struct ls_value *v,
+                               enum dnn_blocking *out)
+{
+    *out = layout->id == LS_LAYOUT_PLAIN ? DNN_PLAIN : DNN_OTHER;
+    if (layout->id <= 0 || v->shape.n_dims != 4) return LS_OK;
+    for (enum dnn_blocking b = DNN_BLOCK8; b < DNN_OTHER && *out == DNN_OTHER; b++) {
+        struct dnn_md_box box = {.is_set = false};
+        TRY(make_md(v, b, &box));
+        if (dnn_md_equal(dnn_md_of(&box), dnn_md_of(&device->layouts[layout->id - 1]))) *out = b;
+        dnn_md_free(&box);
+    }
+    return LS_OK;
+}
+
+enum ls_status dnn_blocking_layout(struct ls_device *device, const struct ls_value *v, enum dnn_blocking blocking,
+                                   struct ls_layout *out)
+{
+    struct dnn_md_box box = {.is_set = false};
+    if (blocking == DNN_PLAIN) {
+        *out = ls_layout_plain(&v->shape, v->dtype);
+        return LS_OK;
+    }
+    TRY(make_md(v, blocking, &box));
+    enum ls_status status = dnn_layout_from(device, dnn_md_of(&box), v, 1, out);
+    dnn_md_free(&box);
+    return status;
+}
+
+struct dnn_view dnn_view_of(const struct ls_shape *shape, enum dnn_blocking blocking)
+{
+    struct dnn_view v = {.mb = shape->dims[0], .c = shape->dims[1], .hw = 1, .block = 1};
+    for (int i = 2; i < shape->n_dims; i++) v.hw *= shape->dims[i];
+    if (blocking == DNN_BLOCK8) v.block = 8;
+    if (blocking == DNN_BLOCK16) v.block = 16;
+    v.is_last = blocking == DNN_LAST || shape->n_dims == 2;
+    if (v.is_last) v.block = v.c;
+    v.n_blocks = (v.c + v.block - 1) / v.block;
+    return v;
+}
