@@ -60,8 +60,9 @@ struct ls_plan_op {
     struct ls_node node; /* inputs replaced by reordered values where needed; name borrowed from the graph */
     struct ls_kernel *kernel;
     enum ls_phase phase;
-    int n_parts;   /* POST, REDUCE: parts it may be cut into */
-    char *refused; /* "dnnl: reason; ..." or NULL */
+    int n_parts;           /* POST, REDUCE: parts it may be cut into */
+    size_t scratch_offset; /* in the arena: kernel->scratch_bytes that nothing alive during the op uses */
+    char *refused;         /* "dnnl: reason; ..." or NULL */
     double flops;
 };
 
@@ -75,8 +76,7 @@ struct ls_plan {
     int n_pre, n_shard, n_post;
     struct ls_slot *slots; /* per value of the graph */
     int n_slots;
-    size_t arena_bytes; /* values, then scratch */
-    size_t scratch_offset;
+    size_t arena_bytes; /* values and scratch, packed together */
     double shard_flops;
 };
 

@@ -17,7 +17,7 @@ static enum ls_status bind_op(struct ls_exec *e, const struct ls_plan *p, int th
     *b = (struct ls_bound){.kernel = op->kernel};
     for (int i = 0; i < op->node.n_in; i++) b->in[i] = address(e, p, thread, op->node.in[i]);
     for (int i = 0; i < op->node.n_out; i++) b->out[i] = address(e, p, thread, op->node.out[i]);
-    b->scratch = e->arenas[thread].data + p->scratch_offset;
+    b->scratch = e->arenas[thread].data + op->scratch_offset;
     return op->kernel->impl->bind && !op->kernel->is_view ? op->kernel->impl->bind(b) : LS_OK;
 }
 

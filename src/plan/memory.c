@@ -1,9 +1,10 @@
-/* memory.c: gives every value of the shard a place in the arena.
+/* memory.c: gives every value of the shard, and the scratch memory of every op, a place in the arena.
  *
  * Values that are the same memory (a view and what it views; an op that may work in place and the input it overwrites)
- * are one block. A block lives from the op that makes its first value to the op that last reads one. Blocks are placed
- * in order of size, the largest first, each at the lowest offset where no block alive at the same time lies. For the
- * networks at hand this comes within a few percent of the largest sum of blocks alive at once, which is the bound.
+ * are one block. A block lives from the op that makes its first value to the op that last reads one; the scratch of an
+ * op is a block that lives during that op. Blocks are placed in order of size, the largest first, each at the lowest
+ * offset where no block alive at the same time lies. For the networks at hand this comes within a few percent of the
+ * largest sum of blocks alive at once, which is the bound. Ops before and after the shards find the arena empty.
  */
 #include "base/mem.h"
 #include "plan/plan_internal.h"
@@ -13,7 +14,7 @@
 enum { ALIGNMENT = 64 };
 
 struct block {
-    int value; /* the value that stands for it */
+    int value; /* the value that stands for it; n_slots + i: scratch of op i */
     size_t bytes, offset;
     int first, last;
 };
@@ -128,35 +129,44 @@ static void collect(const struct ls_plan *p, int *parent, struct block *blocks)
         if (b->first == -2 || s->first < b->first) b->first = s->first;
         if (s->last > b->last) b->last = s->last;
     }
+    for (int i = 0; i < p->n_ops; i++) {
+        size_t bytes = p->ops[i].phase == LS_SHARD ? aligned(p->ops[i].kernel->scratch_bytes) : 0;
+        blocks[p->n_slots + i] = (struct block){.value = p->n_slots + i, .bytes = bytes, .first = i, .last = i};
+    }
 }
 
-static enum ls_status pack(struct ls_plan *p, int *parent, struct block *blocks, const struct block **near,
-                           int *place_of)
+/* What the ops of the other phases need, which have the arena to themselves. */
+static size_t scratch_outside(const struct ls_plan *p)
 {
+    size_t most = 0;
+    for (int i = 0; i < p->n_ops; i++)
+        if (p->ops[i].phase != LS_SHARD && aligned(p->ops[i].kernel->scratch_bytes) > most)
+            most = aligned(p->ops[i].kernel->scratch_bytes);
+    return most;
+}
+
+static void pack(struct ls_plan *p, int *parent, struct block *blocks, const struct block **near, int *place_of)
+{
+    int n_blocks = p->n_slots + p->n_ops;
     for (int v = 0; v < p->n_slots; v++) parent[v] = v;
     find_lifetimes(p);
     join_aliases(p, parent);
     collect(p, parent, blocks);
-    qsort(blocks, (size_t)p->n_slots, sizeof *blocks, by_size);
-    size_t values_bytes = 0;
-    for (int i = 0; i < p->n_slots && blocks[i].bytes > 0; i++) {
+    qsort(blocks, (size_t)n_blocks, sizeof *blocks, by_size);
+    p->arena_bytes = scratch_outside(p);
+    for (int i = 0; i < n_blocks && blocks[i].bytes > 0; i++) {
         place(blocks, i, near);
-        if (blocks[i].offset + blocks[i].bytes > values_bytes) values_bytes = blocks[i].offset + blocks[i].bytes;
+        if (blocks[i].offset + blocks[i].bytes > p->arena_bytes) p->arena_bytes = blocks[i].offset + blocks[i].bytes;
     }
-    for (int i = 0; i < p->n_slots; i++) place_of[blocks[i].value] = i;
+    for (int i = 0; i < n_blocks; i++) place_of[blocks[i].value] = i;
     for (int v = 0; v < p->n_slots; v++)
         if (p->slots[v].is_used) p->slots[v].offset = blocks[place_of[root_of(parent, v)]].offset;
-    p->scratch_offset = values_bytes;
-    size_t scratch = 0;
-    for (int i = 0; i < p->n_ops; i++)
-        if (p->ops[i].kernel->scratch_bytes > scratch) scratch = p->ops[i].kernel->scratch_bytes;
-    p->arena_bytes = values_bytes + aligned(scratch);
-    return LS_OK;
+    for (int i = 0; i < p->n_ops; i++) p->ops[i].scratch_offset = blocks[place_of[p->n_slots + i]].offset;
 }
 
 enum ls_status ls__plan_memory(struct ls_plan *p)
 {
-    size_t n = (size_t)p->n_slots;
+    size_t n = (size_t)p->n_slots + (size_t)p->n_ops;
     int *parent = NULL, *place_of = NULL;
     struct block *blocks = NULL;
     const struct block **near = NULL;
@@ -164,7 +174,7 @@ enum ls_status ls__plan_memory(struct ls_plan *p)
     if (status == LS_OK) status = ls__calloc(&place_of, n, sizeof *place_of);
     if (status == LS_OK) status = ls__calloc(&blocks, n, sizeof *blocks);
     if (status == LS_OK) status = ls__calloc(&near, n, sizeof *near);
-    if (status == LS_OK) status = pack(p, parent, blocks, near, place_of);
+    if (status == LS_OK) pack(p, parent, blocks, near, place_of);
     free(parent);
     free(place_of);
     free(blocks);

@@ -68,6 +68,7 @@ static void add_op_text(struct ls_buf *b, const struct ls_plan *p, int index)
     if (op->flops > 0) ls__buf_addf(b, " %9.3f Mflop", op->flops * 1e-6);
     if (n->attrs.relu && n->forward < 0) ls__buf_adds(b, "  +relu");
     if (op->kernel->is_view) ls__buf_adds(b, "  (view)");
+    if (op->kernel->scratch_bytes) ls__buf_addf(b, "  scratch @%zu+%zu", op->scratch_offset, op->kernel->scratch_bytes);
     ls__buf_adds(b, "\n        in ");
     for (int i = 0; i < n->n_in; i++)
         if (n->in[i] >= 0) add_place(b, p, n->in[i]);
@@ -76,6 +77,14 @@ static void add_op_text(struct ls_buf *b, const struct ls_plan *p, int index)
         if (n->out[i] >= 0) add_place(b, p, n->out[i]);
     ls__buf_adds(b, "\n");
     if (op->refused) ls__buf_addf(b, "        refused: %s\n", op->refused);
+}
+
+static size_t largest_scratch(const struct ls_plan *p)
+{
+    size_t most = 0;
+    for (int i = 0; i < p->n_ops; i++)
+        if (p->ops[i].kernel->scratch_bytes > most) most = p->ops[i].kernel->scratch_bytes;
+    return most;
 }
 
 enum ls_status ls_plan_text(const struct ls_plan *p, char **text)
@@ -99,8 +108,8 @@ enum ls_status ls_plan_text(const struct ls_plan *p, char **text)
     }
     for (int i = 0; i < p->store->n_entries; i++)
         stored[p->store->entries[i].kind] += p->store->entries[i].layout.bytes;
-    ls__buf_addf(&b, "\nper shard: %.3f Gflop, arena %zu bytes (%zu values + %zu scratch)\n", p->shard_flops * 1e-9,
-                 p->arena_bytes, p->scratch_offset, p->arena_bytes - p->scratch_offset);
+    ls__buf_addf(&b, "\nper shard: %.3f Gflop, arena %zu bytes (scratch up to %zu, packed with the values)\n",
+                 p->shard_flops * 1e-9, p->arena_bytes, largest_scratch(p));
     ls__buf_addf(&b, "store: %zu bytes parameters, %zu buffers, %zu state and copies, %zu sums\nplan %s\n",
                  stored[LS_VALUE_PARAM], stored[LS_VALUE_BUFFER], stored[LS_VALUE_STATE], stored[LS_VALUE_SUM], hash);
     enum ls_status status = ls__buf_check(&b);

@@ -179,10 +179,10 @@ UNUSED static float *rig_weights(const struct rig *r, size_t *n)
     return all;
 }
 
-/* Backends to go through: `for (RIG_EACH(name))`. */
-#define RIG_EACH(name)                                                                                                 \
-    const struct ls_backend *const *each_ = ls_backends, *now_ = NULL;                                                 \
-    (now_ = *each_) && ((name) = now_->name);                                                                          \
+/* Backends to go through: `for (RIG_EACH(backend))` sets the const char *backend in turn. */
+#define RIG_EACH(variable)                                                                                             \
+    const struct ls_backend *const *each_ = ls_backends;                                                               \
+    *each_ && ((variable) = (*each_)->name);                                                                           \
     each_++
 
 #endif
