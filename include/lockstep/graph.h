@@ -24,36 +24,41 @@
 #include "lockstep/tensor.h"
 
 /* Every op: enum suffix, name. One file src/graph/ops/<op>.c per forward op holds the shape and gradient rules of the
- * op and of its backward companions. Inputs -> outputs ("?" = may be absent):
+ * op and of its backward companions. Inputs -> outputs ("?" = may be absent), attributes:
  *
- *   CONV2D              src weights bias?             -> dst                  attrs: kernel stride pad dilation groups
- * relu CONV2D_BWD_DATA     diff_dst weights              -> diff_src CONV2D_BWD_WEIGHTS  src diff_dst -> diff_weights
- * diff_bias? LINEAR              src weights bias?             -> dst                  attrs: relu LINEAR_BWD_DATA
- * diff_dst weights              -> diff_src LINEAR_BWD_WEIGHTS  src diff_dst                  -> diff_weights
- * diff_bias? BIAS                src bias                      -> dst                  (bias [c] added per channel)
- *   BIAS_BWD            diff_dst                      -> diff_bias
- *   RELU                src                           -> dst
- *   RELU_BWD            dst diff_dst                  -> diff_src             (dst > 0 ? diff_dst : 0)
- *   MAXPOOL             src                           -> dst workspace?       attrs: kernel stride pad
- *   MAXPOOL_BWD         diff_dst workspace            -> diff_src
- *   AVGPOOL             src                           -> dst                  attrs: kernel stride pad (padding counted
- * in the mean) AVGPOOL_BWD         diff_dst                      -> diff_src BATCHNORM           src gamma beta -> dst
- * mean var workspace?   training; attrs: eps relu (var is the biased one) BATCHNORM_EVAL      src gamma beta mean var
- * -> dst                  attrs: eps relu BATCHNORM_BWD       src gamma mean var dst? diff_dst workspace? -> diff_src
- * diff_gamma diff_beta     attrs: eps relu (dst > 0 masks) DROPOUT             src                           -> dst
- * attrs: p layer DROPOUT_BWD         diff_dst                      -> diff_src             (the same mask, drawn again)
- *   LRN                 src                           -> dst workspace?       attrs: size alpha beta k (PyTorch's:
- * alpha/size) LRN_BWD             src diff_dst workspace?       -> diff_src ADD                 a b -> dst attrs: relu
- *   CONCAT              a b ...                       -> dst                  (along channels)
- *   CONCAT_BWD          diff_dst                      -> diff_src             attrs: offset (first channel), shape of
- * output RESHAPE             src                           -> dst                  (row-major order kept; flatten and
- * its gradient) SOFTMAX_CE          logits labels                 -> diff_logits? stats   attrs: label_smoothing. stats
- * f32 [2]: sum of the losses, number right; padding samples (label < 0) count nothing REORDER             src -> dst
- * (same elements, another layout; made by the plan) REDUCE              src                           -> sum SHARD f32
- * -> STEP i64; attrs: scale_log2 by_share SGD                 param sum momentum?           -> (in place) attrs:
- * momentum nesterov weight_decay ADAMW               param sum m v                 -> (in place)           attrs: beta1
- * beta2 eps weight_decay RUNNING_STATS       running sum                   -> (in place)           attrs: momentum (of
- * the batch norm), scale_log2
+ * - CONV2D: src weights bias? -> dst; kernel stride pad dilation groups relu
+ * - CONV2D_BWD_DATA: diff_dst weights -> diff_src
+ * - CONV2D_BWD_WEIGHTS: src diff_dst -> diff_weights diff_bias?
+ * - LINEAR: src weights bias? -> dst; relu
+ * - LINEAR_BWD_DATA: diff_dst weights -> diff_src
+ * - LINEAR_BWD_WEIGHTS: src diff_dst -> diff_weights diff_bias?
+ * - BIAS: src bias -> dst (bias [c] added per channel)
+ * - BIAS_BWD: diff_dst -> diff_bias
+ * - RELU: src -> dst
+ * - RELU_BWD: dst diff_dst -> diff_src (dst > 0 ? diff_dst : 0)
+ * - MAXPOOL: src -> dst workspace?; kernel stride pad
+ * - MAXPOOL_BWD: diff_dst workspace -> diff_src
+ * - AVGPOOL: src -> dst; kernel stride pad (padding counted in the mean)
+ * - AVGPOOL_BWD: diff_dst -> diff_src
+ * - BATCHNORM: src gamma beta -> dst mean var workspace?; eps relu (training; var is the biased one)
+ * - BATCHNORM_EVAL: src gamma beta mean var -> dst; eps relu
+ * - BATCHNORM_BWD: src gamma mean var dst? diff_dst workspace? -> diff_src diff_gamma diff_beta; eps relu
+ *   (dst > 0 masks)
+ * - DROPOUT: src -> dst; p layer
+ * - DROPOUT_BWD: diff_dst -> diff_src (the same mask, drawn again)
+ * - LRN: src -> dst; size alpha beta k (PyTorch's: alpha/size)
+ * - LRN_BWD: src diff_dst -> diff_src
+ * - ADD: a b -> dst; relu
+ * - CONCAT: a b ... -> dst (along channels)
+ * - CONCAT_BWD: diff_dst -> diff_src; offset (first channel), shape of output
+ * - RESHAPE: src -> dst (row-major order kept; flatten and its gradient)
+ * - SOFTMAX_CE: logits labels -> diff_logits? stats; label_smoothing. stats f32 [2]: sum of the losses, number right;
+ *   padding samples (label < 0) count nothing
+ * - REORDER: src -> dst (same elements, another layout; made by the plan)
+ * - REDUCE: src -> sum (SHARD f32 -> STEP i64); scale_log2 by_share
+ * - SGD: param sum momentum? -> (in place); momentum nesterov weight_decay
+ * - ADAMW: param sum m v -> (in place); beta1 beta2 eps weight_decay
+ * - RUNNING_STATS: running sum -> (in place); momentum (of the batch norm), scale_log2
  */
 #define LS_OP_MAP(X)                                                                                                   \
     X(CONV2D, conv2d)                                                                                                  \
