@@ -46,8 +46,8 @@
  *   (dst > 0 masks)
  * - DROPOUT: src -> dst; p layer
  * - DROPOUT_BWD: diff_dst -> diff_src (the same mask, drawn again)
- * - LRN: src -> dst; size alpha beta k (PyTorch's: alpha/size)
- * - LRN_BWD: src diff_dst -> diff_src
+ * - LRN: src -> dst workspace?; size alpha beta k (PyTorch's: alpha/size)
+ * - LRN_BWD: src diff_dst workspace? -> diff_src
  * - ADD: a b -> dst; relu
  * - CONCAT: a b ... -> dst (along channels)
  * - CONCAT_BWD: diff_dst -> diff_src; offset (first channel), shape of output
