@@ -3,10 +3,9 @@
  *     x = n ln2 + r with |r| <= ln2/2,   exp(x) = 2^n (1 + r + r^2 q(r))
  *
  * ln2 is taken in two parts, the first with so few bits that n times it is exact. q is the polynomial of degree 4 with
- * the smallest largest error of exp(r), 3.1e-9; what remains is rounding: at most 1.5 units in the last place, found by
- * tests/unit/test_cpu_ops.c, which tries every float there is. Only multiplications and additions in a fixed order: the
- * same bits whatever the vector width. Below -87 the result is exp(-87) = 1.6e-38 instead of a denormal or zero. NaN
- * stays NaN.
+ * the smallest largest error of exp(r), 3.1e-9; what remains is rounding: less than one unit in the last place over all
+ * floats from -87 to 0. Only multiplications and additions in a fixed order: the same bits whatever the vector width.
+ * Below -87 the result is exp(-87) = 1.6e-38 instead of a denormal or zero. NaN stays NaN.
  */
 #ifndef LS_BACKEND_CPU_EXP_H
 #define LS_BACKEND_CPU_EXP_H
