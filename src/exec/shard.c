@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 
 static void lock(struct ls_exec *e, int which)
@@ -115,19 +116,20 @@ enum ls_status ls__exec_run_shard(void *arg, int shard, int thread)
 
 /* --- after a non-finite value was seen: which op made the first one? --- */
 
-static bool is_finite_array(const float *x, size_t n)
+/* No NaN, and nothing of `limit` or more. */
+static bool is_below(const float *x, size_t n, float limit)
 {
     for (size_t i = 0; i < n; i++)
-        if (!isfinite(x[i])) return false;
+        if (!(fabsf(x[i]) < limit)) return false;
     return true;
 }
 
-static bool has_bad_output(const struct ls_plan *p, const struct ls_plan_op *op, const struct ls_bound *b)
+static bool has_bad_output(const struct ls_plan *p, const struct ls_plan_op *op, const struct ls_bound *b, float limit)
 {
     for (int k = 0; k < op->node.n_out; k++) {
         const struct ls_value *v = op->node.out[k] >= 0 ? &p->graph->values[op->node.out[k]] : NULL;
         if (!v || v->dtype != LS_F32 || v->is_workspace || op->kernel->out[k].bytes == 0) continue;
-        if (!is_finite_array(b->out[k], op->kernel->out[k].bytes / sizeof(float))) return true;
+        if (!is_below(b->out[k], op->kernel->out[k].bytes / sizeof(float), limit)) return true;
     }
     return false;
 }
@@ -137,14 +139,17 @@ static enum ls_status check_params(const struct ls_exec *e)
     for (int i = 0; i < e->store->n_entries; i++) {
         const struct ls_stored *s = &e->store->entries[i];
         if ((s->kind == LS_VALUE_PARAM || s->kind == LS_VALUE_BUFFER) &&
-            !is_finite_array(s->data, s->layout.bytes / sizeof(float)))
+            !is_below(s->data, s->layout.bytes / sizeof(float), INFINITY))
             return ls_fail(LS_NONFINITE, "parameter %s is not finite", s->name);
     }
     return LS_OK;
 }
 
-static enum ls_status diagnose_shard(struct ls_exec *e, const struct ls_exec_step *s, int shard)
+/* limit: INFINITY, or what is too large for a training that goes well. */
+static enum ls_status diagnose_shard(struct ls_exec *e, const struct ls_exec_step *s, int shard, float limit)
 {
+    char what[64] = "value that is not finite";
+    if (isfinite(limit)) snprintf(what, sizeof what, "value beyond %g", (double)limit);
     struct cut c = cut_of(s, shard);
     const struct bound_plan *bp = plan_of(e, s, c, true);
     struct ls_step_ctx ctx = context_of(s, c);
@@ -154,22 +159,26 @@ static enum ls_status diagnose_shard(struct ls_exec *e, const struct ls_exec_ste
         const struct ls_plan_op *op = &bp->plan->ops[i];
         if (op->phase != LS_SHARD || op->kernel->is_view || op->node.op == LS_OP_REDUCE) continue;
         TRY(op->kernel->impl->launch(&bp->bound[0][i], &ctx));
-        if (has_bad_output(bp->plan, op, &bp->bound[0][i]))
-            return ls_fail(LS_NONFINITE,
-                           "step %lld: the first value that is not finite came out of %s of layer %s (shard %d); try a "
-                           "lower --lr, --warmup-epochs or --clip-norm",
-                           (long long)s->step + 1, ls_op_name(op->node.op), op->node.name, shard);
+        if (has_bad_output(bp->plan, op, &bp->bound[0][i], limit))
+            return ls_fail(
+                LS_NONFINITE,
+                "step %lld: the first %s came out of %s of layer %s (shard %d); try a lower --lr, --warmup-epochs or "
+                "--clip-norm",
+                (long long)s->step + 1, what, ls_op_name(op->node.op), op->node.name, shard);
     }
     return LS_OK;
 }
 
+/* Values may be finite and yet too large to be summed: then the first large one is where it began. */
 enum ls_status ls__exec_diagnose(struct ls_exec *e, const struct ls_exec_step *s, int n_shards)
 {
+    const float large = 1e6f;
     char seen[512];
     strncpy(seen, ls_error_message(), sizeof seen - 1);
     seen[sizeof seen - 1] = '\0';
     TRY(check_params(e));
-    for (int shard = 0; shard < n_shards; shard++) TRY(diagnose_shard(e, s, shard));
+    for (int shard = 0; shard < n_shards; shard++) TRY(diagnose_shard(e, s, shard, INFINITY));
+    for (int shard = 0; shard < n_shards; shard++) TRY(diagnose_shard(e, s, shard, large));
     return ls_fail(LS_NONFINITE, "step %lld: %s; try a lower --lr, --warmup-epochs or --clip-norm",
                    (long long)s->step + 1, seen);
 }

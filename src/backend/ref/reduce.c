@@ -77,8 +77,9 @@ static bool has_avx512(void)
 }
 #endif
 
-/* attrs.float_sum: every addition rounded to float32, as a trainer without fixed point would sum. The sum is kept in the
- * same units, which hold a float32 exactly down to 2^(24 - scale). For comparison only: the order of arrival matters. */
+/* attrs.float_sum: every addition rounded to float32, as a trainer without fixed point would sum. The sum is kept in
+ * the same units, which hold a float32 exactly down to 2^(24 - scale). For comparison only: the order of arrival
+ * matters. */
 static uint32_t accumulate_float(const float *src, int64_t *sum, int64_t n, double factor)
 {
     uint32_t largest = 0, bits;
@@ -113,7 +114,7 @@ static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx 
                              : has_avx512()     ? accumulate_avx512(src, sum, end - begin, factor)
                                                 : reduce_accumulate(src, sum, end - begin, factor);
     if (is_in_range(largest, factor)) return LS_OK;
-    return ls_fail(LS_NONFINITE, "%s: gradient not finite or beyond the fixed-point range", k->name);
+    return ls_fail(LS_NONFINITE, "the sum of %s: not finite or beyond the range of fixed point", k->name);
 }
 
 const struct ls_impl ls__ref_reduce = {
