@@ -54,8 +54,9 @@ static enum ls_status load_file(struct ls_model **out, const char *path)
 {
     char *text;
     size_t len;
-    TRY(ls__file_read(path, LS_MODEL_TEXT_BYTES, &text, &len));
-    enum ls_status status = ls_model_parse(out, path, text, len);
+    enum ls_status status = ls__file_read(path, LS_MODEL_TEXT_BYTES, &text, &len);
+    if (status != LS_OK) return ls_fail_in(status == LS_NOMEM ? LS_NOMEM : LS_DATA, "model");
+    status = ls_model_parse(out, path, text, len);
     free(text);
     return status;
 }

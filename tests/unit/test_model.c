@@ -322,7 +322,7 @@ static void test_load_from_a_file(void **state)
     assert_string_equal(ls_model_name(m), "mine");
     ls_model_destroy(&m);
     remove(path);
-    assert_int_equal(ls_model_load(&m, path), LS_IO);
+    assert_int_equal(ls_model_load(&m, path), LS_DATA);
     assert_non_null(strstr(ls_error_message(), path));
     assert_null(m);
 }
