@@ -108,6 +108,11 @@ static enum ls_status plan_steps(struct trainer *t)
     return ls_schedule_parse(&t->schedule, o->schedule, o->milestones);
 }
 
+static bool is_resumed_from_file(const struct ls_train_options *o)
+{
+    return o->resume && strcmp(o->resume, "auto") != 0 && ls__file_exists(o->resume);
+}
+
 /* The directory the run lives in: --run, or the one --resume names. */
 static const char *run_dir_of(const struct ls_train_options *o)
 {
@@ -125,7 +130,7 @@ static enum ls_status open_run(struct trainer *t)
 {
     const struct ls_train_options *o = t->o;
     const char *dir = run_dir_of(o);
-    bool is_file = o->resume && ls__file_exists(o->resume);
+    bool is_file = is_resumed_from_file(o);
     if (o->resume && strcmp(o->resume, "auto") == 0 && !dir)
         return ls_fail(LS_USAGE, "--resume auto needs --run DIR: which run is to go on?");
     if (o->resume && strcmp(o->resume, "auto") != 0 && !is_file && !ls__dir_exists(o->resume))
@@ -140,33 +145,44 @@ static enum ls_status open_run(struct trainer *t)
 
 static enum ls_status take_over(struct trainer *t, struct ls_ckpt *ckpt, const char *path)
 {
+    const struct train_state *st = &t->st;
+    int64_t per_epoch = t->schedule.steps_per_epoch;
     TRY(state_check(t->o, &t->s, ckpt, path));
     TRY(state_from_meta(&t->st, ckpt, path));
+    if (st->epoch_step >= per_epoch || st->epoch != st->step / per_epoch || st->epoch_step != st->step % per_epoch)
+        return ls_fail(LS_CHECKPOINT, "%s: step %lld cannot be step %lld of epoch %lld with %lld steps in each", path,
+                       (long long)st->step, (long long)st->epoch_step, (long long)st->epoch + 1, (long long)per_epoch);
     TRY(session_load(&t->s, ckpt, path, true));
     t->saved_step = t->st.step;
     ls__log(LS_LOG_INFO, "resumed from %s: %lld steps done", path, (long long)t->st.step);
     return LS_OK;
 }
 
-/* Takes the state from where --resume says, or starts afresh. */
-static enum ls_status begin_state(struct trainer *t, const char *folder)
+/* Fresh weights, or those of the file that --resume names: before the run directory is made, since the file may be bad.
+ */
+static enum ls_status begin_state(struct trainer *t)
 {
-    const struct ls_train_options *o = t->o;
+    struct ls_ckpt *ckpt = NULL;
+    state_init(&t->st);
+    t->saved_step = -1;
+    TRY(ls_exec_init_store(t->s.exec, (uint64_t)t->o->seed));
+    if (!is_resumed_from_file(t->o)) return LS_OK;
+    TRY(ls_ckpt_open(&ckpt, t->o->resume));
+    enum ls_status status = take_over(t, ckpt, t->o->resume);
+    ls_ckpt_close(&ckpt);
+    t->saved_step = -1; /* not in this run's directory */
+    return status;
+}
+
+/* The newest checkpoint of the run directory that --resume names, if it has any. */
+static enum ls_status resume_run(struct trainer *t, const char *folder)
+{
     char path[LS_PATH_BYTES];
     struct ls_ckpt *ckpt = NULL;
     int n_seen = 0;
     enum ls_status status = LS_CHECKPOINT;
-    state_init(&t->st);
-    t->saved_step = -1;
-    TRY(ls_exec_init_store(t->s.exec, (uint64_t)o->seed));
-    if (!o->resume) return LS_OK;
-    if (ls__file_exists(o->resume)) {
-        snprintf(path, sizeof path, "%s", o->resume);
-        TRY(ls_ckpt_open(&ckpt, path));
-        status = LS_OK;
-    } else if (ls__dir_exists(folder)) {
-        status = ls_ckpt_open_newest(&ckpt, folder, path, &n_seen);
-    }
+    if (!t->o->resume || is_resumed_from_file(t->o)) return LS_OK;
+    if (ls__dir_exists(folder)) status = ls_ckpt_open_newest(&ckpt, folder, path, &n_seen);
     if (status == LS_CHECKPOINT && n_seen > 0)
         return status; /* there were some, and none is whole: say so, lose nothing */
     if (status == LS_CHECKPOINT) {
@@ -197,9 +213,10 @@ static enum ls_status set_up(struct trainer *t)
     char folder[LS_PATH_BYTES];
     TRY(open_session(t));
     TRY(plan_steps(t));
+    TRY(begin_state(t));
     TRY(open_run(t));
     TRY(ls__run_path(t->run, "checkpoints", folder));
-    TRY(begin_state(t, folder));
+    TRY(resume_run(t, folder));
     TRY(ls_ckpt_writer_create(&t->writer, folder, (int)t->o->keep));
     TRY(manifest_write(t->run, t->o, &t->s));
     const struct ls_loader_options lo = {.batch_size = (int)t->s.batch_size,

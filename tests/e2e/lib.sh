@@ -110,3 +110,6 @@ until_true() {
 }
 
 has_lines() { [ -f "$1" ] && [ "$(wc -l <"$1")" -ge "$2" ]; }
+
+# Programs with AddressSanitizer reserve terabytes of addresses: no limit of theirs then.
+is_sanitized() { grep -q __asan_init "$lockstep"; }
