@@ -103,12 +103,12 @@ enum ls_status ls__exec_run_shard(void *arg, int shard, int thread)
     for (int i = 0; i < bp->plan->n_ops; i++) {
         const struct ls_plan_op *op = &bp->plan->ops[i];
         if (op->phase != LS_SHARD || op->kernel->is_view) continue;
-        int64_t before = e->is_profiling ? ls__now_ns() : 0;
+        int64_t before = e->is_profiling ? ls__thread_ns() : 0;
         if (op->node.op == LS_OP_REDUCE)
             TRY(reduce(e, bp->plan, op, &bp->bound[thread][i], shard, &ctx));
         else
             TRY(op->kernel->impl->launch(&bp->bound[thread][i], &ctx));
-        if (e->is_profiling) bp->op_ns[thread][i] += ls__now_ns() - before;
+        if (e->is_profiling) bp->op_ns[thread][i] += ls__thread_ns() - before;
     }
     e->arenas[thread].busy_ns += ls__now_ns() - start;
     return LS_OK;

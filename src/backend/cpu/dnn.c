@@ -93,6 +93,18 @@ static enum ls_status make_attr(bool relu, dnnl_primitive_attr_t *attr)
     return dnn_check(status, "attributes");
 }
 
+enum ls_status dnn_samples_last(struct ls_device *device, const struct ls_value *v, struct ls_layout *out)
+{
+    struct dnn_md_box box = {0};
+    dnnl_dims_t dims;
+    int n = dims_of(v, 1, dims);
+    if (n != 4) return ls_fail(LS_UNSUPPORTED, "not an image");
+    TRY(dnn_check(dnn_md_make(&box, n, dims, dnnl_bcda), "descriptor"));
+    enum ls_status status = dnn_layout_from(device, dnn_md_of(&box), v, 1, out);
+    dnn_md_free(&box);
+    return status;
+}
+
 const struct ls_value *dnn_value_in(const struct ls_prep *prep, int index)
 {
     const struct ls_node *n = prep->node;

@@ -48,6 +48,10 @@ enum ls_status dnn_layout_md(const struct ls_device *device, const struct ls_lay
 enum ls_status dnn_layout_from(struct ls_device *device, dnn_md md, const struct ls_value *v, int groups,
                                struct ls_layout *out) LS_MUST_CHECK;
 
+/* The layout [c][h][w][n] of an image value. */
+enum ls_status dnn_samples_last(struct ls_device *device, const struct ls_value *v,
+                                struct ls_layout *out) LS_MUST_CHECK;
+
 /* Prepares a kernel: makes it, lets `make` build the primitive descriptor (k->pd) and name the arguments, finishes it.
  * md[] are descriptors for make's use, freed afterwards; attr has the user scratchpad and, with relu, a relu at the
  * end. */
