@@ -199,10 +199,7 @@ refused 'data of another shape' 3 '3x32x32' train ./bad.net fake:1x28x28:10:64 -
 printf 'model x\ninput any\nconv c 1000000 3 pad=1\nconv d 1000000 3 pad=1\nflatten\nlinear fc classes\n' | model
 refused 'a model of 10^13 parameters' 3 'bad.net' train ./bad.net fake:1x28x28:10:64 -q --run r
 printf 'model x\ninput any\nflatten\nlinear a 1000000\nlinear fc classes\n' | model
-(ulimit -v $limit_kb; exec timeout 20 "$lockstep" train ./bad.net fake:1x28x28:10:64 -q --run r) >out 2>err </dev/null
-code=$?
-if is_sanitized; then :; else one_line_error 'a model of 3 GB with little memory' 1 'memory'; fi
-if [ -e r ]; then bad 'a model of 3 GB: left a run directory'; rm -rf r; fi
+if ! is_sanitized; then refused 'a model of 3 GB with little memory' 1 'memory' train ./bad.net fake:1x28x28:10:64 -q --run r; fi
 printf 'model x\ninput any\nblock a\nuse a b\nend\nuse a c\nflatten\nlinear fc classes\n' | model
 bad_model 'a block that uses itself' 'bad.net'
 # A million layers, written out and by blocks: refused at once.
