@@ -57,7 +57,7 @@ enum ls_status ls_exec_evaluate(struct ls_exec *exec, const struct ls_exec_step 
  * with one thread keeps them (that of the last shard); LS_UNSUPPORTED otherwise. */
 enum ls_status ls_exec_logits(struct ls_exec *exec, int64_t mb, float *out) LS_MUST_CHECK;
 
-/* Measures every op from now on (a clock read per op), or stops and forgets. */
+/* Measures the CPU time of every op from now on (two clock reads per op), or stops and forgets. */
 enum ls_status ls_exec_profile(struct ls_exec *exec, bool on) LS_MUST_CHECK;
 /* Seconds spent in op `index` of a plan since profiling began, summed over threads. 0 for a plan not of this executor.
  */

@@ -1,52 +1,41 @@
 """nets.py: the zoo in PyTorch, by hand, with torchvision's parameter names where it has the network."""
-import torch
 from torch import nn
 
 
 class Chain(nn.Module):
-    """Named layers one after another; those without parameters are given as functions."""
+    """Layers one after another; (name, layer) for those whose parameters have a name."""
 
     def __init__(self, *layers):
         super().__init__()
         self.steps = []
         for layer in layers:
-            if isinstance(layer, tuple):
-                self.add_module(*layer)
-                self.steps.append(layer[0])
-            else:
-                self.steps.append(layer)
+            name, module = layer if isinstance(layer, tuple) else (f"step{len(self.steps)}", layer)
+            self.add_module(name, module)
+            self.steps.append(name)
 
     def forward(self, x):
         for step in self.steps:
-            x = getattr(self, step)(x) if isinstance(step, str) else step(x)
+            x = getattr(self, step)(x)
         return x
 
 
-def flatten(x):
-    return torch.flatten(x, 1)
-
-
-def pool(kernel, stride=None):
-    return lambda x: nn.functional.max_pool2d(x, kernel, stride)
-
-
 def softmax(classes):
-    return Chain(flatten, ("fc", nn.Linear(784, classes)))
+    return Chain(nn.Flatten(), ("fc", nn.Linear(784, classes)))
 
 
 def mlp(classes):
-    return Chain(flatten, ("fc1", nn.Linear(784, 512)), torch.relu, ("fc2", nn.Linear(512, classes)))
+    return Chain(nn.Flatten(), ("fc1", nn.Linear(784, 512)), nn.ReLU(), ("fc2", nn.Linear(512, classes)))
 
 
 def lenet5(classes):
-    return Chain(("conv1", nn.Conv2d(1, 6, 5, padding=2)), torch.relu, pool(2), ("conv2", nn.Conv2d(6, 16, 5)), torch.relu,
-                 pool(2), flatten, ("fc1", nn.Linear(400, 120)), torch.relu, ("fc2", nn.Linear(120, 84)), torch.relu,
+    return Chain(("conv1", nn.Conv2d(1, 6, 5, padding=2)), nn.ReLU(), nn.MaxPool2d(2), ("conv2", nn.Conv2d(6, 16, 5)), nn.ReLU(),
+                 nn.MaxPool2d(2), nn.Flatten(), ("fc1", nn.Linear(400, 120)), nn.ReLU(), ("fc2", nn.Linear(120, 84)), nn.ReLU(),
                  ("fc3", nn.Linear(84, classes)))
 
 
 def svhn_cnn(classes):
-    return Chain(("conv1", nn.Conv2d(3, 6, 5)), torch.relu, pool(2), ("conv2", nn.Conv2d(6, 16, 5, padding=2)), torch.relu,
-                 pool(2), flatten, ("fc1", nn.Linear(784, 64)), torch.relu, ("fc2", nn.Linear(64, classes)))
+    return Chain(("conv1", nn.Conv2d(3, 6, 5)), nn.ReLU(), nn.MaxPool2d(2), ("conv2", nn.Conv2d(6, 16, 5, padding=2)), nn.ReLU(),
+                 nn.MaxPool2d(2), nn.Flatten(), ("fc1", nn.Linear(784, 64)), nn.ReLU(), ("fc2", nn.Linear(64, classes)))
 
 
 def alexnet(classes):
@@ -57,7 +46,7 @@ def alexnet(classes):
     classifier = nn.Sequential(
         nn.Dropout(), nn.Linear(9216, 4096), nn.ReLU(), nn.Dropout(), nn.Linear(4096, 4096), nn.ReLU(),
         nn.Linear(4096, classes))
-    return Chain(("features", features), nn.AdaptiveAvgPool2d(6), flatten, ("classifier", classifier))
+    return Chain(("features", features), nn.AdaptiveAvgPool2d(6), nn.Flatten(), ("classifier", classifier))
 
 
 def vgg(plan, classes):
@@ -71,7 +60,7 @@ def vgg(plan, classes):
     classifier = nn.Sequential(
         nn.Linear(25088, 4096), nn.ReLU(), nn.Dropout(), nn.Linear(4096, 4096), nn.ReLU(), nn.Dropout(),
         nn.Linear(4096, classes))
-    return Chain(("features", nn.Sequential(*layers)), nn.AdaptiveAvgPool2d(7), flatten, ("classifier", classifier))
+    return Chain(("features", nn.Sequential(*layers)), nn.AdaptiveAvgPool2d(7), nn.Flatten(), ("classifier", classifier))
 
 
 def vgg11(classes):
@@ -90,13 +79,14 @@ class Block(nn.Module):
         self.bn1 = nn.BatchNorm2d(out)
         self.conv2 = nn.Conv2d(out, out, 3, 1, 1, bias=False)
         self.bn2 = nn.BatchNorm2d(out)
+        self.relu1, self.relu2 = nn.ReLU(), nn.ReLU()
         self.downsample = None
         if stride != 1:
             self.downsample = nn.Sequential(nn.Conv2d(channels, out, 1, stride, bias=False), nn.BatchNorm2d(out))
 
     def forward(self, x):
-        y = torch.relu(self.bn1(self.conv1(x)))
-        return torch.relu(self.bn2(self.conv2(y)) + (self.downsample(x) if self.downsample else x))
+        y = self.bn2(self.conv2(self.relu1(self.bn1(self.conv1(x)))))
+        return self.relu2(y + (self.downsample(x) if self.downsample else x))
 
 
 def resnet(stem, widths, blocks, classes):
@@ -105,11 +95,11 @@ def resnet(stem, widths, blocks, classes):
         stage = [Block(channels if k == 0 else out, out, 2 if k == 0 and i > 0 else 1) for k in range(blocks)]
         layers.append((f"layer{i + 1}", nn.Sequential(*stage)))
         channels = out
-    return Chain(*stem, *layers, nn.AdaptiveAvgPool2d(1), flatten, ("fc", nn.Linear(channels, classes)))
+    return Chain(*stem, *layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), ("fc", nn.Linear(channels, classes)))
 
 
 def small_stem(width, channels=3):
-    return [("conv1", nn.Conv2d(channels, width, 3, 1, 1, bias=False)), ("bn1", nn.BatchNorm2d(width)), torch.relu]
+    return [("conv1", nn.Conv2d(channels, width, 3, 1, 1, bias=False)), ("bn1", nn.BatchNorm2d(width)), nn.ReLU()]
 
 
 def resnet18(classes):
@@ -117,7 +107,7 @@ def resnet18(classes):
 
 
 def resnet18_224(classes):
-    stem = [("conv1", nn.Conv2d(3, 64, 7, 2, 3, bias=False)), ("bn1", nn.BatchNorm2d(64)), torch.relu,
+    stem = [("conv1", nn.Conv2d(3, 64, 7, 2, 3, bias=False)), ("bn1", nn.BatchNorm2d(64)), nn.ReLU(),
             nn.MaxPool2d(3, 2, 1)]
     return resnet(stem, [64, 128, 256, 512], 2, classes)
 
