@@ -110,7 +110,7 @@ static enum ls_status launch_bwd_data(const struct ls_bound *b, const struct ls_
                                       .kw = c->kw,
                                       .ph = c->kh - 1 - c->ph,
                                       .pw = c->kw - 1 - c->pw};
-    lanes_pack(c, b->in[1], true, b->scratch);
+    lanes_pack(&turned, b->in[1], true, b->scratch);
     lanes_forward(&turned, b->in[0], b->scratch, NULL, false, b->out[0]);
     return LS_OK;
 }

@@ -15,27 +15,49 @@ static int max(int a, int b)
     return a > b ? a : b;
 }
 
-/* Blocks of nearly equal size: 6 -> 6, 10 -> 5+5, 16 -> 8+8. */
-static int block_of(int oc)
+static ptrdiff_t row_vectors(const struct lanes_conv *c)
 {
-    int n_blocks = (oc + OC_BLOCK - 1) / OC_BLOCK;
-    return (oc + n_blocks - 1) / n_blocks;
+    return ((ptrdiff_t)c->ow * c->n + LANES - 1) / LANES;
+}
+
+/* Vectors of a row computed at once with n_oc channels: 24 accumulators at most. */
+static int vectors_with(int n_oc)
+{
+    return n_oc <= 4 ? 6 : n_oc <= 6 ? 4 : 3;
+}
+
+/* Output channels computed at once: the number that computes the fewest vectors twice or for nothing. */
+static int block_of(const struct lanes_conv *c)
+{
+    ptrdiff_t n = row_vectors(c), best_cost = PTRDIFF_MAX;
+    int best = 1;
+    for (int size = OC_BLOCK; size >= 4; size--) {
+        int n_oc = min(size, c->oc), n_v = vectors_with(n_oc), n_blocks = (c->oc + n_oc - 1) / n_oc;
+        ptrdiff_t per_channel = n < n_v ? 2 * n : (n + n_v - 1) / n_v * n_v; /* single vectors wait for their sums */
+        ptrdiff_t cost = per_channel * c->oc + n_blocks;                     /* and every block reads the row again */
+        if (cost < best_cost) {
+            best_cost = cost;
+            best = n_oc;
+        }
+    }
+    return best;
 }
 
 void lanes_pack(const struct lanes_conv *c, const float *weights, bool is_turned, float *packed)
 {
-    int taps = c->kh * c->kw, oc = is_turned ? c->ic : c->oc, ic = is_turned ? c->oc : c->ic, step = block_of(oc);
-    for (int first = 0; first < oc; first += step)
-        for (int i = 0; i < ic; i++)
+    int taps = c->kh * c->kw, step = block_of(c);
+    for (int first = 0; first < c->oc; first += step)
+        for (int i = 0; i < c->ic; i++)
             for (int t = 0; t < taps; t++)
-                for (int o = first; o < min(first + step, oc); o++)
-                    *packed++ =
-                        is_turned ? weights[(i * oc + o) * taps + taps - 1 - t] : weights[(o * ic + i) * taps + t];
+                for (int o = first; o < min(first + step, c->oc); o++)
+                    *packed++ = is_turned ? weights[(i * c->oc + o) * taps + taps - 1 - t]
+                                          : weights[(o * c->ic + i) * taps + t];
 }
 
+/* Accumulators, then which lanes of each vector and tap lie inside the source row. */
 size_t lanes_acc_count(const struct lanes_conv *c)
 {
-    return (size_t)W_OC * (size_t)(c->kh * c->kw) * LANES + (size_t)W_OC * LANES;
+    return (size_t)W_OC * (size_t)(c->kh * c->kw) * LANES + ((size_t)row_vectors(c) * (size_t)c->kw + 1) / 2;
 }
 
 /* The lanes of a vector, in a fixed order. */
@@ -73,7 +95,10 @@ INLINE512 void forward_block(const struct lanes_conv *c, const float *src, const
                              float *dst, int y, ptrdiff_t at, const int n_oc, const int n_v, const bool is_edge)
 {
     __m512 acc[OC_BLOCK][6];
+    __mmask16 in[LANES_MAX_KERNEL][6]; /* lanes inside the source row, by tap */
     const ptrdiff_t n = c->n, src_len = c->iw * n, dst_len = c->ow * n;
+    for (int kx = 0; is_edge && kx < c->kw; kx++)
+        for (int i = 0; i < n_v; i++) in[kx][i] = inside(at + (kx - c->pw) * n + i * LANES, src_len);
 #pragma GCC unroll 8
     for (int o = 0; o < n_oc; o++)
 #pragma GCC unroll 6
@@ -88,9 +113,8 @@ INLINE512 void forward_block(const struct lanes_conv *c, const float *src, const
                 if (is_edge) { /* vector by vector, those wholly outside not at all */
 #pragma GCC unroll 6
                     for (int i = 0; i < n_v; i++) {
-                        __mmask16 in = inside(from + i * LANES, src_len);
-                        if (!in) continue;
-                        v[i] = _mm512_maskz_loadu_ps(in, row + from + i * LANES);
+                        if (!in[kx][i]) continue;
+                        v[i] = _mm512_maskz_loadu_ps(in[kx][i], row + from + i * LANES);
 #pragma GCC unroll 8
                         for (int o = 0; o < n_oc; o++)
                             acc[o][i] = _mm512_fmadd_ps(_mm512_set1_ps(taps[o]), v[i], acc[o][i]);
@@ -150,7 +174,7 @@ INLINE512 void forward_row(const struct lanes_conv *c, const float *src, const f
 __attribute__((TARGET)) void lanes_forward(const struct lanes_conv *c, const float *src, const float *packed,
                                            const float *bias, bool relu, float *dst)
 {
-    int step = block_of(c->oc);
+    int step = block_of(c);
     for (int first = 0; first < c->oc; first += step) {
         const float *w = packed + (ptrdiff_t)first * c->ic * c->kh * c->kw, *b = bias ? bias + first : NULL;
         float *d = dst + (ptrdiff_t)first * c->oh * c->ow * c->n;
@@ -169,7 +193,7 @@ __attribute__((TARGET)) void lanes_forward(const struct lanes_conv *c, const flo
 
 /* n_oc channels of diff_dst at one row against kw taps of one source row. */
 INLINE512 void weights_row(const struct lanes_conv *c, const float *src, const float *dd, ptrdiff_t dd_plane,
-                           float *acc, const int n_oc, const int kw)
+                           const uint16_t *in, float *acc, const int n_oc, const int kw)
 {
     __m512 a[W_OC][LANES_MAX_KERNEL];
     const ptrdiff_t n = c->n, src_len = c->iw * n, len = c->ow * n, per_oc = (ptrdiff_t)c->kh * kw * LANES;
@@ -177,7 +201,7 @@ INLINE512 void weights_row(const struct lanes_conv *c, const float *src, const f
     for (int o = 0; o < n_oc; o++)
 #pragma GCC unroll 7
         for (int k = 0; k < kw; k++) a[o][k] = _mm512_loadu_ps(acc + o * per_oc + k * LANES);
-    for (ptrdiff_t at = 0; at < len; at += LANES) {
+    for (ptrdiff_t at = 0; at < len; at += LANES, in += kw) {
         const float *s = src + at - c->pw * n;
         __m512 g[W_OC];
         if (at - c->pw * n >= 0 && at + LANES + (kw - 1 - c->pw) * n <= src_len && at + LANES <= len) {
@@ -194,7 +218,7 @@ INLINE512 void weights_row(const struct lanes_conv *c, const float *src, const f
             for (int o = 0; o < n_oc; o++) g[o] = _mm512_maskz_loadu_ps(inside(at, len), dd + o * dd_plane + at);
 #pragma GCC unroll 7
             for (int k = 0; k < kw; k++) {
-                __m512 v = _mm512_maskz_loadu_ps(inside(at + (k - c->pw) * n, src_len), s + k * n);
+                __m512 v = _mm512_maskz_loadu_ps(in[k], s + k * n);
 #pragma GCC unroll 4
                 for (int o = 0; o < n_oc; o++) a[o][k] = _mm512_fmadd_ps(g[o], v, a[o][k]);
             }
@@ -208,12 +232,12 @@ INLINE512 void weights_row(const struct lanes_conv *c, const float *src, const f
 
 #define WEIGHTS_CASE(n_oc, kw)                                                                                         \
     case (n_oc)*8 + (kw):                                                                                              \
-        weights_row(c, s, d, dd_plane, acc + ky * (kw)*LANES, n_oc, kw);                                               \
+        weights_row(c, s, d, dd_plane, in, acc + ky * (kw)*LANES, n_oc, kw);                                           \
         break;
 
 /* acc [n_oc][kh][kw][16] for one input channel, over all rows. */
 __attribute__((TARGET)) static void weights_of(const struct lanes_conv *c, const float *src, const float *dd, int n_oc,
-                                               float *acc)
+                                               const uint16_t *in, float *acc)
 {
     ptrdiff_t dd_plane = (ptrdiff_t)c->oh * c->ow * c->n;
     memset(acc, 0, (size_t)n_oc * (size_t)(c->kh * c->kw) * LANES * sizeof *acc);
@@ -244,16 +268,25 @@ __attribute__((TARGET)) static float sum_plane(const float *plane, size_t count)
     return sum_lanes(lanes);
 }
 
+/* in [vector][tap] */
+__attribute__((TARGET)) static void find_inside(const struct lanes_conv *c, uint16_t *in)
+{
+    for (ptrdiff_t v = 0; v < row_vectors(c); v++)
+        for (int kx = 0; kx < c->kw; kx++) *in++ = inside(v * LANES + (kx - c->pw) * c->n, (ptrdiff_t)c->iw * c->n);
+}
+
 void lanes_backward_weights(const struct lanes_conv *c, const float *src, const float *diff_dst, float *acc,
                             float *diff_weights, float *diff_bias)
 {
     int taps = c->kh * c->kw;
+    uint16_t *in = (uint16_t *)(acc + (size_t)W_OC * (size_t)taps * LANES);
+    find_inside(c, in);
     size_t src_plane = (size_t)(c->ih * c->iw) * (size_t)c->n, dd_plane = (size_t)(c->oh * c->ow) * (size_t)c->n;
     for (int first = 0; first < c->oc; first += W_OC) {
         int n_oc = min(W_OC, c->oc - first);
         const float *dd = diff_dst + (size_t)first * dd_plane;
         for (int ic = 0; ic < c->ic; ic++) {
-            weights_of(c, src + (size_t)ic * src_plane, dd, n_oc, acc);
+            weights_of(c, src + (size_t)ic * src_plane, dd, n_oc, in, acc);
             for (int o = 0; o < n_oc; o++)
                 for (int t = 0; t < taps; t++)
                     diff_weights[((first + o) * c->ic + ic) * taps + t] =

@@ -23,8 +23,9 @@ struct lanes_conv {
     int n, ic, ih, iw, oc, oh, ow, kh, kw, ph, pw; /* stride and dilation 1; n samples */
 };
 
-/* Weights [oc,ic,kh,kw] as lanes_forward reads them: [blocks of channels][ic][kh][kw][channels of the block]. With
- * is_turned the roles of oc and ic are swapped and the taps turned round: forward with those is backward by data. */
+/* Weights as lanes_forward reads them: [blocks of channels][ic][kh][kw][channels of the block], from [oc,ic,kh,kw], or
+ * with is_turned from [ic,oc,kh,kw] with the taps turned round: a convolution with those is another's backward by data.
+ */
 void lanes_pack(const struct lanes_conv *c, const float *weights, bool is_turned, float *packed);
 /* dst = src * weights (+ bias, relu); bias may be NULL. */
 void lanes_forward(const struct lanes_conv *c, const float *src, const float *packed, const float *bias, bool relu,
