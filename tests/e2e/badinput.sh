@@ -4,6 +4,7 @@
 # Each case: exactly one line "lockstep: ..." on stderr (besides warnings) that names the thing, the right exit code (2 usage, 3 data
 # or model, 4 checkpoint, 5 not finite), in bounded time and memory, and nothing made or overwritten.
 # test: sanitize
+# shellcheck disable=SC2154,SC2206 # what lib.sh assigns; words without blanks
 source "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || skip_all "python3 is not installed"
 make() { python3 "$here/lib.py" "$@"; }

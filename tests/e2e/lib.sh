@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # lib.sh: what the end-to-end scripts share. Sourced with the script's own arguments: source "$(dirname "$0")/lib.sh"
 #
 # After it: $lockstep is the program, the working directory is a temporary folder that goes at the end together with every

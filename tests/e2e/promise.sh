@@ -4,6 +4,7 @@
 # For each model and each kind of randomness and rounding: the same hash and the same metrics for 1, 2, 3, 4 and 7 threads (on
 # a small machine that is more threads than cores, so the order in which shards end is another each time). And another hash
 # for another seed, batch or number of shards: what could not differ would prove nothing.
+# shellcheck disable=SC2154,SC2206 # what lib.sh assigns; words without blanks
 source "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || skip_all "python3 is not installed"
 

@@ -6,6 +6,7 @@
 # 3. Damaged checkpoints: the newest whole one is taken, with a warning; none whole: exit 4, nothing overwritten.
 # 4. Other options, models, data: exit 4, the difference named. Finished runs, more epochs, another run directory.
 # The moments of the kills come from RESUME_SEED (printed); `long` makes 20 trials and kills at many more system calls.
+# shellcheck disable=SC2154,SC2206 # what lib.sh assigns; words without blanks
 source "$(dirname "$0")/lib.sh"
 form=${3:-short}
 command -v python3 >/dev/null || skip_all "python3 is not installed"

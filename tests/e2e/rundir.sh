@@ -2,6 +2,7 @@
 # rundir.sh LOCKSTEP: a run directory that cannot be written, is full, or belongs to another; too little of anything else.
 #
 # Whatever is missing is said in one line with the right exit code, soon, and nothing that was there is lost.
+# shellcheck disable=SC2154,SC2206 # what lib.sh assigns; words without blanks
 source "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || skip_all "python3 is not installed"
 

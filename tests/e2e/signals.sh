@@ -3,6 +3,7 @@
 #
 # SIGINT and SIGTERM: a checkpoint, exit code 75, and the resumed run equals the unbroken one. A second signal ends at once.
 # SIGUSR1: a checkpoint, and on. --checkpoint-every N, epoch, none; --keep; the links latest and best.
+# shellcheck disable=SC2154,SC2206 # what lib.sh assigns; words without blanks
 source "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || skip_all "python3 is not installed"
 

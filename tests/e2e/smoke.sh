@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # smoke.sh LOCKSTEP: every command once on something tiny; in the build with sanitizers it also finds leaks and undefined behaviour.
 # test: sanitize
+# shellcheck disable=SC2154,SC2206 # what lib.sh assigns; words without blanks
 source "$(dirname "$0")/lib.sh"
 
 # works PART COMMAND...: exit code 0, PART on stdout, and no word from a sanitizer

@@ -4,6 +4,7 @@
 #
 # The short form takes each of the first 40 and then every 13th, `long` all.
 # test: sanitize
+# shellcheck disable=SC2154,SC2206 # what lib.sh assigns; words without blanks
 source "$(dirname "$0")/../e2e/lib.sh"
 if [ "${3:-short}" = long ]; then stride=1; else stride=13; fi
 cat >net.net <<'END'
