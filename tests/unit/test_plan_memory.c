@@ -1,0 +1,123 @@
+/* test_plan_memory.c: a shard computes the same bits in the packed arena as in one where no two values share a byte.
+ *
+ * The second is made by giving every value (views apart) and every scratch a place of its own in a finished plan.
+ */
+#include "engine.h"
+
+static size_t take(size_t *at, size_t bytes)
+{
+    size_t offset = *at;
+    *at += (bytes + 127) / 64 * 64; /* and a gap */
+    return offset;
+}
+
+static void spread(struct ls_plan *p)
+{
+    size_t at = 0;
+    for (int v = 0; v < p->n_slots; v++)
+        if (p->slots[v].stored < 0) p->slots[v].offset = take(&at, p->slots[v].layout.bytes);
+    for (int i = 0; i < p->n_ops; i++) {
+        const struct ls_plan_op *op = &p->ops[i];
+        p->ops[i].scratch_offset = take(&at, op->kernel->scratch_bytes);
+        if (op->phase == LS_SHARD && op->kernel->is_view)
+            p->slots[op->node.out[0]].offset = p->slots[op->node.in[0]].offset;
+    }
+    p->arena_bytes = at;
+}
+
+static void add_plan(struct rig *r, int64_t mb, bool is_training, bool is_spread)
+{
+    struct ls_graph *g = rig_graph(r, mb, is_training);
+    struct ls_plan *p;
+    check_ok(ls_plan_create(&p, &g, r->backend, r->device, r->store));
+    if (is_spread) spread(p);
+    check_ok(ls_exec_add_plan(r->exec, &p));
+}
+
+/* Two steps and an evaluation; all stored values, then the loss and hits of the evaluation. */
+static float *run(const char *backend, const char *text, const struct rig_options *o, bool is_spread, size_t *n)
+{
+    struct rig r;
+    struct ls_exec_stats stats;
+    rig_open(&r, backend, text, o);
+    rig_batch(&r, 0, 7);
+    add_plan(&r, 4, true, is_spread);
+    add_plan(&r, 3, true, is_spread);
+    add_plan(&r, 4, false, is_spread);
+    check_ok(ls_exec_init_store(r.exec, 3));
+    for (int i = 0; i < 2; i++) {
+        const struct ls_exec_step step = rig_step(&r, 4, i, 0.01);
+        check_ok(ls_exec_train(r.exec, &step, &stats));
+    }
+    const struct ls_exec_step step = rig_step(&r, 4, 0, 0);
+    check_ok(ls_exec_evaluate(r.exec, &step, &stats));
+    float *all = rig_weights(&r, n);
+    all = realloc(all, (*n + 2) * sizeof *all);
+    assert_non_null(all);
+    all[(*n)++] = (float)stats.loss_sum;
+    all[(*n)++] = (float)stats.n_correct;
+    rig_close(&r);
+    return all;
+}
+
+static void check_net(const char *text, const struct rig_options *o)
+{
+    const char *backend;
+    for (RIG_EACH(backend)) {
+        size_t n, n_spread;
+        float *packed = run(backend, text, o, false, &n), *apart = run(backend, text, o, true, &n_spread);
+        assert_int_equal(n, n_spread);
+        for (size_t i = 0; i < n; i++) {
+            if (memcmp(&packed[i], &apart[i], sizeof *packed) == 0) continue;
+            print_error("%s\non %s: element %zu of %zu is %a packed and %a apart\n", text, backend, i, n,
+                        (double)packed[i], (double)apart[i]);
+            assert_memory_equal(&packed[i], &apart[i], sizeof *packed);
+        }
+        free(packed);
+        free(apart);
+    }
+}
+
+#define NET(lines) "model awkward\ninput any\n" lines "flatten\nlinear fc classes\n"
+
+static void test_awkward_nets(void **state)
+{
+    static const char *const nets[] = {
+        NET("relu\n"),
+        "model t\ninput any\nflatten\nrelu\nrelu\nlinear a 9\nrelu\nlinear fc classes\n",
+        NET("conv a 4 3\nkeep x\nadd x\nrelu\n"),
+        NET("conv a 4 3 pad=1\nkeep x\nconv b 4 3 pad=1\nbn c\nadd x\nkeep y\nrelu\nadd x\nadd y\n"),
+        NET("conv a 4 3 pad=1\nrelu\nkeep x\nmaxpool 3 stride=1 pad=1\nadd x\nrelu\nadd x\n"),
+        NET("conv a 3 3\nkeep x\nconcat x x\nrelu\n"),
+        NET("conv a 4 3\ndropout 0.5\ndropout 0.25\nrelu\ndropout 0.1\n"),
+        "model t\ninput any\nconv a 4 3\nflatten\nkeep x\nrelu\nadd x\nlinear b 9\nkeep y\nrelu\nadd y\nlinear c "
+        "classes\n",
+        NET("conv a 6 3 bias=no\nbias z\nlrn 3\nrelu\navgpool 2\n"),
+        NET("conv a 5 3\nbn b\nbn c\nrelu\nbn d\n"),
+        NET("conv a 6 3\nrelu\nconv b 6 3 groups=2\nrelu\nconv c 6 1 groups=6\n"),
+    };
+    const struct rig_options o = {.optim = {.momentum = 0.9, .weight_decay = 1e-4}};
+    for (size_t i = 0; i < sizeof nets / sizeof *nets; i++) check_net(nets[i], &o);
+}
+
+static void test_zoo(void **state)
+{
+    static const struct {
+        const char *name;
+        int c, hw;
+    } nets[] = {{"lenet5", 1, 28}, {"svhn-cnn", 3, 32}, {"resnet-small", 3, 32}, {"mlp", 1, 8}};
+    for (size_t i = 0; i < sizeof nets / sizeof *nets; i++) {
+        const struct rig_options o = {.c = nets[i].c, .hw = nets[i].hw, .n_classes = 10, .optim = {.momentum = 0.9}};
+        for (int k = 0; ls_zoo[k].name; k++)
+            if (strcmp(ls_zoo[k].name, nets[i].name) == 0) check_net(ls_zoo[k].text, &o);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_awkward_nets),
+        cmocka_unit_test(test_zoo),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
