@@ -63,7 +63,7 @@ struct rig {
     struct ls_transform transform;
     struct ls_batch batch;
     uint32_t samples[RIG_MAX_BATCH];
-    uint8_t labels[RIG_MAX_BATCH];
+    uint16_t labels[RIG_MAX_BATCH];
     const uint8_t *pixels[RIG_MAX_BATCH];
     uint8_t *images;
 };
@@ -74,7 +74,7 @@ UNUSED static void rig_batch(struct rig *r, uint32_t first, int n)
     int image = r->o.c * r->o.hw * r->o.hw;
     for (int i = 0; i < n; i++) {
         r->samples[i] = first + (uint32_t)i;
-        r->labels[i] = (uint8_t)((first + (uint32_t)i) % (uint32_t)r->o.n_classes);
+        r->labels[i] = (uint16_t)((first + (uint32_t)i) % (uint32_t)r->o.n_classes);
         r->pixels[i] = r->images + (size_t)i * (size_t)image;
         for (int k = 0; k < image; k++)
             r->images[i * image + k] = (uint8_t)ls__rng(7, LS_RNG_DATA, r->samples[i], (uint32_t)k, 0).v[0];

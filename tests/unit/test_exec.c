@@ -90,7 +90,7 @@ static void swap_shards(struct rig *r, int a, int b, int size)
     for (int i = 0; i < size; i++) {
         const uint8_t *pixels = r->pixels[a * size + i];
         uint32_t sample = r->samples[a * size + i];
-        uint8_t label = r->labels[a * size + i];
+        uint16_t label = r->labels[a * size + i];
         r->pixels[a * size + i] = r->pixels[b * size + i];
         r->samples[a * size + i] = r->samples[b * size + i];
         r->labels[a * size + i] = r->labels[b * size + i];
