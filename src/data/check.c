@@ -83,8 +83,9 @@ static void describe_file(struct ls_buf *report, const struct ls_set_file *file,
 
 static void describe_labels(struct ls_buf *report, const struct ls_dataset *ds)
 {
-    int64_t count[256] = {0};
-    for (int64_t i = 0; i < ds->n; i++) count[ds->labels[i]]++;
+    int64_t count[HISTOGRAM_CLASSES] = {0};
+    for (int64_t i = 0; i < ds->n; i++)
+        if (ds->labels[i] < HISTOGRAM_CLASSES) count[ds->labels[i]]++;
     ls__buf_adds(report, "  labels:");
     for (int k = 0; k < ds->n_classes && k < HISTOGRAM_CLASSES; k++)
         ls__buf_addf(report, " %d:%lld", k, (long long)count[k]);

@@ -167,8 +167,8 @@ enum ls_status ls__dataset_alloc_labels(struct ls_dataset *ds)
 {
     if (ds->n <= 0 || ds->n > UINT32_MAX)
         return ls_fail(LS_DATA, "%s: %lld samples, expected 1 to %u", ds->name, (long long)ds->n, UINT32_MAX);
-    TRY(ls__alloc_aligned(&ds->impl->labels, (size_t)ds->n));
-    ds->impl->labels_bytes = (size_t)ds->n;
+    ds->impl->labels_bytes = (size_t)ds->n * sizeof *ds->impl->labels;
+    TRY(ls__alloc_aligned(&ds->impl->labels, ds->impl->labels_bytes));
     ds->labels = ds->impl->labels;
     return LS_OK;
 }
@@ -193,13 +193,28 @@ void ls__dataset_set_mean_std(struct ls_dataset *ds, const float mean[3], const 
     memcpy(ds->std, std, sizeof ds->std);
 }
 
+/* As bytes where they fit, so that the checksum is that of the published files. */
+static void hash_labels(XXH3_state_t *state, const struct ls_dataset *ds)
+{
+    uint8_t bytes[4096];
+    if (ds->n_classes > 256) {
+        XXH3_128bits_update(state, ds->labels, (size_t)ds->n * sizeof *ds->labels);
+        return;
+    }
+    for (int64_t i = 0; i < ds->n;) {
+        size_t n = 0;
+        for (; n < sizeof bytes && i < ds->n; i++) bytes[n++] = (uint8_t)ds->labels[i];
+        XXH3_128bits_update(state, bytes, n);
+    }
+}
+
 void ls__dataset_checksum(struct ls_dataset *ds)
 {
     XXH3_state_t state;
     XXH3_128bits_reset(&state);
     if (ds->pixels)
         XXH3_128bits_update(&state, ds->pixels, (size_t)ds->n * (size_t)ds->c * (size_t)ds->h * (size_t)ds->w);
-    if (ds->labels) XXH3_128bits_update(&state, ds->labels, (size_t)ds->n);
+    if (ds->labels) hash_labels(&state, ds);
     XXH128_hash_t hash = XXH3_128bits_digest(&state);
     snprintf(ds->checksum, sizeof ds->checksum, "%016llx%016llx", (unsigned long long)hash.high64,
              (unsigned long long)hash.low64);

@@ -24,7 +24,7 @@ struct ls_stream;
 
 struct ls_dataset_impl {
     uint8_t *pixels; /* [n,c,h,w], from ls__alloc_aligned; NULL if decoded on reading */
-    uint8_t *labels; /* [n], from ls__alloc_aligned */
+    uint16_t *labels; /* [n], from ls__alloc_aligned */
     size_t pixels_bytes, labels_bytes;
 
     enum ls_status (*read)(const struct ls_dataset *ds, int64_t sample, uint8_t *out); /* (optional, default memcpy) */
@@ -37,7 +37,7 @@ struct ls_dataset_impl {
 /* The most one data set may hold in memory: 64 GiB. Keeps every product of sizes far from overflow. */
 #define LS_DATA_MAX_BYTES ((int64_t)1 << 36)
 
-/* Allocates impl->pixels (n*c*h*w bytes) and impl->labels (n bytes, unless there already), zeroed, and points
+/* Allocates impl->pixels (n*c*h*w bytes) and impl->labels (n numbers, unless there already), zeroed, and points
  * ds->pixels and ds->labels at them. The product is checked for overflow and against LS_DATA_MAX_BYTES. */
 enum ls_status ls__dataset_alloc(struct ls_dataset *ds) LS_MUST_CHECK;
 enum ls_status ls__dataset_alloc_labels(struct ls_dataset *ds) LS_MUST_CHECK;

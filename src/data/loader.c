@@ -31,7 +31,7 @@ enum { N_SLOTS = 4, MESSAGE_BYTES = 1024, MAX_BATCH = 1 << 20 };
 struct slot {
     struct ls_batch batch;  /* points into the arrays below */
     uint32_t *samples;      /* [batch_size] */
-    uint8_t *labels;        /* [batch_size] */
+    uint16_t *labels;       /* [batch_size] */
     const uint8_t **pixels; /* [batch_size] */
     uint8_t *decoded;       /* [batch_size,c,h,w]; NULL unless samples are decoded */
     enum ls_status status;

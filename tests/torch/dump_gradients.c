@@ -91,6 +91,7 @@ struct net {
     struct ls_batch batch;
     const uint8_t **pixels;
     uint32_t *samples;
+    uint16_t *labels;
     struct ls_ckpt_tensor *out; /* names and data owned */
     int n_out, room;
 };
@@ -134,11 +135,13 @@ static enum ls_status load_batch(struct net *w)
     w->n = (int)dims[0];
     TRY(ls__calloc(&w->pixels, (size_t)w->n, sizeof *w->pixels));
     TRY(ls__calloc(&w->samples, (size_t)w->n, sizeof *w->samples));
+    TRY(ls__calloc(&w->labels, (size_t)w->n, sizeof *w->labels));
     for (int i = 0; i < w->n; i++) {
+        w->labels[i] = ((const uint8_t *)labels->data)[i];
         w->pixels[i] = (const uint8_t *)input->data + (size_t)i * image;
         w->samples[i] = (uint32_t)i;
     }
-    w->batch = (struct ls_batch){.n = w->n, .samples = w->samples, .labels = labels->data, .pixels = w->pixels};
+    w->batch = (struct ls_batch){.n = w->n, .samples = w->samples, .labels = w->labels, .pixels = w->pixels};
     w->transform = (struct ls_transform){.c = (int)dims[1], .h = (int)dims[2], .w = (int)dims[3]};
     for (int c = 0; c < 3; c++) {
         w->transform.mean[c] = (float)w->set.mean;
@@ -225,6 +228,7 @@ static void close_net(struct net *w)
     free(w->out);
     free(w->pixels);
     free(w->samples);
+    free(w->labels);
     ls_exec_destroy(&w->exec);
     ls_store_destroy(&w->store);
     if (w->backend && w->device) w->backend->device_close(&w->device);
@@ -328,15 +332,20 @@ static enum ls_status run_batch(const char *in, const char *out, int n_words, ch
 
 /* --- the other modes --- */
 
+/* pixels has room for all images and, behind them, a byte for each label. */
 static enum ls_status write_data(const struct ls_dataset *d, uint8_t *pixels, const char *out)
 {
+    uint8_t *labels = pixels + d->n * d->c * d->h * d->w;
     const struct ls_ckpt_tensor tensors[] = {
         {"input", LS_U8, LS_SHAPE4(d->n, d->c, d->h, d->w), pixels},
-        {"labels", LS_U8, LS_SHAPE1(d->n), d->labels},
+        {"labels", LS_U8, LS_SHAPE1(d->n), labels},
         {"mean", LS_F32, LS_SHAPE1(d->c), d->mean},
         {"std", LS_F32, LS_SHAPE1(d->c), d->std},
     };
-    for (int64_t i = 0; i < d->n; i++) TRY(ls_dataset_read(d, i, pixels + i * d->c * d->h * d->w));
+    for (int64_t i = 0; i < d->n; i++) {
+        TRY(ls_dataset_read(d, i, pixels + i * d->c * d->h * d->w));
+        labels[i] = (uint8_t)d->labels[i];
+    }
     return ls_ckpt_write(out, tensors, sizeof tensors / sizeof tensors[0], NULL, 0);
 }
 
@@ -346,7 +355,7 @@ static enum ls_status run_data(const char *spec, const char *out)
     uint8_t *pixels;
     const struct ls_data_options options = {0};
     TRY(ls_data_open(&d, spec, LS_TEST, &options));
-    enum ls_status status = ls__calloc(&pixels, (size_t)d->n, (size_t)d->c * (size_t)d->h * (size_t)d->w);
+    enum ls_status status = ls__calloc(&pixels, (size_t)d->n, (size_t)d->c * (size_t)d->h * (size_t)d->w + 1);
     if (status == LS_OK) {
         status = write_data(d, pixels, out);
         free(pixels);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum ls_status dnn_check(dnnl_status_t status, const char *what)
 {
@@ -152,10 +153,21 @@ enum ls_status dnn_add_out(const struct ls_prep *prep, struct dnn_kernel *k, int
                    groups);
 }
 
+/* oneDNN 2.6 writes its machine code into memory without asking whether it got any: ask first. */
+static enum ls_status check_room(void)
+{
+    enum { ROOM_BYTES = 8 << 20 };
+    void *p = mmap(NULL, ROOM_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) return ls_fail(LS_NOMEM, "out of memory: no room for the code of a oneDNN kernel");
+    munmap(p, ROOM_BYTES);
+    return LS_OK;
+}
+
 /* From primitive descriptor to primitive. */
 static enum ls_status finish(struct dnn_kernel *k)
 {
     const char *info = NULL;
+    TRY(check_room());
     TRY(dnn_check(dnnl_primitive_create(&k->primitive, k->pd), "primitive"));
     dnn_md scratch = dnnl_primitive_desc_query_md(k->pd, dnnl_query_scratchpad_md, 0);
     if (scratch && dnn_md_bytes(scratch) > 0) {

@@ -30,12 +30,13 @@ enum ls_status ls__cifar_read(struct ls_dataset *ds, int64_t first, int64_t n, s
 {
     size_t sample_bytes = (size_t)(record_bytes(e) - 1);
     for (int64_t i = first; i < first + n; i++) {
-        uint8_t *label = ds->impl->labels + i;
-        TRY(ls__stream_read(s, label, 1, "a label"));
-        if (*label >= e->n_classes)
+        uint8_t label;
+        TRY(ls__stream_read(s, &label, 1, "a label"));
+        if (label >= e->n_classes)
             return ls_fail(LS_DATA, "%s: label %lld (at byte %llu) is %u, expected 0 to %d", s->name,
-                           (long long)(i - first), (unsigned long long)(ls__stream_offset(s) - 1), *label,
+                           (long long)(i - first), (unsigned long long)(ls__stream_offset(s) - 1), label,
                            e->n_classes - 1);
+        ds->impl->labels[i] = label;
         TRY(ls__stream_read(s, ds->impl->pixels + (size_t)i * sample_bytes, sample_bytes, "an image"));
     }
     return ls__stream_expect_end(s);

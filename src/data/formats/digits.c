@@ -436,13 +436,13 @@ static void make_picture(const struct ls_dataset *ds, int64_t sample, uint8_t *o
 /* --- the data set --- */
 
 /* A permutation of the ten digits from one number below 10!, read in the factorial number system. */
-static void make_ten_labels(uint32_t number, uint8_t *labels)
+static void make_ten_labels(uint32_t number, uint16_t *labels)
 {
-    for (int i = 0; i < 10; i++) labels[i] = (uint8_t)i;
+    for (int i = 0; i < 10; i++) labels[i] = (uint16_t)i;
     for (uint32_t i = 9; i > 0; i--) {
         uint32_t j = number % (i + 1);
         number /= i + 1;
-        uint8_t t = labels[i];
+        uint16_t t = labels[i];
         labels[i] = labels[j];
         labels[j] = t;
     }

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define FAKE_SEED 0x66616b65u
-enum { POOL_IMAGES = 2048, POOL_BYTES = 64 << 20, MAX_SIDE = 1024, MAX_CLASSES = 256, MAX_SAMPLES = 100000000 };
+enum { POOL_IMAGES = 2048, POOL_BYTES = 64 << 20, MAX_SIDE = 1024, MAX_CLASSES = 65536, MAX_SAMPLES = 100000000 };
 enum { PIXEL_KEYS = 0, LABEL_KEYS = 2 }; /* added to the split in the random numbers' key */
 
 static void make_image(const struct ls_dataset *ds, int64_t image, uint8_t *out)
@@ -30,7 +30,7 @@ static void make_labels(struct ls_dataset *ds)
     for (int64_t i = 0; i < ds->n; i += 4) {
         struct ls_rng4 r = ls__rng(FAKE_SEED, LS_RNG_DATA, LABEL_KEYS + ds->split, (uint32_t)(i / 4), 0);
         for (int k = 0; k < 4 && i + k < ds->n; k++)
-            ds->impl->labels[i + k] = (uint8_t)ls__rng_below(r.v[k], (uint64_t)ds->n_classes);
+            ds->impl->labels[i + k] = (uint16_t)ls__rng_below(r.v[k], (uint64_t)ds->n_classes);
     }
 }
 

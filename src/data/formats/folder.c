@@ -23,7 +23,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum { DEFAULT_SIDE = 224, MAX_CLASSES = 256, MAX_RESIZE = 4096, FILE_MAX_BYTES = 256 << 20, TEST_EVERY = 10 };
+enum { DEFAULT_SIDE = 224, MAX_CLASSES = 65536, MAX_RESIZE = 4096, FILE_MAX_BYTES = 256 << 20, TEST_EVERY = 10 };
 
 /* A growing list of names, sorted at the end. */
 struct names {
@@ -35,7 +35,7 @@ struct folder {
     char base[LS_PATH_BYTES];
     struct ls_buf text; /* "class/file\0" for each sample */
     size_t *offset;     /* [n] into text */
-    uint8_t *label;     /* [n] */
+    uint16_t *label;    /* [n] */
     size_t n, cap;
     XXH3_state_t hash; /* of names and sizes */
 };
@@ -100,7 +100,7 @@ static enum ls_status add_sample(struct folder *f, const char *class, const char
         f->cap = cap;
     }
     f->offset[f->n] = f->text.len;
-    f->label[f->n++] = (uint8_t)label;
+    f->label[f->n++] = (uint16_t)label;
     ls__buf_addf(&f->text, "%s/%s", class, file);
     ls__buf_add(&f->text, "", 1);
     TRY(ls__buf_check(&f->text));
@@ -221,7 +221,7 @@ static enum ls_status fill(struct ls_dataset *ds, struct folder *f, const char *
     TRY(status);
     ds->n = (int64_t)f->n;
     TRY(ls__dataset_alloc_labels(ds));
-    memcpy(ds->impl->labels, f->label, f->n);
+    memcpy(ds->impl->labels, f->label, f->n * sizeof *f->label);
     free(f->label);
     f->label = NULL;
     XXH128_hash_t hash = XXH3_128bits_digest(&f->hash);

@@ -55,9 +55,11 @@ enum ls_status ls__idx_read_labels(struct ls_dataset *ds, struct ls_stream *s, c
         return ls_fail(LS_DATA, "%s: holds %u labels, expected 1 to %lld", s->name, dims[0], (long long)e->max_n);
     ds->n = dims[0];
     TRY(ls__dataset_alloc_labels(ds));
-    uint8_t *labels = ds->impl->labels;
-    TRY(ls__stream_read(s, labels, dims[0], "the labels"));
+    uint16_t *labels = ds->impl->labels;
+    uint8_t *bytes = (uint8_t *)labels + dims[0]; /* read into the upper half, widened from the front */
+    TRY(ls__stream_read(s, bytes, dims[0], "the labels"));
     TRY(ls__stream_expect_end(s));
+    for (uint32_t i = 0; i < dims[0]; i++) labels[i] = bytes[i];
     for (uint32_t i = 0; i < dims[0]; i++)
         if (labels[i] >= e->n_classes)
             return ls_fail(LS_DATA, "%s: label %u (at byte %u) is %u, expected 0 to %d", s->name, i, i + 8, labels[i],

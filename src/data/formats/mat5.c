@@ -210,7 +210,7 @@ static int label_value(const uint8_t *p, uint32_t type)
     return value >= 0 && value <= 255 && value == (int)value ? (int)value : -1;
 }
 
-static enum ls_status read_labels(struct matrix *m, uint8_t *labels, int64_t n)
+static enum ls_status read_labels(struct matrix *m, uint16_t *labels, int64_t n)
 {
     struct tag tag;
     TRY(read_tag(m, &tag));
@@ -226,7 +226,7 @@ static enum ls_status read_labels(struct matrix *m, uint8_t *labels, int64_t n)
         int label = label_value(b, tag.type);
         if (label < 1 || label > DIGIT_ZERO_LABEL)
             return ls_fail(LS_DATA, "%s: label %lld in y is not one of 1 to 10", m->s->name, (long long)i);
-        labels[i] = (uint8_t)(label == DIGIT_ZERO_LABEL ? 0 : label);
+        labels[i] = (uint16_t)(label == DIGIT_ZERO_LABEL ? 0 : label);
     }
     return skip_padding(m, &tag);
 }
