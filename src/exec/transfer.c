@@ -1,6 +1,7 @@
 /* transfer.c: stored values as plain tensors: initial weights, checkpoints, tests. */
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/simd.h"
 #include "exec/exec_internal.h"
 
 #include <math.h>
@@ -90,37 +91,73 @@ enum ls_status ls_exec_logits(struct ls_exec *e, int64_t mb, float *out)
     return LS_OK;
 }
 
+/* --- initial values --- */
+
+enum { FILL_PART = 1 << 16 }; /* elements; a multiple of 4 */
+
+struct fill_run {
+    const struct ls_stored *s;
+    uint64_t seed;
+    uint32_t number;
+    float *out;
+};
+
 /* PyTorch's default: uniform in [-bound, bound). Element i of parameter number k is word i%4 of (seed, k, i/4). */
-static void fill(const struct ls_stored *s, uint64_t seed, uint32_t number, float *out)
+LS_VECTORIZE static void fill_uniform(float *out, int64_t begin, int64_t end, uint64_t seed, uint32_t number,
+                                      float bound)
 {
-    int64_t n = ls_shape_count(&s->shape);
-    for (int64_t i = 0; i < n; i += 4) {
-        struct ls_rng4 r = {{0}};
-        if (s->init == LS_INIT_UNIFORM) r = ls__rng(seed, LS_RNG_INIT, number, 0, (uint64_t)i / 4);
-        for (int64_t k = i; k < n && k < i + 4; k++)
-            out[k] = s->init == LS_INIT_UNIFORM ? s->init_bound * (2 * ls__rng_unit(r.v[k - i]) - 1)
-                                                : (s->init == LS_INIT_ONE ? 1.0f : 0.0f);
+    int64_t n_whole = (end - begin) / 4;
+    for (int64_t q = 0; q < n_whole; q++) {
+        struct ls_rng4 r = ls__rng(seed, LS_RNG_INIT, number, 0, (uint64_t)(begin / 4 + q));
+        for (int k = 0; k < 4; k++) out[begin + 4 * q + k] = bound * (2 * ls__rng_unit(r.v[k]) - 1);
     }
+    for (int64_t i = begin + 4 * n_whole; i < end; i++) {
+        struct ls_rng4 r = ls__rng(seed, LS_RNG_INIT, number, 0, (uint64_t)i / 4);
+        out[i] = bound * (2 * ls__rng_unit(r.v[i % 4]) - 1);
+    }
+}
+
+static enum ls_status fill_part(void *arg, int item, int worker)
+{
+    const struct fill_run *f = arg;
+    int64_t n = ls_shape_count(&f->s->shape), begin = (int64_t)item * FILL_PART;
+    int64_t end = begin + FILL_PART < n ? begin + FILL_PART : n;
+    if (f->s->init == LS_INIT_UNIFORM)
+        fill_uniform(f->out, begin, end, f->seed, f->number, f->s->init_bound);
+    else
+        for (int64_t i = begin; i < end; i++) f->out[i] = f->s->init == LS_INIT_ONE ? 1.0f : 0.0f;
+    return LS_OK;
+}
+
+static enum ls_status fill(struct ls_exec *e, int entry, uint64_t seed, uint32_t number)
+{
+    struct ls_stored *s = &e->store->entries[entry];
+    struct fill_run f = {s, seed, number, s->data};
+    int64_t n = ls_shape_count(&s->shape);
+    size_t bytes = (size_t)n * sizeof *f.out;
+    bool is_plain = s->layout.id == LS_LAYOUT_PLAIN;
+    if (!is_plain) TRY(ls__alloc_aligned(&f.out, bytes));
+    enum ls_status status = ls__pool_run(e->pool, (int)((n + FILL_PART - 1) / FILL_PART), fill_part, &f);
+    if (is_plain) return status;
+    if (status == LS_OK) status = ls_exec_set(e, entry, f.out);
+    ls__free_aligned(f.out, bytes);
+    return status;
 }
 
 enum ls_status ls_exec_init_store(struct ls_exec *e, uint64_t seed)
 {
     uint32_t number = 0;
+    bool is_fresh = e->store->version == 0; /* memory comes zeroed: state needs no second pass then */
     for (int i = 0; i < e->store->n_entries; i++) {
         const struct ls_stored *s = &e->store->entries[i];
         if (s->source >= 0 || s->kind == LS_VALUE_SUM) continue;
         if (s->kind == LS_VALUE_STATE) {
-            memset(s->data, 0, s->layout.bytes);
+            if (!is_fresh) memset(s->data, 0, s->layout.bytes);
             continue;
         }
-        float *plain;
-        size_t bytes = (size_t)ls_shape_count(&s->shape) * sizeof *plain;
-        TRY(ls__alloc_aligned(&plain, bytes));
-        fill(s, seed, number, plain);
+        TRY(fill(e, i, seed, number));
         if (s->kind == LS_VALUE_PARAM) number++;
-        enum ls_status status = ls_exec_set(e, i, plain);
-        ls__free_aligned(plain, bytes);
-        TRY(status);
     }
+    e->store->version++;
     return LS_OK;
 }

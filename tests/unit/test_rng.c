@@ -17,7 +17,8 @@ static void test_known_answers(void **state)
          {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const struct ls_rng4 r = ls__philox(cases[i].counter, cases[i].key);
+        const uint32_t *c = cases[i].counter, *key = cases[i].key;
+        const struct ls_rng4 r = ls__philox(c[0], c[1], c[2], c[3], key[0], key[1]);
         for (int k = 0; k < 4; k++) assert_int_equal(r.v[k], cases[i].want[k]);
     }
 }
