@@ -27,7 +27,7 @@ struct ls_dataset {
     char checksum[33];     /* XXH3-128 of all pixels and labels, in hex; for `folder:` of the file names and sizes */
 
     /* All samples as bytes, n * c*h*w; NULL if samples are decoded on reading. */
-    const uint8_t *pixels; /* [n,c,h,w] */
+    const uint8_t *pixels;  /* [n,c,h,w] */
     const uint16_t *labels; /* [n] */
 
     struct ls_dataset_impl *impl; /* the format's own */
@@ -65,7 +65,7 @@ struct ls_batch {
     int64_t epoch, step;          /* step within the epoch, from 0 */
     int n;                        /* samples; the last batch of an epoch may be smaller than the others */
     const uint32_t *samples;      /* [n] sample numbers */
-    const uint16_t *labels;        /* [n] */
+    const uint16_t *labels;       /* [n] */
     const uint8_t *const *pixels; /* [n] -> [c,h,w] bytes */
 };
 

@@ -16,7 +16,7 @@ static bool is_doomed(void)
     if (n == -1) return false;
     if (n == -2) {
         const char *text = getenv("LOCKSTEP_FAIL_ALLOC");
-        long asked = text ? atol(text) : 0;
+        long asked = text ? strtol(text, NULL, 10) : 0;
         n = asked > 0 ? asked : -1;
         atomic_store(&n_left, n);
         if (n == -1) return false;

@@ -70,7 +70,7 @@ static void check_frequency(struct doctor *d)
         say(d, "governor",
             is_slow ? "cpupower frequency-set -g performance (as root) may make it faster and steadier" : NULL, "%s",
             governor);
-    double busy = atof(ls__first_line("/proc/loadavg", load, sizeof load));
+    double busy = strtod(ls__first_line("/proc/loadavg", load, sizeof load), NULL);
     bool is_busy = busy > 0.5 + 0.5 * ls__cpu_count();
     say(d, "load", is_busy ? "other programs are running; measurements will be off" : NULL, "%.2f over the last minute",
         busy);

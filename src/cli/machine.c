@@ -78,7 +78,7 @@ const char *ls__machine_isa(char *out, size_t size)
 double ls__machine_memory_available(void)
 {
     char text[64];
-    return find_key("/proc/meminfo", "MemAvailable", text, sizeof text) ? atof(text) * 1024 : 0;
+    return find_key("/proc/meminfo", "MemAvailable", text, sizeof text) ? strtod(text, NULL) * 1024 : 0;
 }
 
 /* A file of this process's control group (version 2), or of the root of the hierarchy as containers see it. */
@@ -97,9 +97,9 @@ static const char *cgroup_line(const char *name, char *out, size_t size)
 double ls__machine_memory_limit(void)
 {
     char text[64];
-    double limit = atof(cgroup_line("memory.max", text, sizeof text));
+    double limit = strtod(cgroup_line("memory.max", text, sizeof text), NULL);
     if (*text) return limit; /* "max" reads as 0 */
-    limit = atof(ls__first_line("/sys/fs/cgroup/memory/memory.limit_in_bytes", text, sizeof text));
+    limit = strtod(ls__first_line("/sys/fs/cgroup/memory/memory.limit_in_bytes", text, sizeof text), NULL);
     return limit < 1e18 ? limit : 0;
 }
 
@@ -108,9 +108,9 @@ double ls__machine_cpu_limit(void)
     char text[64], period[64];
     cgroup_line("cpu.max", text, sizeof text); /* "200000 100000" or "max 100000" */
     const char *space = strchr(text, ' ');
-    if (space && atof(space) > 0) return atof(text) / atof(space);
-    double quota = atof(ls__first_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", text, sizeof text));
-    double period_us = atof(ls__first_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us", period, sizeof period));
+    if (space && strtod(space, NULL) > 0) return strtod(text, NULL) / strtod(space, NULL);
+    double quota = strtod(ls__first_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", text, sizeof text), NULL);
+    double period_us = strtod(ls__first_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us", period, sizeof period), NULL);
     return quota > 0 && period_us > 0 ? quota / period_us : 0;
 }
 

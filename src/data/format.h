@@ -23,7 +23,7 @@ struct ls_set;
 struct ls_stream;
 
 struct ls_dataset_impl {
-    uint8_t *pixels; /* [n,c,h,w], from ls__alloc_aligned; NULL if decoded on reading */
+    uint8_t *pixels;  /* [n,c,h,w], from ls__alloc_aligned; NULL if decoded on reading */
     uint16_t *labels; /* [n], from ls__alloc_aligned */
     size_t pixels_bytes, labels_bytes;
 

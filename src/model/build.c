@@ -363,7 +363,7 @@ static enum ls_status check_options(const struct ls_model *m, const struct ls_mo
         if (m->input[i])
             snprintf(want[i], sizeof want[i], "%d", m->input[i]);
         else
-            strcpy(want[i], "*");
+            snprintf(want[i], sizeof want[i], "*");
     return ls__text_fail(m->origin, m->input_line,
                          "input: the model takes images of %sx%sx%s, but the data have %dx%dx%d", want[0], want[1],
                          want[2], o->c, o->h, o->w);

@@ -79,7 +79,7 @@ static long lock_holder(int fd)
 {
     char text[32] = "";
     ssize_t n = pread(fd, text, sizeof text - 1, 0);
-    return n > 0 ? atol(text) : 0;
+    return n > 0 ? strtol(text, NULL, 10) : 0;
 }
 
 static enum ls_status refuse_locked(const struct ls_run *run)

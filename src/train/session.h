@@ -61,8 +61,8 @@ struct snapshot {
 };
 enum ls_status session_snapshot(struct session *s, int64_t step, struct snapshot *snap) LS_MUST_CHECK;
 void snapshot_release(struct snapshot *snap);
-/* Loads parameters and buffers, and with_state the optimizer's. A tensor that is missing or of another shape is
- * LS_CHECKPOINT and named. */
+/* Loads parameters and buffers, and with_state the optimizer's. A tensor that is missing, of another shape or not
+ * finite is LS_CHECKPOINT and named. */
 enum ls_status session_load(struct session *s, const struct ls_ckpt *ckpt, const char *path,
                             bool with_state) LS_MUST_CHECK;
 

@@ -2,6 +2,7 @@
 #include "base/mem.h"
 #include "train/session.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,6 +98,14 @@ void snapshot_release(struct snapshot *snap)
     *snap = (struct snapshot){0};
 }
 
+static bool is_finite_tensor(const struct ls_ckpt_tensor *t)
+{
+    const float *x = t->data;
+    for (int64_t i = 0, n = ls_shape_count(&t->shape); i < n; i++)
+        if (!isfinite(x[i])) return false;
+    return true;
+}
+
 enum ls_status session_load(struct session *s, const struct ls_ckpt *ckpt, const char *path, bool with_state)
 {
     char have[LS_SHAPE_TEXT], want[LS_SHAPE_TEXT];
@@ -111,6 +120,10 @@ enum ls_status session_load(struct session *s, const struct ls_ckpt *ckpt, const
             return ls_fail(LS_CHECKPOINT, "%s: tensor '%s' is %s %s, but model %s needs f32 %s", path, e->name,
                            ls_dtype_name(t->dtype), ls_shape_text(&t->shape, have), ls_model_name(s->model),
                            ls_shape_text(&e->shape, want));
+        if (!is_finite_tensor(t))
+            return ls_fail(LS_CHECKPOINT,
+                           "%s: tensor '%s' holds a value that is not finite; take an earlier checkpoint", path,
+                           e->name);
         TRY(ls_exec_set(s->exec, i, t->data));
     }
     return LS_OK;
