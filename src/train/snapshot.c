@@ -17,7 +17,7 @@ static bool is_weight(const struct ls_stored *e)
 
 static bool is_saved(const struct ls_stored *e)
 {
-    return e->source < 0 && e->kind != LS_VALUE_SUM;
+    return e->source < 0 && e->kind != LS_VALUE_SUM && e->kind != LS_VALUE_KEPT;
 }
 
 static size_t plain_bytes(const struct ls_stored *e)
