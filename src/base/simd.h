@@ -1,8 +1,9 @@
 /* simd.h: one loop, compiled for several instruction sets and chosen when the program starts.
  *
  * LS_VECTORIZE in front of a function makes a clone for AVX-512, one for AVX2 and a plain one. Together with
- * -ffp-contract=off and no reassociation every clone gives the same bits, so it changes speed only. Sanitizers do not
- * get along with the resolver this needs; they get the plain function.
+ * -ffp-contract=off and no reassociation every clone gives the same bits, so it changes speed only. The resolver this
+ * needs runs before a sanitizer is ready, and clang exports it under the name of a static function; they get the plain
+ * function. LS_HAS_CLONES says which, for code that brings intrinsics of its own.
  */
 #ifndef LS_BASE_SIMD_H
 #define LS_BASE_SIMD_H
@@ -15,8 +16,10 @@
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) &&               \
     !defined(__SANITIZE_THREAD__) && !defined(LS_NO_CLONES)
+#define LS_HAS_CLONES 1
 #define LS_VECTORIZE __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
 #else
+#define LS_HAS_CLONES 0
 #define LS_VECTORIZE
 #endif
 

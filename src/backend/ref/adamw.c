@@ -32,7 +32,7 @@ static struct rates rates_of(const struct ls_attrs *a, const struct ls_step_ctx 
     };
 }
 
-LS_REF_CLONES
+LS_VECTORIZE
 static void adamw_update(float *restrict param, int64_t *restrict sum, float *restrict m, float *restrict v, int64_t n,
                          struct rates r)
 {

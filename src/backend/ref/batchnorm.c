@@ -14,7 +14,7 @@ struct channel {
     double mean, var;
 };
 
-LS_REF_CLONES
+LS_VECTORIZE
 static void batchnorm_add_plane(const float *x, int64_t n, double lanes[LS_REF_LANES])
 {
     int64_t i = 0;
@@ -28,7 +28,7 @@ LS_REF_INLINE double square(double x)
     return x * x;
 }
 
-LS_REF_CLONES
+LS_VECTORIZE
 static void batchnorm_add_squares(const float *x, int64_t n, double mean, double lanes[LS_REF_LANES])
 {
     int64_t i = 0;
@@ -50,7 +50,7 @@ static struct channel statistics(const float *src, struct ls_ref_nchw n, int64_t
     return out;
 }
 
-LS_REF_CLONES
+LS_VECTORIZE
 static void batchnorm_normalise(const float *src, float *dst, int64_t n, double mean, double scale, double shift,
                                 bool relu)
 {

@@ -62,7 +62,7 @@ static struct range columns_of(const struct problem *p, int64_t kw)
 }
 
 /* acc[oh,ow] += w * src[ih,iw] for one tap. */
-LS_REF_CLONES
+LS_VECTORIZE
 static void conv2d_add_tap(const struct problem *p, struct range y, struct range x, double w, const float *src,
                            double *acc)
 {
@@ -77,7 +77,7 @@ static void conv2d_add_tap(const struct problem *p, struct range y, struct range
 }
 
 /* acc[ih,iw] += w * diff_dst[oh,ow] for one tap: conv2d_add_tap turned around. */
-LS_REF_CLONES
+LS_VECTORIZE
 static void conv2d_add_tap_back(const struct problem *p, struct range y, struct range x, double w,
                                 const float *diff_dst, double *acc)
 {
@@ -92,7 +92,7 @@ static void conv2d_add_tap_back(const struct problem *p, struct range y, struct 
 }
 
 /* Sum of src * diff_dst over one tap of one plane, added to lanes. */
-LS_REF_CLONES
+LS_VECTORIZE
 static void conv2d_dot_tap(const struct problem *p, struct range y, struct range x, const float *src,
                            const float *diff_dst, double lanes[LS_REF_LANES])
 {

@@ -57,7 +57,7 @@ LS_REF_INLINE void philox_lanes(uint64_t seed, uint32_t *restrict c0, uint32_t *
 }
 
 /* GROUP * 4 elements; c is the counter of the first four. */
-LS_REF_CLONES
+LS_VECTORIZE
 static void dropout_group(const float *src, float *dst, uint64_t seed, uint32_t step, uint32_t layer, uint64_t c,
                           float p, float scale)
 {

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-LS_REF_CLONES
+LS_VECTORIZE
 static double linear_dot(const float *a, const float *b, int64_t n)
 {
     double lanes[LS_REF_LANES] = {0.0};
@@ -15,7 +15,7 @@ static double linear_dot(const float *a, const float *b, int64_t n)
     return ls__ref_lanes_sum(lanes);
 }
 
-LS_REF_CLONES
+LS_VECTORIZE
 static void linear_axpy(double *restrict acc, double a, const float *restrict x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) acc[i] += a * (double)x[i];

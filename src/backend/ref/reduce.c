@@ -24,7 +24,7 @@ static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out
 
 /* Both give the largest |src[i]| as bits. Floats without sign order as their bits do, infinity and then NaN at the top,
  * so one look at the largest tells whether all were in range. */
-LS_REF_CLONES
+LS_VECTORIZE
 static uint32_t reduce_accumulate(const float *restrict src, int64_t *restrict sum, int64_t n, double factor)
 {
     uint32_t largest = 0;
@@ -38,7 +38,7 @@ static uint32_t reduce_accumulate(const float *restrict src, int64_t *restrict s
     return largest;
 }
 
-#if LS_REF_HAS_CLONES
+#if LS_HAS_CLONES
 #include <immintrin.h>
 
 /* AVX-512 has the rounding conversion as one instruction, but no compiler finds it: the same sums in a third of the

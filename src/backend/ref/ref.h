@@ -6,33 +6,15 @@
  * is rounded to float once. A product of two floats is exact in double, so the results are the best float32 can hold.
  *   - Inputs are asked for in the plain layout; the plan reorders. Only reduce, sgd, adamw and running_stats, which
  * treat every element alike, take any layout as it is, and serve other backends too.
- *   - Inner loops are contiguous. LS_REF_CLONES compiles a function for several instruction sets and picks one at load
- *     time; since nothing is contracted or reassociated, all clones give the same bits. Such a function's name must be
- *     its own in the whole program, static or not: clang exports the code that picks.
+ *   - Inner loops are contiguous, and LS_VECTORIZE (base/simd.h) compiles them for several instruction sets.
  *
  * One file per op family holds its prepare, launch and the const table; ref.c lists them.
  */
 #ifndef LS_BACKEND_REF_REF_H
 #define LS_BACKEND_REF_REF_H
 
+#include "base/simd.h"
 #include "lockstep/backend.h"
-
-#ifdef __has_feature
-#define LS_REF_HAS_FEATURE(x) __has_feature(x)
-#else
-#define LS_REF_HAS_FEATURE(x) 0
-#endif
-
-/* The choice at load time is an ifunc, which runs before a sanitizer is ready; sanitized builds use the base code. */
-#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__) &&                                 \
-    !defined(__SANITIZE_THREAD__) && !LS_REF_HAS_FEATURE(address_sanitizer) &&                                         \
-    !LS_REF_HAS_FEATURE(thread_sanitizer) && !LS_REF_HAS_FEATURE(memory_sanitizer)
-#define LS_REF_CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
-#define LS_REF_HAS_CLONES 1
-#else
-#define LS_REF_HAS_CLONES 0
-#define LS_REF_CLONES
-#endif
 
 #define LS_REF_INLINE static inline __attribute__((always_inline))
 

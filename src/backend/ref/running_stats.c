@@ -7,7 +7,7 @@
 #include "backend/ref/fixed.h"
 #include "backend/ref/update.h"
 
-LS_REF_CLONES
+LS_VECTORIZE
 static void running_stats_update(float *restrict running, int64_t *restrict sum, int64_t n, double unit, float momentum)
 {
     for (int64_t i = 0; i < n; i++) {

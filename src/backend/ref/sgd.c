@@ -16,7 +16,7 @@ struct rates {
     float clip, decay, momentum, lr;
 };
 
-LS_REF_CLONES
+LS_VECTORIZE
 static void sgd_plain(float *restrict param, int64_t *restrict sum, int64_t n, struct rates r)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -26,7 +26,7 @@ static void sgd_plain(float *restrict param, int64_t *restrict sum, int64_t n, s
     }
 }
 
-LS_REF_CLONES
+LS_VECTORIZE
 static void sgd_momentum(float *restrict param, int64_t *restrict sum, float *restrict buf, int64_t n, struct rates r)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -38,7 +38,7 @@ static void sgd_momentum(float *restrict param, int64_t *restrict sum, float *re
     }
 }
 
-LS_REF_CLONES
+LS_VECTORIZE
 static void sgd_nesterov(float *restrict param, int64_t *restrict sum, float *restrict buf, int64_t n, struct rates r)
 {
     for (int64_t i = 0; i < n; i++) {
