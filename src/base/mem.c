@@ -1,6 +1,7 @@
 /* mem.c: see mem.h. */
 #include "base/mem.h"
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -8,20 +9,18 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Which allocation is to fail, counted from 1; 0 = none. Read from the environment on first use. */
+/* True for the n-th call when the environment says LOCKSTEP_FAIL_ALLOC=n. It is read on the first call. */
 static bool is_doomed(void)
 {
-    static atomic_long n_left = -2; /* -2: not asked yet, -1: nothing to fail */
+    static atomic_long n_left = LONG_MIN; /* LONG_MIN: not asked yet; 0 or less: nothing to fail */
     long n = atomic_load_explicit(&n_left, memory_order_relaxed);
-    if (n == -1) return false;
-    if (n == -2) {
+    if (n == LONG_MIN) {
         const char *text = getenv("LOCKSTEP_FAIL_ALLOC");
         long asked = text ? strtol(text, NULL, 10) : 0;
-        n = asked > 0 ? asked : -1;
-        atomic_store(&n_left, n);
-        if (n == -1) return false;
+        atomic_compare_exchange_strong(&n_left, &n, asked > 0 ? asked : 0); /* another thread may have been first */
+        n = atomic_load(&n_left);
     }
-    return atomic_fetch_sub(&n_left, 1) == 1;
+    return n > 0 && atomic_fetch_sub(&n_left, 1) == 1;
 }
 
 static enum ls_status no_memory(size_t n, size_t size)
