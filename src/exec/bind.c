@@ -21,9 +21,17 @@ static enum ls_status bind_op(struct ls_exec *e, const struct ls_plan *p, int th
     return op->kernel->impl->bind && !op->kernel->is_view ? op->kernel->impl->bind(b) : LS_OK;
 }
 
+static enum ls_status make_times(struct ls_exec *e, struct bound_plan *bp)
+{
+    TRY(ls__calloc(&bp->op_ns, (size_t)e->n_threads, sizeof *bp->op_ns));
+    for (int t = 0; t < e->n_threads; t++) TRY(ls__calloc(&bp->op_ns[t], (size_t)bp->plan->n_ops, sizeof **bp->op_ns));
+    return LS_OK;
+}
+
 enum ls_status ls__exec_bind(struct ls_exec *e, struct bound_plan *bp)
 {
     const struct ls_plan *p = bp->plan;
+    if (e->is_profiling && !bp->op_ns) TRY(make_times(e, bp)); /* a plan that came later */
     if (!bp->bound) TRY(ls__calloc(&bp->bound, (size_t)e->n_threads, sizeof *bp->bound));
     for (int t = 0; t < e->n_threads; t++) {
         TRY(ls__calloc(&bp->bound[t], (size_t)p->n_ops, sizeof **bp->bound));
@@ -57,13 +65,6 @@ void ls__exec_free_plan(struct ls_exec *e, struct bound_plan *bp)
     forget_times(e, bp);
     free(bp->bound);
     ls_plan_destroy(&bp->plan);
-}
-
-static enum ls_status make_times(struct ls_exec *e, struct bound_plan *bp)
-{
-    TRY(ls__calloc(&bp->op_ns, (size_t)e->n_threads, sizeof *bp->op_ns));
-    for (int t = 0; t < e->n_threads; t++) TRY(ls__calloc(&bp->op_ns[t], (size_t)bp->plan->n_ops, sizeof **bp->op_ns));
-    return LS_OK;
 }
 
 enum ls_status ls_exec_profile(struct ls_exec *e, bool on)

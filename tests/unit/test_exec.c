@@ -375,6 +375,28 @@ static void test_no_plan(void **state)
     rig_close(&r);
 }
 
+/* Times of ops, also of a plan that came after the measuring began. */
+static void test_profile(void **state)
+{
+    struct rig r;
+    struct ls_exec_stats stats;
+    double seconds = 0;
+    rig_open(&r, "ref", net, &plain_sgd);
+    rig_plan(&r, 4, true);
+    check_ok(ls_exec_profile(r.exec, true));
+    rig_plan(&r, 3, true);
+    check_ok(ls_exec_init_store(r.exec, 5));
+    rig_batch(&r, 0, 7);
+    const struct ls_exec_step step = rig_step(&r, 4, 0, 0.1);
+    check_ok(ls_exec_train(r.exec, &step, &stats));
+    const struct ls_plan *late = ls_exec_plan(r.exec, 3, true);
+    for (int i = 0; i < late->n_ops; i++) seconds += ls_exec_op_seconds(r.exec, late, i);
+    assert_true(seconds > 0);
+    check_ok(ls_exec_profile(r.exec, false));
+    assert_true(ls_exec_op_seconds(r.exec, late, 0) == 0);
+    rig_close(&r);
+}
+
 /* --- values that are not finite --- */
 
 static void poison(struct rig *r, const char *name, float value)
@@ -644,6 +666,7 @@ int main(void)
         cmocka_unit_test(test_padding),
         cmocka_unit_test(test_evaluation_is_fresh),
         cmocka_unit_test(test_no_plan),
+        cmocka_unit_test(test_profile),
         cmocka_unit_test(test_poisoned_weights),
         cmocka_unit_test(test_poison_before_a_relu),
         cmocka_unit_test(test_divergence),
