@@ -13,7 +13,8 @@
  *   2. A value has at most one producer. Ids index `values` and never change.
  *   3. SHARD values exist once per shard being computed (in a thread's arena); STEP values exist once per process (in
  * the store) and live from step to step.
- *   4. A SHARD node reads STEP values but never writes one, except `reduce`, which adds in fixed point (order-free).
+ *   4. A SHARD node reads STEP values but never writes one, except `reduce`, which adds in fixed point (order-free),
+ * and `keep`, which writes the rows of its own samples.
  *
  * dims[0] of every activation is `mb`, the number of samples in the shard this graph is for.
  */
@@ -56,6 +57,9 @@
  *   padding samples (label < 0) count nothing
  * - REORDER: src -> dst (same elements, another layout; made by the plan)
  * - REDUCE: src -> sum (SHARD f32 -> STEP i64); scale_log2 by_share
+ * - KEEP: src -> kept (the shard's rows of a STEP f32 [batch,c], for LINEAR_SUM)
+ * - LINEAR_SUM: kept_src kept_diff_dst -> sum_weights sum_bias? (once per step: LINEAR_BWD_WEIGHTS and REDUCE of every
+ * shard in one pass over a large layer's sums); scale_log2
  * - SGD: param sum momentum? -> (in place); momentum nesterov weight_decay
  * - ADAMW: param sum m v -> (in place); beta1 beta2 eps weight_decay
  * - RUNNING_STATS: running sum -> (in place); momentum (of the batch norm), scale_log2
@@ -89,6 +93,8 @@
     X(SOFTMAX_CE, softmax_ce)                                                                                          \
     X(REORDER, reorder)                                                                                                \
     X(REDUCE, reduce)                                                                                                  \
+    X(KEEP, keep)                                                                                                      \
+    X(LINEAR_SUM, linear_sum)                                                                                          \
     X(SGD, sgd)                                                                                                        \
     X(ADAMW, adamw)                                                                                                    \
     X(RUNNING_STATS, running_stats)
@@ -129,6 +135,7 @@ enum ls_value_kind {
     LS_VALUE_BUFFER, /* STEP f32: kept with the weights but not trained (running statistics) */
     LS_VALUE_STATE,  /* STEP f32: the optimizer's */
     LS_VALUE_SUM,    /* STEP i64: fixed-point sum over shards, zero at the start of a step */
+    LS_VALUE_KEPT,   /* STEP f32 [batch,c]: from the shards to LINEAR_SUM of the same step */
 };
 
 enum ls_init { LS_INIT_ZERO, LS_INIT_ONE, LS_INIT_UNIFORM /* [-bound, bound) */ };
@@ -159,6 +166,7 @@ struct ls_node {
 
 struct ls_graph {
     int64_t mb;
+    int64_t batch_size; /* the global batch; 0: not told, so nothing is kept for LINEAR_SUM */
     bool is_training;
     struct ls_value *values;
     int n_values;

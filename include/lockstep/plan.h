@@ -6,9 +6,10 @@
  *              Shared by all plans of a run (another shard size, evaluation). The first plan decides its layouts.
  *   the arena  one per thread: everything that lives within a shard, packed by lifetime.
  *
- * Three lists of ops:
+ * Four lists of ops:
  *   pre    once per step before any shard (a parameter brought into another layout)
  *   shard  once per shard, in order
+ *   join   once per step after all shards: gradients of large layers over the samples the shards kept, in parts
  *   post   once per step after the reduction (updates), in any order, large ones in parts
  */
 #ifndef LOCKSTEP_PLAN_H
@@ -54,7 +55,7 @@ struct ls_slot {
     bool is_used;
 };
 
-enum ls_phase { LS_PRE, LS_SHARD, LS_POST };
+enum ls_phase { LS_PRE, LS_SHARD, LS_JOIN, LS_POST };
 
 struct ls_plan_op {
     struct ls_node node; /* inputs replaced by reordered values where needed; name borrowed from the graph */
@@ -73,7 +74,7 @@ struct ls_plan {
     struct ls_store *store;   /* borrowed */
     struct ls_plan_op *ops;   /* all phases, in order */
     int n_ops;
-    int n_pre, n_shard, n_post;
+    int n_pre, n_shard, n_join, n_post;
     struct ls_slot *slots; /* per value of the graph */
     int n_slots;
     size_t arena_bytes; /* values and scratch, packed together */

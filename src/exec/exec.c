@@ -125,6 +125,8 @@ static enum ls_status run_shards(struct ls_exec *e, const struct ls_exec_step *s
     }
     struct shard_run run = {e, s, is_training, n_shards};
     enum ls_status status = ls__pool_run(e->pool, n_shards, ls__exec_run_shard, &run);
+    const struct ls_step_ctx join = {.shard_size = (int)s->shard_size, .batch_n = s->batch->n, .n_parts = 1};
+    if (status == LS_OK) status = ls__exec_join(e, *bp, &join);
     if (status == LS_NONFINITE && is_training) status = ls__exec_diagnose(e, s, n_shards);
     if (status != LS_OK) {
         ls_exec_zero_sums(e);

@@ -61,6 +61,8 @@ enum ls_status ls__exec_diagnose(struct ls_exec *e, const struct ls_exec_step *s
 
 /* update.c */
 enum ls_status ls__exec_pre(struct ls_exec *e, const struct bound_plan *bp) LS_MUST_CHECK;
+enum ls_status ls__exec_join(struct ls_exec *e, const struct bound_plan *bp,
+                             const struct ls_step_ctx *ctx) LS_MUST_CHECK;
 enum ls_status ls__exec_post(struct ls_exec *e, const struct bound_plan *bp,
                              const struct ls_step_ctx *ctx) LS_MUST_CHECK;
 enum ls_status ls__exec_grad_norm(struct ls_exec *e, const struct ls_plan *plan, double *norm) LS_MUST_CHECK;

@@ -78,6 +78,7 @@ static struct ls_step_ctx context_of(const struct ls_exec_step *s, struct cut c)
                                 .step = s->step,
                                 .n_valid = c.n,
                                 .samples = s->batch->samples + c.first,
+                                .first = c.first,
                                 .grad_scale = (float)(1.0 / s->batch->n),
                                 .share = (float)((double)c.n / s->batch->n),
                                 .clip_scale = 1,

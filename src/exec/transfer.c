@@ -150,7 +150,7 @@ enum ls_status ls_exec_init_store(struct ls_exec *e, uint64_t seed)
     bool is_fresh = e->store->version == 0; /* memory comes zeroed: state needs no second pass then */
     for (int i = 0; i < e->store->n_entries; i++) {
         const struct ls_stored *s = &e->store->entries[i];
-        if (s->source >= 0 || s->kind == LS_VALUE_SUM) continue;
+        if (s->source >= 0 || s->kind == LS_VALUE_SUM || s->kind == LS_VALUE_KEPT) continue;
         if (s->kind == LS_VALUE_STATE) {
             if (!is_fresh) memset(s->data, 0, s->layout.bytes);
             continue;

@@ -6,11 +6,20 @@
 #include <math.h>
 #include <stdlib.h>
 
-static void account(struct ls_exec *e, const struct bound_plan *bp, int thread, int op, int64_t start_ns)
+/* When an op began: on the clock, and in the thread's own time while profiling. */
+struct moment {
+    int64_t wall_ns, thread_ns;
+};
+
+static struct moment begin(const struct ls_exec *e)
 {
-    int64_t ns = ls__now_ns() - start_ns;
-    e->arenas[thread].busy_ns += ns;
-    if (e->is_profiling) bp->op_ns[thread][op] += ns;
+    return (struct moment){ls__now_ns(), e->is_profiling ? ls__thread_ns() : 0};
+}
+
+static void account(struct ls_exec *e, const struct bound_plan *bp, int thread, int op, struct moment start)
+{
+    e->arenas[thread].busy_ns += ls__now_ns() - start.wall_ns;
+    if (e->is_profiling) bp->op_ns[thread][op] += ls__thread_ns() - start.thread_ns;
 }
 
 /* --- pre: copies of parameters in the layouts that backward wants --- */
@@ -25,7 +34,7 @@ static enum ls_status run_pre(void *arg, int item, int thread)
 {
     const struct pre_run *run = arg;
     const struct ls_step_ctx ctx = {.n_parts = 1};
-    int64_t start = ls__now_ns();
+    struct moment start = begin(run->e);
     /* Bound per thread because the scratch is the thread's own. */
     const struct ls_bound *b = &run->bp->bound[thread][run->ops[item]];
     enum ls_status status = b->kernel->impl->launch(b, &ctx);
@@ -105,23 +114,28 @@ enum ls_status ls__exec_grad_norm(struct ls_exec *e, const struct ls_plan *plan,
     return status;
 }
 
-/* --- post: the update --- */
+/* --- join and post: ops over stored values, large ones in parts --- */
 
-struct post_run {
+struct parts_run {
     struct ls_exec *e;
     const struct bound_plan *bp;
     const struct ls_step_ctx *ctx;
+    enum ls_phase phase;
 };
 
-/* Items are the parts of all POST ops, counted through. */
-static enum ls_status run_post(void *arg, int item, int thread)
+/* Items are the parts of all ops of the phase, counted through. */
+static enum ls_status run_part(void *arg, int item, int thread)
 {
-    const struct post_run *run = arg;
+    const struct parts_run *run = arg;
     const struct ls_plan *p = run->bp->plan;
     struct ls_step_ctx ctx = *run->ctx;
-    int64_t start = ls__now_ns();
-    int i = p->n_ops - p->n_post; /* updates come last */
-    for (; item >= p->ops[i].n_parts; i++) item -= p->ops[i].n_parts;
+    struct moment start = begin(run->e);
+    int i = 0;
+    for (;; i++) {
+        if (p->ops[i].phase != run->phase) continue;
+        if (item < p->ops[i].n_parts) break;
+        item -= p->ops[i].n_parts;
+    }
     ctx.part = item;
     ctx.n_parts = p->ops[i].n_parts;
     const struct ls_bound *b = &run->bp->bound[thread][i];
@@ -130,13 +144,24 @@ static enum ls_status run_post(void *arg, int item, int thread)
     return status;
 }
 
+static enum ls_status run_parts(struct ls_exec *e, const struct bound_plan *bp, const struct ls_step_ctx *ctx,
+                                enum ls_phase phase)
+{
+    struct parts_run run = {e, bp, ctx, phase};
+    int n_items = 0;
+    for (int i = 0; i < bp->plan->n_ops; i++)
+        if (bp->plan->ops[i].phase == phase) n_items += bp->plan->ops[i].n_parts;
+    return n_items ? ls__pool_run(e->pool, n_items, run_part, &run) : LS_OK;
+}
+
+enum ls_status ls__exec_join(struct ls_exec *e, const struct bound_plan *bp, const struct ls_step_ctx *ctx)
+{
+    return run_parts(e, bp, ctx, LS_JOIN);
+}
+
 enum ls_status ls__exec_post(struct ls_exec *e, const struct bound_plan *bp, const struct ls_step_ctx *ctx)
 {
-    struct post_run run = {e, bp, ctx};
-    const struct ls_plan *p = bp->plan;
-    int n_items = 0;
-    for (int i = p->n_ops - p->n_post; i < p->n_ops; i++) n_items += p->ops[i].n_parts;
-    TRY(ls__pool_run(e->pool, n_items, run_post, &run));
+    TRY(run_parts(e, bp, ctx, LS_POST));
     e->store->version++;
     return LS_OK;
 }

@@ -30,27 +30,54 @@ enum ls_status ls__gradient_flow(struct ls_gradient *gr, int value, int diff)
     return ls_graph_add_node(gr->g, LS_OP_ADD, "join", &none, in, 2, &gr->grad[value]);
 }
 
+static enum ls_status rename_value(struct ls_graph *g, int value, const char *prefix, const char *of)
+{
+    char name[256], *copy;
+    snprintf(name, sizeof name, "%s.%s", prefix, of);
+    TRY(ls__strdup(&copy, name));
+    free(g->values[value].name);
+    g->values[value].name = copy;
+    return LS_OK;
+}
+
 /* Appends REDUCE diff -> a new SUM named "sum.<of>". */
 static enum ls_status add_reduce(struct ls_graph *g, const char *of, int diff, const struct ls_attrs *attrs, int *sum)
 {
-    char name[256];
-    snprintf(name, sizeof name, "sum.%s", of);
     TRY(ls_graph_add_node(g, LS_OP_REDUCE, of, attrs, &diff, 1, sum));
-    char *copy;
-    TRY(ls__strdup(&copy, name));
-    free(g->values[*sum].name);
-    g->values[*sum].name = copy;
-    return LS_OK;
+    return rename_value(g, *sum, "sum", of);
+}
+
+static enum ls_status check_unused(const struct ls_graph *g, int value)
+{
+    return g->values[value].grad < 0 ? LS_OK
+                                     : ls_fail(LS_UNSUPPORTED, "parameter %s is used twice", g->values[value].name);
 }
 
 enum ls_status ls__gradient_leaf(struct ls_gradient *gr, int value, int diff, const struct ls_attrs *attrs)
 {
     int sum;
-    if (gr->g->values[value].grad >= 0)
-        return ls_fail(LS_UNSUPPORTED, "parameter %s is used twice", gr->g->values[value].name);
+    TRY(check_unused(gr->g, value));
     TRY(add_reduce(gr->g, gr->g->values[value].name, diff, attrs, &sum));
     gr->g->values[value].grad = sum;
     return LS_OK;
+}
+
+enum ls_status ls__gradient_sum(struct ls_gradient *gr, int value, int sum)
+{
+    TRY(check_unused(gr->g, value));
+    TRY(rename_value(gr->g, sum, "sum", gr->g->values[value].name));
+    gr->g->values[value].grad = sum;
+    return LS_OK;
+}
+
+enum ls_status ls__gradient_keep(struct ls_gradient *gr, int forward, const char *what, int value, int *kept)
+{
+    int out[LS_MAX_OUT];
+    char prefix[32];
+    snprintf(prefix, sizeof prefix, "kept.%s", what);
+    TRY(ls__gradient_node(gr, LS_OP_KEEP, forward, &value, 1, out));
+    *kept = out[0];
+    return rename_value(gr->g, *kept, prefix, gr->g->nodes[forward].name);
 }
 
 enum ls_status ls__gradient_through_relu(struct ls_gradient *gr, int forward, int diff_dst, int *masked)

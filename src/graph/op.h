@@ -62,6 +62,11 @@ enum ls_status ls__gradient_flow(struct ls_gradient *gr, int value, int diff) LS
 /* A gradient arrived at a parameter, or a statistic at a buffer: it leaves the shard through a REDUCE node. */
 enum ls_status ls__gradient_leaf(struct ls_gradient *gr, int value, int diff,
                                  const struct ls_attrs *attrs) LS_MUST_CHECK;
+/* The same for a node that has made the sum itself. */
+enum ls_status ls__gradient_sum(struct ls_gradient *gr, int value, int sum) LS_MUST_CHECK;
+/* Appends a KEEP of `value` for forward node `forward`; `what` makes its name. */
+enum ls_status ls__gradient_keep(struct ls_gradient *gr, int forward, const char *what, int value,
+                                 int *kept) LS_MUST_CHECK;
 /* diff_dst masked by dst > 0 when the node ends in a relu; else diff_dst itself. */
 enum ls_status ls__gradient_through_relu(struct ls_gradient *gr, int forward, int diff_dst, int *masked) LS_MUST_CHECK;
 

@@ -50,6 +50,7 @@ static enum ls_status add_op(struct ls_plan *p, const struct ls_node *node, stru
                                              .flops = ls_node_flops(p->graph, node)};
     if (phase == LS_PRE) p->n_pre++;
     if (phase == LS_SHARD) p->n_shard++;
+    if (phase == LS_JOIN) p->n_join++;
     if (phase == LS_POST) p->n_post++;
     return LS_OK;
 }
@@ -150,7 +151,8 @@ static enum ls_status fill_prep(struct chooser *c, struct ls_node *n, struct ls_
         prep->out[i] = ls_layout_any();
         int param = n->out[i] >= 0 ? c->param_of[n->out[i]] : -1;
         if (param >= 0) prep->out[i] = layout_of(p, param);
-        if (param >= 0 && n->op == LS_OP_REDUCE) prep->out[i] = sum_layout(&prep->out[i]);
+        if (param >= 0 && (n->op == LS_OP_REDUCE || n->op == LS_OP_LINEAR_SUM))
+            prep->out[i] = sum_layout(&prep->out[i]);
     }
     /* The gradient must arrive in the parameter's layout, for sums and updates go element by element. */
     int owner = n->op == LS_OP_REDUCE ? c->param_of[n->out[0]] : -1;
@@ -196,9 +198,15 @@ static enum ls_status meet_layouts(struct chooser *c, struct ls_node *n, const s
     return LS_OK;
 }
 
+static enum ls_phase phase_of(enum ls_op op)
+{
+    return is_update(op) ? LS_POST : op == LS_OP_LINEAR_SUM ? LS_JOIN : LS_SHARD;
+}
+
 static int parts_of(const struct ls_plan_op *op)
 {
-    size_t n_elements = op->kernel->in[0].bytes / sizeof(float);
+    size_t n_elements =
+        op->phase == LS_JOIN ? op->kernel->out[0].bytes / sizeof(int64_t) : op->kernel->in[0].bytes / sizeof(float);
     return (int)((n_elements + PART_ELEMENTS - 1) / PART_ELEMENTS);
 }
 
@@ -217,14 +225,14 @@ static enum ls_status choose_node(struct chooser *c, int index)
     TRY(pick(p, &prep, &kernel, &refused));
     c->kernel_of[index] = kernel;
     enum ls_status status = meet_layouts(c, &n, kernel);
-    if (status == LS_OK) status = add_op(p, &n, kernel, is_update(n.op) ? LS_POST : LS_SHARD, refused);
+    if (status == LS_OK) status = add_op(p, &n, kernel, phase_of(n.op), refused);
     if (status != LS_OK) {
         ls_kernel_destroy(&kernel);
         free(refused);
         return status;
     }
     struct ls_plan_op *op = &p->ops[p->n_ops - 1];
-    if (is_update(n.op) || n.op == LS_OP_REDUCE) op->n_parts = parts_of(op);
+    if (op->phase != LS_SHARD || n.op == LS_OP_REDUCE) op->n_parts = parts_of(op);
     return LS_OK;
 }
 
@@ -241,7 +249,8 @@ static enum ls_status run(struct chooser *c)
         int sum = g->values[i].grad;
         if (sum < 0) continue;
         c->param_of[sum] = i;
-        c->param_of[g->nodes[g->values[sum].producer].in[0]] = i;
+        const struct ls_node *producer = &g->nodes[g->values[sum].producer];
+        if (producer->op == LS_OP_REDUCE) c->param_of[producer->in[0]] = i;
     }
     TRY(give_slot(p, g->n_values - 1));
     for (int i = 0; i < g->n_values; i++) {

@@ -92,11 +92,12 @@ enum ls_status ls_plan_text(const struct ls_plan *p, char **text)
     static const char *const titles[] = {
         [LS_PRE] = "before the shards, once per step",
         [LS_SHARD] = "per shard",
+        [LS_JOIN] = "after the shards, once per step",
         [LS_POST] = "after the reduction, once per step",
     };
     struct ls_buf b = LS_BUF_INIT;
     char hash[33], description[128] = "";
-    size_t stored[LS_VALUE_SUM + 1] = {0};
+    size_t stored[LS_VALUE_KEPT + 1] = {0};
     p->backend->describe(p->device, description, sizeof description);
     ls_plan_hash(p, hash);
     ls__buf_addf(&b, "backend %s (%s), %lld samples per shard, %s\n", p->backend->name, description,
@@ -110,8 +111,9 @@ enum ls_status ls_plan_text(const struct ls_plan *p, char **text)
         stored[p->store->entries[i].kind] += p->store->entries[i].layout.bytes;
     ls__buf_addf(&b, "\nper shard: %.3f Gflop, arena %zu bytes (scratch up to %zu, packed with the values)\n",
                  p->shard_flops * 1e-9, p->arena_bytes, largest_scratch(p));
-    ls__buf_addf(&b, "store: %zu bytes parameters, %zu buffers, %zu state and copies, %zu sums\nplan %s\n",
-                 stored[LS_VALUE_PARAM], stored[LS_VALUE_BUFFER], stored[LS_VALUE_STATE], stored[LS_VALUE_SUM], hash);
+    ls__buf_addf(&b, "store: %zu bytes parameters, %zu buffers, %zu state and copies, %zu sums, %zu kept\nplan %s\n",
+                 stored[LS_VALUE_PARAM], stored[LS_VALUE_BUFFER], stored[LS_VALUE_STATE], stored[LS_VALUE_SUM],
+                 stored[LS_VALUE_KEPT], hash);
     enum ls_status status = ls__buf_check(&b);
     *text = status == LS_OK ? ls__buf_take(&b) : NULL;
     ls__buf_release(&b);

@@ -163,7 +163,7 @@ static bool is_update(enum ls_op op)
 
 static void check_phases(const struct ls_plan *p)
 {
-    int n[3] = {0};
+    int n[LS_POST + 1] = {0};
     bool *is_made = calloc((size_t)p->store->n_entries, sizeof *is_made);
     assert_non_null(is_made);
     for (int i = 0; i < p->n_ops; i++) {
@@ -182,12 +182,15 @@ static void check_phases(const struct ls_plan *p)
             int stored = op->node.in[k] >= 0 ? p->slots[op->node.in[k]].stored : -1;
             if (stored >= 0 && p->store->entries[stored].source >= 0) assert_true(is_made[stored]);
         }
-        for (int k = 0; k < op->node.n_out; k++) /* only REDUCE writes to the store from a shard */
+        for (int k = 0; k < op->node.n_out; k++) /* only REDUCE and KEEP write to the store from a shard */
             if (op->phase == LS_SHARD && op->node.out[k] >= 0)
-                assert_int_equal(!in_arena(p, op->node.out[k]), op->node.op == LS_OP_REDUCE);
+                assert_int_equal(!in_arena(p, op->node.out[k]),
+                                 op->node.op == LS_OP_REDUCE || op->node.op == LS_OP_KEEP);
+        if (op->phase == LS_JOIN) assert_int_equal(op->node.op, LS_OP_LINEAR_SUM);
     }
     assert_int_equal(n[LS_PRE], p->n_pre);
     assert_int_equal(n[LS_SHARD], p->n_shard);
+    assert_int_equal(n[LS_JOIN], p->n_join);
     assert_int_equal(n[LS_POST], p->n_post);
     free(is_made);
 }

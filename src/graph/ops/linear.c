@@ -19,16 +19,40 @@ static enum ls_status infer(const struct ls_graph *g, struct ls_node *n, struct 
     return LS_OK;
 }
 
-static enum ls_status gradient(struct ls_gradient *gr, int index, int diff_dst)
+/* From so many weights on their gradient is summed once per step (keep.c) rather than once per shard. */
+enum { LARGE_LAYER = 1 << 17 };
+
+static enum ls_status weights_per_shard(struct ls_gradient *gr, int index, int src, int diff_dst)
 {
     const struct ls_node n = gr->g->nodes[index];
     const struct ls_attrs leaf = {.scale_log2 = LS_SCALE_GRAD};
+    const int in[2] = {src, diff_dst};
     int out[LS_MAX_OUT];
-    TRY(ls__gradient_through_relu(gr, index, diff_dst, &diff_dst));
-    const int for_weights[2] = {n.in[0], diff_dst};
-    TRY(ls__gradient_node(gr, LS_OP_LINEAR_BWD_WEIGHTS, index, for_weights, 2, out));
+    TRY(ls__gradient_node(gr, LS_OP_LINEAR_BWD_WEIGHTS, index, in, 2, out));
     TRY(ls__gradient_leaf(gr, n.in[1], out[0], &leaf));
-    if (ls__in_is_present(&n, 2)) TRY(ls__gradient_leaf(gr, n.in[2], out[1], &leaf));
+    return ls__in_is_present(&n, 2) ? ls__gradient_leaf(gr, n.in[2], out[1], &leaf) : LS_OK;
+}
+
+static enum ls_status weights_per_step(struct ls_gradient *gr, int index, int src, int diff_dst)
+{
+    const struct ls_node n = gr->g->nodes[index];
+    int kept[2], out[LS_MAX_OUT];
+    TRY(ls__gradient_keep(gr, index, "src", src, &kept[0]));
+    TRY(ls__gradient_keep(gr, index, "diff_dst", diff_dst, &kept[1]));
+    TRY(ls__gradient_node(gr, LS_OP_LINEAR_SUM, index, kept, 2, out));
+    gr->g->nodes[gr->g->n_nodes - 1].attrs.scale_log2 = LS_SCALE_GRAD;
+    TRY(ls__gradient_sum(gr, n.in[1], out[0]));
+    return ls__in_is_present(&n, 2) ? ls__gradient_sum(gr, n.in[2], out[1]) : LS_OK;
+}
+
+static enum ls_status gradient(struct ls_gradient *gr, int index, int diff_dst)
+{
+    const struct ls_node n = gr->g->nodes[index];
+    int out[LS_MAX_OUT];
+    bool is_large = ls_shape_count(ls__in_shape(gr->g, &n, 1)) >= LARGE_LAYER;
+    TRY(ls__gradient_through_relu(gr, index, diff_dst, &diff_dst));
+    TRY(is_large && gr->g->batch_size > 0 ? weights_per_step(gr, index, n.in[0], diff_dst)
+                                          : weights_per_shard(gr, index, n.in[0], diff_dst));
     if (!ls__gradient_is_needed(gr, n.in[0])) return LS_OK;
     const int for_data[2] = {diff_dst, n.in[1]};
     TRY(ls__gradient_node(gr, LS_OP_LINEAR_BWD_DATA, index, for_data, 2, out));
