@@ -370,8 +370,9 @@ def main():
         if "checkpoints" in parts:
             compare_checkpoint(args.lockstep, args.dump_gradients, folder, "lenet5", nets.lenet5(10), 200)
             compare_checkpoint(args.lockstep, args.dump_gradients, folder, "resnet-small", nets.resnet_small(10, 1), 10)
-        print(f"\n{'errors against PyTorch in float64':56s} {'loss':>9} {'logits':>9} {'gradient':>9} {'after':>9} {'change':>9}"
-              "  worst gradient")
+        if set(parts) & set(NETS):
+            print(f"\n{'errors against PyTorch in float64':56s} {'loss':>9} {'logits':>9} {'gradient':>9} {'after':>9} "
+                  f"{'change':>9}  worst gradient")
         for name in parts:
             if name in NETS:
                 compare_net(name, args.dump_gradients, folder)
