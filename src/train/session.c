@@ -64,7 +64,7 @@ static enum ls_status add_plan(struct session *s, const struct session_options *
     struct ls_plan *plan = NULL;
     if (mb <= 0 || ls_exec_plan(s->exec, mb, is_training)) return LS_OK;
     TRY(ls_model_build(s->model, &build, &g));
-    g->batch_size = s->batch_size;
+    g->batch_size = o->float_sums ? 0 : s->batch_size; /* float sums are made shard by shard */
     enum ls_status status = ls_graph_fuse(g);
     if (status == LS_OK) status = ls_graph_add_loss(g, is_training ? (float)o->label_smoothing : 0);
     if (status == LS_OK && is_training) status = ls_graph_add_gradient(g);

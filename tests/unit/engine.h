@@ -51,6 +51,7 @@ struct rig_options {
     int n_classes; /* 0: 4 */
     struct ls_optim optim;
     float label_smoothing;
+    int64_t batch_size; /* 0: not told to the graph, so that every gradient is summed per shard */
 };
 
 struct rig {
@@ -109,6 +110,7 @@ UNUSED static struct ls_graph *rig_graph(const struct rig *r, int64_t mb, bool i
     const struct ls_model_options o = {
         .mb = mb, .c = r->o.c, .h = r->o.hw, .w = r->o.hw, .n_classes = r->o.n_classes, .is_training = is_training};
     check_ok(ls_model_build(r->model, &o, &g));
+    g->batch_size = r->o.batch_size;
     check_ok(ls_graph_fuse(g));
     check_ok(ls_graph_add_loss(g, is_training ? r->o.label_smoothing : 0));
     if (is_training) check_ok(ls_graph_add_gradient(g));
