@@ -120,7 +120,7 @@ int ls__cpu_count(void)
 static enum ls_status build(struct ls_pool *p, int n_threads, bool pin)
 {
     cpu_set_t allowed, one;
-    bool can_pin = pin && sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) >= n_threads;
+    bool can_pin = pin && sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) == n_threads;
     p->may_spin = ls__cpu_count() >= n_threads;
     TRY(ls__calloc(&p->workers, (size_t)n_threads, sizeof *p->workers));
     p->n_threads = n_threads;

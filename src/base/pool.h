@@ -18,8 +18,9 @@
 struct ls_pool;
 typedef enum ls_status ls_pool_fn(void *arg, int item, int worker);
 
-/* pin: bind worker i > 0 to the i-th CPU this process may use (skipped, silently, if there are fewer CPUs than
- * threads). The calling thread stays free: threads it starts later would inherit the binding. at_start (may be NULL)
+/* pin: bind worker i to the i-th CPU this process may use, when the team takes exactly all of them; a smaller team is
+ * left to the scheduler, for two programs that each pin to the first CPUs would share those and leave the others idle.
+ * at_start (may be NULL)
  * runs once in every worker, also in the calling thread. */
 enum ls_status ls__pool_create(struct ls_pool **out, int n_threads, bool pin, void (*at_start)(void)) LS_MUST_CHECK;
 int ls__pool_n_threads(const struct ls_pool *pool);
