@@ -41,7 +41,7 @@ if there fashion-mnist; then
 fi
 if [ "$form" = long ]; then
     for seed in 1 2 3; do reaches 98.0 lenet5 digits --epochs 5 --seed $seed; done
-    if there svhn; then reaches 84.0 svhn-cnn svhn --epochs 3; fi
+    if there svhn; then reaches 82.0 svhn-cnn svhn --epochs 3; fi
     if there cifar10; then reaches 60.0 resnet-small cifar10 --epochs 1 --lr 0.1 --schedule onecycle; fi
 fi
 if [ $n_sets -eq 0 ] && [ $failed -eq 0 ] && [ $passed -eq 0 ]; then skip_all "no real data (LOCKSTEP_DATA is not set or holds none)"; fi
