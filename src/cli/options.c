@@ -88,7 +88,7 @@ const struct ls_option ls__options[] = {
     {.name = "seed", .arg = "N", .type = LS_OPT_INT, .min = 0, .max = 9e18, .def = "1",
      .help = "Seed of all random numbers: initial weights, order, augmentation, dropout.",
      .group = group_training, .commands = ON(TRAIN), AT(train.seed)},
-    {.name = "shards", .arg = "N", .type = LS_OPT_INT, .min = 0, .max = 65536, .def = "0",
+    {.name = "shards", .arg = "N", .type = LS_OPT_INT, .min = 0, .max = 512, .def = "0",
      .help = "Shards the global batch is cut into, part of the result; 0: from the batch size alone.",
      .group = group_training, .commands = ON(TRAIN) | ON(BENCH) | ON(PLAN), AT(train.shards)},
     {.name = "label-smoothing", .arg = "X", .type = LS_OPT_REAL, .min = 0, .max = 1, .is_max_open = true, .def = "0",

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_SHARDS_BY_DEFAULT = 32, SHARD_SAMPLES = 16, MIN_SHARDS = 4, MIN_EVAL_SAMPLES = 16 };
+enum { MAX_SHARDS = 512, MAX_SHARDS_BY_DEFAULT = 32, SHARD_SAMPLES = 16, MIN_SHARDS = 4, MIN_EVAL_SAMPLES = 16 };
 
 int64_t session_default_shards(int64_t batch_size)
 {
@@ -93,6 +93,7 @@ static void choose_sizes(struct session *s, const struct session_options *o)
     const struct ls_dataset *d = s->train ? s->train : s->test;
     s->batch_size = o->batch_size < d->n ? o->batch_size : d->n;
     s->shards = o->shards > 0 ? o->shards : session_default_shards(s->batch_size);
+    if (s->shards > MAX_SHARDS) s->shards = MAX_SHARDS; /* more could overflow the fixed-point sums */
     if (s->shards > s->batch_size) s->shards = s->batch_size;
     s->shard_size = (s->batch_size + s->shards - 1) / s->shards;
     s->shards = (s->batch_size + s->shard_size - 1) / s->shard_size;
