@@ -168,7 +168,11 @@ enum ls_status ls_exec_train(struct ls_exec *e, const struct ls_exec_step *s, st
     begin_clock(e, stats);
     TRY(run_shards(e, s, true, stats, &bp));
     if (s->clip_norm > 0) {
-        TRY(ls__exec_grad_norm(e, bp->plan, &stats->grad_norm));
+        enum ls_status status = ls__exec_grad_norm(e, bp->plan, &stats->grad_norm);
+        if (status != LS_OK) {
+            ls_exec_zero_sums(e);
+            return status;
+        }
         if (stats->grad_norm > s->clip_norm) ctx.clip_scale = (float)(s->clip_norm / (stats->grad_norm + 1e-6));
     }
     TRY(ls__exec_post(e, bp, &ctx));

@@ -30,6 +30,12 @@ struct pre_run {
     const int *ops;
 };
 
+/* The copy a PRE op makes. */
+static struct ls_stored *copy_of(struct ls_exec *e, const struct ls_plan *p, int op)
+{
+    return &e->store->entries[p->slots[p->ops[op].node.out[0]].stored];
+}
+
 static enum ls_status run_pre(void *arg, int item, int thread)
 {
     const struct pre_run *run = arg;
@@ -38,6 +44,7 @@ static enum ls_status run_pre(void *arg, int item, int thread)
     /* Bound per thread because the scratch is the thread's own. */
     const struct ls_bound *b = &run->bp->bound[thread][run->ops[item]];
     enum ls_status status = b->kernel->impl->launch(b, &ctx);
+    if (status == LS_OK) copy_of(run->e, run->bp->plan, run->ops[item])->version = run->e->store->version;
     account(run->e, run->bp, thread, run->ops[item], start);
     return status;
 }
@@ -48,9 +55,7 @@ enum ls_status ls__exec_pre(struct ls_exec *e, const struct bound_plan *bp)
     int stale[1024], n_stale = 0;
     for (int i = 0; i < p->n_ops; i++) {
         if (p->ops[i].phase != LS_PRE) continue;
-        struct ls_stored *copy = &e->store->entries[p->slots[p->ops[i].node.out[0]].stored];
-        if (copy->version == e->store->version) continue;
-        copy->version = e->store->version;
+        if (copy_of(e, p, i)->version == e->store->version) continue;
         stale[n_stale++] = i;
         if (n_stale == (int)(sizeof stale / sizeof stale[0])) {
             struct pre_run run = {e, bp, stale};

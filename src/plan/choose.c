@@ -243,16 +243,15 @@ static enum ls_status run(struct chooser *c)
     TRY(ls__calloc(&c->kernel_of, (size_t)g->n_nodes, sizeof *c->kernel_of));
     /* Reorders add values later; those are nobody's gradient, so only today's need an entry. */
     TRY(ls__calloc(&c->param_of, (size_t)g->n_values, sizeof *c->param_of));
+    TRY(give_slot(p, g->n_values - 1));
     for (int i = 0; i < g->n_values; i++) c->param_of[i] = -1;
     for (int i = 0; i < g->n_values; i++) {
-        if (ls_value_is_stored(&g->values[i]) || i == g->input || i == g->labels) TRY(give_slot(p, i));
         int sum = g->values[i].grad;
         if (sum < 0) continue;
         c->param_of[sum] = i;
         const struct ls_node *producer = &g->nodes[g->values[sum].producer];
         if (producer->op == LS_OP_REDUCE) c->param_of[producer->in[0]] = i;
     }
-    TRY(give_slot(p, g->n_values - 1));
     for (int i = 0; i < g->n_values; i++) {
         if (ls_value_is_stored(&g->values[i])) TRY(ls__store_intern(p->store, &g->values[i], &p->slots[i].stored));
         if (g->values[i].kind == LS_VALUE_BUFFER) { /* nobody computes with it while training, so nobody chooses */
