@@ -170,6 +170,7 @@ static enum ls_status add_plan(struct net *w, int64_t mb, bool is_training)
     struct ls_plan *plan = NULL;
     if (mb == 0 || ls_exec_plan(w->exec, mb, is_training)) return LS_OK;
     TRY(ls_model_build(w->model, &build, &g));
+    g->batch_size = w->n; /* as training does: large linear layers sum once per step */
     enum ls_status status = ls_graph_fuse(g);
     if (status == LS_OK) status = ls_graph_add_loss(g, is_training ? (float)s->label_smoothing : 0);
     if (status == LS_OK && is_training) status = ls_graph_add_gradient(g);
