@@ -1,4 +1,5 @@
 /* batchnorm.c: batch norm by oneDNN, over the samples of one shard, with the relu that follows it fused in. */
+#include "backend/cpu/blocking.h"
 #include "backend/cpu/dnn.h"
 #include "backend/cpu/impls.h"
 
@@ -6,7 +7,7 @@ static enum ls_status make_training(const struct ls_prep *prep, struct dnn_kerne
                                     dnnl_primitive_attr_t attr)
 {
     const struct ls_attrs *a = &prep->node->attrs;
-    TRY(dnn_layout_md(prep->device, &prep->in[0], dnn_value_in(prep, 0), 1, &md[0]));
+    TRY(dnn_library_md(prep, &md[0]));
     TRY(dnn_check(dnn_bn_fwd(&k->pd, k->engine, true, dnn_md_of(&md[0]), a->eps, a->relu, attr), "batch norm"));
     TRY(dnn_add_in(prep, k, DNNL_ARG_SRC, 0, 1));
     TRY(dnn_add_in(prep, k, DNNL_ARG_SCALE, 1, 1));
@@ -21,7 +22,7 @@ static enum ls_status make_eval(const struct ls_prep *prep, struct dnn_kernel *k
                                 dnnl_primitive_attr_t attr)
 {
     const struct ls_attrs *a = &prep->node->attrs;
-    TRY(dnn_layout_md(prep->device, &prep->in[0], dnn_value_in(prep, 0), 1, &md[0]));
+    TRY(dnn_library_md(prep, &md[0]));
     TRY(dnn_check(dnn_bn_fwd(&k->pd, k->engine, false, dnn_md_of(&md[0]), a->eps, a->relu, attr), "batch norm"));
     TRY(dnn_add_in(prep, k, DNNL_ARG_SRC, 0, 1));
     TRY(dnn_add_in(prep, k, DNNL_ARG_SCALE, 1, 1));

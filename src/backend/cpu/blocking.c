@@ -50,3 +50,14 @@ struct dnn_view dnn_view_of(const struct ls_shape *shape, enum dnn_blocking bloc
     v.n_blocks = (v.c + v.block - 1) / v.block;
     return v;
 }
+
+enum ls_status dnn_library_md(const struct ls_prep *prep, struct dnn_md_box *box)
+{
+    const struct ls_value *v = dnn_value_in(prep, 0);
+    struct ls_layout layout = prep->in[0], samples_last;
+    if (v->shape.n_dims == 4 && layout.id > LS_LAYOUT_PLAIN) {
+        TRY(dnn_samples_last(prep->device, v, &samples_last));
+        if (layout.id == samples_last.id) TRY(dnn_blocking_layout(prep->device, v, DNN_BLOCK16, &layout));
+    }
+    return dnn_layout_md(prep->device, &layout, v, 1, box);
+}

@@ -25,4 +25,8 @@ enum ls_status dnn_blocking_layout(struct ls_device *device, const struct ls_val
 /* [mb,c] is seen as one block of c channels, not as c blocks of one. */
 struct dnn_view dnn_view_of(const struct ls_shape *shape, enum dnn_blocking blocking);
 
+/* The descriptor of input 0 for a primitive of oneDNN: as it lies, unless it lies samples last, for which oneDNN has
+ * reference code only: then in blocks of 16 channels, and the plan reorders. */
+enum ls_status dnn_library_md(const struct ls_prep *prep, struct dnn_md_box *box) LS_MUST_CHECK;
+
 #endif

@@ -104,6 +104,7 @@ static void describe(const struct ls_device *device, char *text, size_t size)
 
 /* What is not listed here is done by ref: reshape, reductions and updates, whose loops are vectorised there. */
 static const struct ls_impl *const impls[] = {
+    &ls__cpu_linear_dot,
     &ls__cpu_linear_sum,
     &ls__cpu_conv2d_lanes,
     &ls__cpu_conv2d_bwd_data_lanes,

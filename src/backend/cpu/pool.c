@@ -1,5 +1,6 @@
 /* pool.c: maximum and average pooling by oneDNN. The layout is what the input has; backward follows the forward kernel.
  */
+#include "backend/cpu/blocking.h"
 #include "backend/cpu/dnn.h"
 #include "backend/cpu/impls.h"
 
@@ -22,7 +23,7 @@ static enum ls_status forward(const struct ls_prep *prep, struct dnn_kernel *k, 
         w.padding_r[0] = w.padding_r[0] < 0 ? 0 : w.padding_r[0];
         w.padding_r[1] = w.padding_r[1] < 0 ? 0 : w.padding_r[1];
     }
-    TRY(dnn_layout_md(prep->device, &prep->in[0], src, 1, &md[0]));
+    TRY(dnn_library_md(prep, &md[0]));
     TRY(dnn_any_md(dst, 1, &md[1]));
     bool is_training = prep->graph->is_training;
     TRY(dnn_check(dnn_pool_fwd(&k->pd, k->engine, is_training, is_max, dnn_md_of(&md[0]), dnn_md_of(&md[1]), &w, attr),

@@ -1,0 +1,144 @@
+/* linear_dot.c: the forward pass of a linear layer for the few samples of a shard, as dot products.
+ *
+ * A library's matrix product first packs the weights, which pays when they are used for hundreds of rows; a shard
+ * has 16. Here src [mb,ic] and weights [oc,ic] are read as they lie, both along ic: 4 samples times 4 outputs at a
+ * time, 16 dot products in 16 registers, summed across their lanes together. Long rows are cut into chunks so that four
+ * rows of weights stay in the first cache for all samples, and each weight comes from memory once per shard. The order
+ * of every sum is fixed. AVX-512.
+ */
+#include "backend/cpu/impls.h"
+#include "lockstep/backend.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#include <stddef.h>
+
+enum { LANES = 16, SIDE = 4, CHUNK = 1024, MAX_SAMPLES = 32 };
+
+#define TARGET __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq")))
+#define INLINE512 static inline __attribute__((always_inline, target("avx512f,avx512vl,avx512bw,avx512dq")))
+
+struct dot_kernel {
+    struct ls_kernel base;
+    int mb, ic, oc;
+    bool relu;
+};
+
+/* The four vectors' sums within each 128-bit lane: lane l of the result is [sum of v0's lane l, v1's, v2's, v3's]. */
+INLINE512 __m512 sum_within_lanes(const __m512 v[SIDE])
+{
+    const __m512 a = _mm512_add_ps(_mm512_unpacklo_ps(v[0], v[1]), _mm512_unpackhi_ps(v[0], v[1]));
+    const __m512 b = _mm512_add_ps(_mm512_unpacklo_ps(v[2], v[3]), _mm512_unpackhi_ps(v[2], v[3]));
+    return _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xEE));
+}
+
+/* All lanes of 16 vectors: lane o, element n of the result is the sum of acc[o][n]. */
+INLINE512 __m512 sum_all(const __m512 acc[SIDE][SIDE])
+{
+    const __m512 u0 = sum_within_lanes(acc[0]), u1 = sum_within_lanes(acc[1]);
+    const __m512 u2 = sum_within_lanes(acc[2]), u3 = sum_within_lanes(acc[3]);
+    const __m512 a = _mm512_add_ps(_mm512_shuffle_f32x4(u0, u1, 0x44), _mm512_shuffle_f32x4(u0, u1, 0xEE));
+    const __m512 b = _mm512_add_ps(_mm512_shuffle_f32x4(u2, u3, 0x44), _mm512_shuffle_f32x4(u2, u3, 0xEE));
+    return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xDD));
+}
+
+/* Dot products of four samples with four rows of weights over `count` elements; out[o * 4 + n]. Rows that do not exist
+ * repeat the first one (the caller passes its address), so there are always four. */
+TARGET static void dots(const float *const src[SIDE], const float *const weights[SIDE], int count, float out[LANES])
+{
+    __m512 acc[SIDE][SIDE];
+#pragma GCC unroll 4
+    for (int o = 0; o < SIDE; o++)
+#pragma GCC unroll 4
+        for (int n = 0; n < SIDE; n++) acc[o][n] = _mm512_setzero_ps();
+    int i = 0;
+    for (; i + LANES <= count; i += LANES) {
+        __m512 x[SIDE];
+#pragma GCC unroll 4
+        for (int n = 0; n < SIDE; n++) x[n] = _mm512_loadu_ps(src[n] + i);
+#pragma GCC unroll 4
+        for (int o = 0; o < SIDE; o++) {
+            const __m512 w = _mm512_loadu_ps(weights[o] + i);
+#pragma GCC unroll 4
+            for (int n = 0; n < SIDE; n++) acc[o][n] = _mm512_fmadd_ps(w, x[n], acc[o][n]);
+        }
+    }
+    if (i < count) {
+        const __mmask16 in = (__mmask16)((1 << (count - i)) - 1);
+#pragma GCC unroll 4
+        for (int o = 0; o < SIDE; o++) {
+            const __m512 w = _mm512_maskz_loadu_ps(in, weights[o] + i);
+#pragma GCC unroll 4
+            for (int n = 0; n < SIDE; n++)
+                acc[o][n] = _mm512_fmadd_ps(w, _mm512_maskz_loadu_ps(in, src[n] + i), acc[o][n]);
+        }
+    }
+    _mm512_storeu_ps(out, sum_all(acc));
+}
+
+static int min(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* Outputs [o, o+4) of all samples, over elements [first, first + count): added to dst, or begun with the bias. */
+static void four_outputs(const struct dot_kernel *k, const struct ls_bound *b, int o, int first, int count)
+{
+    const float *src = b->in[0], *weights = b->in[1], *bias = b->in[2], *rows[SIDE], *samples[SIDE];
+    float *dst = b->out[0], sums[LANES];
+    bool is_last = first + count == k->ic;
+    int n_out = min(SIDE, k->oc - o);
+    for (int i = 0; i < SIDE; i++) rows[i] = weights + (ptrdiff_t)(o + (i < n_out ? i : 0)) * k->ic + first;
+    for (int n = 0; n < k->mb; n += SIDE) {
+        int n_samples = min(SIDE, k->mb - n);
+        for (int i = 0; i < SIDE; i++) samples[i] = src + (ptrdiff_t)(n + (i < n_samples ? i : 0)) * k->ic + first;
+        dots(samples, rows, count, sums);
+        for (int s = 0; s < n_samples; s++)
+            for (int i = 0; i < n_out; i++) {
+                float *to = dst + (ptrdiff_t)(n + s) * k->oc + o + i;
+                float value = (first ? *to : bias ? bias[o + i] : 0) + sums[i * SIDE + s];
+                *to = is_last && k->relu && value < 0 ? 0 : value;
+            }
+    }
+}
+
+static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
+{
+    const struct dot_kernel *k = (const struct dot_kernel *)b->kernel;
+    for (int first = 0; first < k->ic; first += CHUNK)
+        for (int o = 0; o < k->oc; o += SIDE) four_outputs(k, b, o, first, min(CHUNK, k->ic - first));
+    return LS_OK;
+}
+
+static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out)
+{
+    const struct ls_node *n = prep->node;
+    const struct ls_shape *src = &prep->graph->values[n->in[0]].shape, *dst = &prep->graph->values[n->out[0]].shape;
+    struct dot_kernel *k;
+    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512vl"))
+        return ls_fail(LS_UNSUPPORTED, "needs AVX-512");
+    if (src->dims[0] > MAX_SAMPLES) return ls_fail(LS_UNSUPPORTED, "enough samples for a packed product");
+    TRY(ls_kernel_create(&k, sizeof *k, prep, &ls__cpu_linear_dot));
+    k->mb = (int)src->dims[0];
+    k->ic = (int)src->dims[1];
+    k->oc = (int)dst->dims[1];
+    k->relu = n->attrs.relu;
+    *out = &k->base;
+    return LS_OK;
+}
+
+#else
+
+static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
+{
+    return LS_OK;
+}
+
+static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out)
+{
+    return ls_fail(LS_UNSUPPORTED, "needs AVX-512");
+}
+
+#endif
+
+const struct ls_impl ls__cpu_linear_dot = {.name = "dot", .op = LS_OP_LINEAR, .prepare = prepare, .launch = launch};
