@@ -167,6 +167,19 @@ static void test_sizes(void **state)
     ls__log_set_level(LS_LOG_INFO);
 }
 
+/* Each shard adds less than 2^54 to a sum: 512 of them fit 63 bits, and no more are made. */
+static void test_most_shards(void **state)
+{
+    struct session s;
+    struct session_options o = options("ref");
+    o.data = "fake:2x8x8:4:2000";
+    o.batch_size = 2000;
+    o.shards = 2000;
+    check_ok(session_open(&s, &o));
+    assert_true(s.shards <= 512 && s.shards * s.shard_size >= 2000);
+    session_close(&s);
+}
+
 static void test_bad_options(void **state)
 {
     struct session s;
@@ -359,6 +372,7 @@ int main(void)
         cmocka_unit_test(test_memory_runs_out),
         cmocka_unit_test(test_default_shards),
         cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_most_shards),
         cmocka_unit_test(test_bad_options),
         cmocka_unit_test_setup_teardown(test_round_trip, make_path, remove_path),
         cmocka_unit_test_setup_teardown(test_evaluation_of_a_checkpoint, make_path, remove_path),
