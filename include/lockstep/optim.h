@@ -33,8 +33,9 @@ struct ls_schedule {
 /* "cosine" and so on; LS_USAGE with the list if unknown. milestones: "30,60,80" or NULL. */
 enum ls_status ls_schedule_parse(struct ls_schedule *s, const char *kind, const char *milestones) LS_MUST_CHECK;
 
-/* The learning rate of a step (from 0). Warm-up rises linearly from lr/warmup_steps to lr; the schedule runs over the
- * steps after it (onecycle brings its own warm-up over the first 30 %). */
+/* The learning rate of a step (from 0). Warm-up rises linearly from lr/warmup_steps to lr. After it, cosine runs over
+ * the steps that are left; step and multistep count epochs from the beginning. onecycle brings its own warm-up over the
+ * first 30 %. */
 double ls_schedule_lr(const struct ls_schedule *s, int64_t step);
 
 #endif

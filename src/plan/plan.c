@@ -123,10 +123,14 @@ enum ls_status ls_plan_text(const struct ls_plan *p, char **text)
 void ls_plan_hash(const struct ls_plan *p, char hex[33])
 {
     struct ls_buf b = LS_BUF_INIT;
+    char shape[LS_SHAPE_TEXT];
     ls__buf_addf(&b, "%s %lld\n", p->backend->name, (long long)p->graph->mb);
     for (int i = 0; i < p->n_ops; i++) {
         const struct ls_plan_op *op = &p->ops[i];
         ls__buf_addf(&b, "%s %s %s", ls_op_name(op->node.op), op->node.name, op->kernel->name);
+        for (int k = 0; k < op->node.n_out; k++)
+            if (op->node.out[k] >= 0)
+                ls__buf_addf(&b, " %s", ls_shape_text(&p->graph->values[op->node.out[k]].shape, shape));
         for (int k = 0; k < op->node.n_in; k++) ls__buf_addf(&b, " %s", op->kernel->in[k].tag);
         for (int k = 0; k < op->node.n_out; k++) ls__buf_addf(&b, " %s", op->kernel->out[k].tag);
         ls__buf_adds(&b, "\n");
