@@ -6,6 +6,8 @@
 # test: sanitize
 # shellcheck disable=SC2154,SC2206 # what lib.sh assigns; words without blanks
 source "$(dirname "$0")/lib.sh"
+unset LOCKSTEP_DATA # a set that is missing here must not be found elsewhere
+export XDG_CACHE_HOME=$PWD/no-cache
 command -v python3 >/dev/null || skip_all "python3 is not installed"
 make() { python3 "$here/lib.py" "$@"; }
 limit_kb=400000 # of addresses, for everything; the program alone has some 100,000
