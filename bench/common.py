@@ -134,5 +134,8 @@ def run(main):
         sys.exit(main())
     except Failure as failure:
         sys.exit(f"{os.path.basename(sys.argv[0])}: {failure}")
+    except BrokenPipeError:  # `bench/roofline | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
