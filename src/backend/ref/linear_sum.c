@@ -7,24 +7,38 @@
  */
 #include "backend/ref/fixed.h"
 
-/* One row of the weights: adds what rows [first, end) of the batch give. False when out of range. */
-static bool add_shard(const struct ls_ref_kernel *k, const float *src, const float *diff, int64_t o, int first, int end,
-                      double factor, int64_t *weights, int64_t *bias)
+enum { COLUMNS = 256 };
+
+/* sum[i] += what rows [first, end) of the batch give to `n` weights of output o. True when all are in range. */
+LS_VECTORIZE
+static bool linear_sum_add(const float *restrict src, int64_t ic, const float *restrict diff, int64_t oc, int first,
+                           int end, int64_t n, double factor, int64_t *restrict sum)
 {
-    const int64_t ic = k->in[0].dims[1], oc = k->in[1].dims[1];
-    bool is_good = true;
-    double total = 0;
-    for (int64_t i = 0; i < ic; i++) {
-        double sum = 0;
-        for (int r = first; r < end; r++) sum += (double)diff[r * oc + o] * (double)src[r * ic + i];
-        const double x = (double)(float)sum * factor;
-        is_good &= fabs(x) < LS_FIXED_LIMIT;
-        weights[o * ic + i] += is_good ? (int64_t)ls__fixed_round(x) : 0;
+    double acc[COLUMNS] = {0}, largest = 0;
+    for (int r = first; r < end; r++) {
+        const double g = (double)diff[r * oc];
+        for (int64_t i = 0; i < n; i++) acc[i] += g * (double)src[r * ic + i];
     }
-    for (int r = first; r < end; r++) total += (double)diff[r * oc + o];
-    const double x = (double)(float)total * factor;
-    is_good &= fabs(x) < LS_FIXED_LIMIT;
-    if (bias && is_good) bias[o] += (int64_t)ls__fixed_round(x);
+    for (int64_t i = 0; i < n; i++) acc[i] = (double)(float)acc[i] * factor;
+    for (int64_t i = 0; i < n; i++) largest = fabs(acc[i]) <= largest ? largest : fabs(acc[i]); /* a NaN stays */
+    if (!(largest < LS_FIXED_LIMIT)) return false;
+    for (int64_t i = 0; i < n; i++) sum[i] = (int64_t)((uint64_t)sum[i] + ls__fixed_round(acc[i]));
+    return true;
+}
+
+/* One output: its row of weights, and its bias as the weight of an input that is always 1. */
+static bool add_output(const struct ls_ref_kernel *k, const struct ls_bound *b, int64_t o, int first, int end,
+                       double factor)
+{
+    static const float one[1] = {1};
+    const int64_t ic = k->in[0].dims[1], oc = k->in[1].dims[1];
+    const float *src = b->in[0], *diff = (const float *)b->in[1] + o;
+    int64_t *weights = (int64_t *)b->out[0] + o * ic;
+    bool is_good = true;
+    for (int64_t i = 0; i < ic; i += COLUMNS)
+        is_good &=
+            linear_sum_add(src + i, ic, diff, oc, first, end, ic - i < COLUMNS ? ic - i : COLUMNS, factor, weights + i);
+    if (b->out[1]) is_good &= linear_sum_add(one, 0, diff, oc, first, end, 1, factor, (int64_t *)b->out[1] + o);
     return is_good;
 }
 
@@ -37,7 +51,7 @@ static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx 
     for (int64_t o = oc * ctx->part / ctx->n_parts; o < oc * (ctx->part + 1) / ctx->n_parts; o++)
         for (int first = 0; first < ctx->batch_n; first += ctx->shard_size) {
             int end = first + ctx->shard_size < ctx->batch_n ? first + ctx->shard_size : ctx->batch_n;
-            is_good &= add_shard(k, b->in[0], b->in[1], o, first, end, factor, b->out[0], b->out[1]);
+            is_good &= add_output(k, b, o, first, end, factor);
         }
     if (is_good) return LS_OK;
     return ls_fail(LS_NONFINITE, "%s: gradient not finite or beyond the fixed-point range", k->name);
