@@ -12,6 +12,7 @@ enum ls_status ls__cmd_plan(const struct ls_options *o)
         .device = o->train.device,
         .batch_size = o->train.batch_size,
         .shards = o->train.shards,
+        .threads = 1, /* a plan does not depend on them */
     };
     if (o->input || o->classes > 0) {
         snprintf(spec, sizeof spec, "fake:%s:%lld:%lld", o->input ? o->input : "3x32x32",

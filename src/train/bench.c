@@ -86,6 +86,15 @@ static enum ls_status list_ops(struct session *s, struct ls_bench_result *r)
     return LS_OK;
 }
 
+/* Of the ops that run once per step over the whole batch. */
+static double join_flops(const struct ls_plan *plan)
+{
+    double flops = 0;
+    for (int i = 0; i < plan->n_ops; i++)
+        if (plan->ops[i].phase == LS_JOIN) flops += plan->ops[i].flops;
+    return flops;
+}
+
 static enum ls_status measure(const struct ls_bench_options *o, struct session *s, struct ls_bench_result *r)
 {
     double *times, sum = 0;
@@ -101,17 +110,18 @@ static enum ls_status measure(const struct ls_bench_options *o, struct session *
         r->ms_per_step = 1e3 * median;
         r->ms_per_step_best = 1e3 * times[0];
         r->images_per_second = (double)s->batch_size / median;
-        r->gflops = plan->shard_flops / (double)s->shard_size * r->images_per_second * 1e-9;
+        r->gflops = (plan->shard_flops / (double)s->shard_size + join_flops(plan) / (double)s->batch_size) *
+                    r->images_per_second * 1e-9;
     }
     free(times);
     return status;
 }
 
-enum ls_status ls_bench(const struct ls_bench_options *o, struct ls_bench_result *r)
+/* On failure too *s can be closed. */
+static enum ls_status open_on_fake_data(struct session *s, const struct ls_bench_options *o, bool is_training)
 {
-    struct session s;
     char spec[96];
-    *r = (struct ls_bench_result){.steps = 0};
+    *s = (struct session){0};
     if (o->data)
         snprintf(spec, sizeof spec, "%s", o->data);
     else
@@ -122,10 +132,18 @@ enum ls_status ls_bench(const struct ls_bench_options *o, struct ls_bench_result
                                        .batch_size = o->batch_size,
                                        .shards = o->shards,
                                        .threads = o->threads,
-                                       .is_training = true,
+                                       .is_training = is_training,
+                                       .with_test = !is_training,
                                        .normalize = true,
                                        .optim = {.momentum = 0.9}};
-    enum ls_status status = session_open(&s, &so);
+    return session_open(s, &so);
+}
+
+enum ls_status ls_bench(const struct ls_bench_options *o, struct ls_bench_result *r)
+{
+    struct session s;
+    *r = (struct ls_bench_result){.steps = 0};
+    enum ls_status status = open_on_fake_data(&s, o, true);
     if (status == LS_OK) status = measure(o, &s, r);
     if (status == LS_OK) {
         snprintf(r->model, sizeof r->model, "%s", ls_model_name(s.model));
@@ -145,23 +163,8 @@ enum ls_status ls_bench(const struct ls_bench_options *o, struct ls_bench_result
 enum ls_status ls_plan_model(const struct ls_bench_options *o, bool is_training, char **text)
 {
     struct session s;
-    char spec[96];
-    if (o->data)
-        snprintf(spec, sizeof spec, "%s", o->data);
-    else
-        TRY(fake_spec(o->model, o->batch_size, spec, sizeof spec));
-    const struct session_options so = {.model = o->model,
-                                       .data = spec,
-                                       .device = o->device,
-                                       .batch_size = o->batch_size,
-                                       .shards = o->shards,
-                                       .threads = 1,
-                                       .is_training = is_training,
-                                       .with_test = !is_training,
-                                       .normalize = true,
-                                       .optim = {.momentum = 0.9}};
     *text = NULL;
-    enum ls_status status = session_open(&s, &so);
+    enum ls_status status = open_on_fake_data(&s, o, is_training);
     int64_t mb = is_training ? s.shard_size : s.eval_size;
     if (status == LS_OK) status = ls_plan_text(ls_exec_plan(s.exec, mb, is_training), text);
     session_close(&s);
