@@ -71,7 +71,7 @@ for_threads 'lenet5' "$all" lenet5 $grey -b 28 --shards 7 --epochs 3 -p 1
 for_threads 'svhn-cnn' "$all" svhn-cnn $colour -b 28 --shards 7 --epochs 2 -p 1
 for_threads 'svhn-cnn, default shards' "$all" svhn-cnn $colour -b 16 --epochs 2 -p 1
 for_threads 'resnet-small' "$all" resnet-small $colour -b 28 --shards 7 -i 5 -p 1
-for_threads 'resnet18' '1 2 7' resnet18 $colour -b 14 --shards 7 -i 2 -p 1 --no-eval --checkpoint-every none
+for_threads 'resnet18' '1 2 3 4 7' resnet18 $colour -b 14 --shards 7 -i 2 -p 1 --no-eval --checkpoint-every none
 
 # --- what draws random numbers ---
 for_threads 'dropout' "$all" ./dropout.net $grey -b 28 --shards 7 --epochs 2 -p 1
