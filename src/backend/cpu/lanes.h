@@ -17,7 +17,8 @@
 
 enum { LANES = 16, LANES_MAX_KERNEL = 7 };
 
-bool lanes_are_available(void); /* AVX-512 */
+/* AVX-512 with everything the kernels here, linear_dot.c and linear_sum.c are compiled for. */
+bool lanes_are_available(void);
 
 struct lanes_conv {
     int n, ic, ih, iw, oc, oh, ow, kh, kw, ph, pw; /* stride and dilation 1; n samples */

@@ -7,13 +7,14 @@
  * of every sum is fixed. AVX-512.
  */
 #include "backend/cpu/impls.h"
+#include "backend/cpu/lanes.h"
 #include "lockstep/backend.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 #include <stddef.h>
 
-enum { LANES = 16, SIDE = 4, CHUNK = 1024, MAX_SAMPLES = 32 };
+enum { SIDE = 4, CHUNK = 1024, MAX_SAMPLES = 32 };
 
 #define TARGET __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq")))
 #define INLINE512 static inline __attribute__((always_inline, target("avx512f,avx512vl,avx512bw,avx512dq")))
@@ -115,8 +116,7 @@ static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out
     const struct ls_node *n = prep->node;
     const struct ls_shape *src = &prep->graph->values[n->in[0]].shape, *dst = &prep->graph->values[n->out[0]].shape;
     struct dot_kernel *k;
-    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512vl"))
-        return ls_fail(LS_UNSUPPORTED, "needs AVX-512");
+    if (!lanes_are_available()) return ls_fail(LS_UNSUPPORTED, "needs AVX-512");
     if (src->dims[0] > MAX_SAMPLES) return ls_fail(LS_UNSUPPORTED, "enough samples for a packed product");
     TRY(ls_kernel_create(&k, sizeof *k, prep, &ls__cpu_linear_dot));
     k->mb = (int)src->dims[0];

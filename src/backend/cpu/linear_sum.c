@@ -7,6 +7,7 @@
  * added to sums that stay in the first cache until the last shard. AVX-512; elsewhere ref does it.
  */
 #include "backend/cpu/impls.h"
+#include "backend/cpu/lanes.h"
 #include "lockstep/backend.h"
 
 #if defined(__x86_64__)
@@ -15,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BLOCK_ROWS = 64, TILE_ROWS = 8, TILE_COLUMNS = 32, LANES = 16, FIXED_LIMIT_LOG2 = 54 };
+enum { BLOCK_ROWS = 64, TILE_ROWS = 8, TILE_COLUMNS = 32, FIXED_LIMIT_LOG2 = 54 };
 
 #define TARGET __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq")))
 #define INLINE512 static inline __attribute__((always_inline, target("avx512f,avx512vl,avx512bw,avx512dq")))
@@ -141,9 +142,7 @@ static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out
     const struct ls_node *n = prep->node;
     const struct ls_shape *src = &prep->graph->values[n->in[0]].shape, *diff = &prep->graph->values[n->in[1]].shape;
     struct sum_kernel *k;
-    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512dq") ||
-        !__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512vl"))
-        return ls_fail(LS_UNSUPPORTED, "needs AVX-512");
+    if (!lanes_are_available()) return ls_fail(LS_UNSUPPORTED, "needs AVX-512");
     TRY(ls_kernel_create(&k, sizeof *k, prep, &ls__cpu_linear_sum));
     k->batch = (int)src->dims[0];
     k->ic = (int)src->dims[1];
