@@ -176,6 +176,19 @@ enum ls_status ls__window_out(const struct ls_attrs *a, const struct ls_shape *s
     return LS_OK;
 }
 
+enum ls_status ls__pool_out(const struct ls_graph *g, const struct ls_node *n, struct ls_shape *dst)
+{
+    const struct ls_attrs *a = &n->attrs;
+    int64_t oh, ow;
+    TRY(ls__need_image(g, n));
+    const struct ls_shape *src = ls__in_shape(g, n, 0);
+    TRY(ls__window_out(a, src, &oh, &ow));
+    if (a->ph * 2 > a->kh || a->pw * 2 > a->kw)
+        return ls_fail(LS_DATA, "padding %dx%d is more than half of the %dx%d window", a->ph, a->pw, a->kh, a->kw);
+    *dst = LS_SHAPE4(src->dims[0], src->dims[1], oh, ow);
+    return LS_OK;
+}
+
 double ls__count_flops(const struct ls_graph *g, int value, double per_element)
 {
     return value < 0 ? 0 : per_element * (double)ls_shape_count(&g->values[value].shape);

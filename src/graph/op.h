@@ -41,6 +41,8 @@ enum ls_status ls__like_input(const struct ls_graph *g, struct ls_node *n, int i
 enum ls_status ls__need_image(const struct ls_graph *g, const struct ls_node *n); /* input 0 is [mb,c,h,w] */
 /* Output size of a sliding window, or LS_DATA if it does not fit once. */
 enum ls_status ls__window_out(const struct ls_attrs *a, const struct ls_shape *src, int64_t *oh, int64_t *ow);
+/* The shape a pooling makes of its image; padding of more than half a window is LS_DATA. */
+enum ls_status ls__pool_out(const struct ls_graph *g, const struct ls_node *n, struct ls_shape *dst);
 double ls__count_flops(const struct ls_graph *g, int value, double per_element);
 
 /* --- for gradient rules --- */

@@ -3,14 +3,8 @@
 
 static enum ls_status infer(const struct ls_graph *g, struct ls_node *n, struct ls_out out[LS_MAX_OUT])
 {
-    int64_t oh, ow;
-    TRY(ls__need_image(g, n));
-    const struct ls_shape *src = ls__in_shape(g, n, 0);
-    TRY(ls__window_out(&n->attrs, src, &oh, &ow));
-    if (n->attrs.ph * 2 > n->attrs.kh || n->attrs.pw * 2 > n->attrs.kw)
-        return ls_fail(LS_DATA, "padding %dx%d is more than half of the %dx%d window", n->attrs.ph, n->attrs.pw,
-                       n->attrs.kh, n->attrs.kw);
-    const struct ls_shape dst = LS_SHAPE4(src->dims[0], src->dims[1], oh, ow);
+    struct ls_shape dst;
+    TRY(ls__pool_out(g, n, &dst));
     n->n_out = 2;
     out[0] = (struct ls_out){.is_present = true, .shape = dst};
     out[1] = (struct ls_out){.is_present = g->is_training, .dtype = LS_U8, .shape = dst, .is_workspace = true};
