@@ -22,13 +22,14 @@
 /* What changes from step to step or shard to shard and is not a tensor. */
 struct ls_step_ctx {
     uint64_t seed;
-    int64_t step;            /* global step, from 0: keys dropout, and Adam's bias correction uses step + 1 */
-    int n_valid;             /* samples of this shard that count; the rest is padding (evaluation only) */
-    const uint32_t *samples; /* [n_valid] sample numbers: key dropout */
-    int first;               /* KEEP: position of the shard's first sample in the batch */
-    int shard_size, batch_n; /* LINEAR_SUM: samples per shard (the last takes the rest) and in this batch */
-    float grad_scale;        /* 1 / (samples in the global batch): the loss is the mean over the batch */
-    float share;             /* n_valid / (samples in the global batch) */
+    int64_t step;              /* global step, from 0: keys dropout, and Adam's bias correction uses step + 1 */
+    int n_valid;               /* samples of this shard that count; the rest is padding (evaluation only) */
+    const uint32_t *samples;   /* [n_valid] sample numbers: key dropout */
+    int first;                 /* KEEP: position of the shard's first sample in the batch */
+    int shard_size, batch_n;   /* LINEAR_SUM: samples per shard (the last takes the rest) and in this batch */
+    const unsigned char *mine; /* LINEAR_SUM: per shard, whether its rows are here; NULL: all are */
+    float grad_scale;          /* 1 / (samples in the global batch): the loss is the mean over the batch */
+    float share;               /* n_valid / (samples in the global batch) */
     float lr;
     float clip_scale; /* 1, or less when the gradient's norm exceeds the limit */
     /* REDUCE, LINEAR_SUM, SGD, ADAMW and RUNNING_STATS work on part `part` of `n_parts` of their elements

@@ -124,6 +124,90 @@ static void test_non_finite(void **state)
     }
 }
 
+/* The backend's kernel for fc1's LINEAR_SUM, with the sums plain. */
+static struct ls_kernel *prepare_sum(const struct rig *r, const struct ls_graph *g)
+{
+    struct ls_prep prep = {.device = r->device, .graph = g};
+    for (int i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i].op == LS_OP_LINEAR_SUM) prep.node = &g->nodes[i];
+    assert_non_null(prep.node);
+    for (int i = 0; i < 2; i++) {
+        prep.in[i] = ls_layout_plain(&g->values[prep.node->in[i]].shape, LS_F32);
+        prep.out[i] = ls_layout_plain(&g->values[prep.node->out[i]].shape, LS_I64);
+    }
+    const struct ls_impl *const *const lists[2] = {r->backend->impls, ls_backend_ref.impls};
+    for (int l = 0; l < 2; l++)
+        for (int i = 0; lists[l][i]; i++) {
+            struct ls_kernel *k;
+            if (lists[l][i]->op == LS_OP_LINEAR_SUM && lists[l][i]->prepare(&prep, &k) == LS_OK) return k;
+        }
+    fail_msg("no implementation");
+    return NULL;
+}
+
+static float *random_floats(int64_t n, uint32_t which)
+{
+    float *x = calloc((size_t)n, sizeof *x);
+    assert_non_null(x);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (float)(ls__rng(7, LS_RNG_DATA, which, (uint32_t)i, 0).v[0] % 2001) * 1e-4f - 0.1f;
+    return x;
+}
+
+static void add_some(struct ls_bound *b, const unsigned char *mine, int64_t *sums)
+{
+    const size_t n_weights = b->kernel->out[0].bytes / 8;
+    b->out[0] = sums;
+    b->out[1] = sums + n_weights;
+    for (int part = 0; part < 3; part++) {
+        const struct ls_step_ctx ctx = {.shard_size = SHARD, .batch_n = N, .mine = mine, .part = part, .n_parts = 3};
+        check_ok(b->kernel->impl->launch(b, &ctx));
+    }
+}
+
+/* The sums over {0,2,4} and over {1,3}, each with NaN in the rows of the others, make the sum over all. */
+static void test_some_of_the_shards(void **state)
+{
+    static const unsigned char mine[2][5] = {{1, 0, 1, 0, 1}, {0, 1, 0, 1, 0}};
+    for (int i = 0; ls_backends[i]; i++) {
+        struct rig r;
+        rig_open(&r, ls_backends[i]->name, text, &(struct rig_options){.c = 3, .hw = 12, .batch_size = N});
+        struct ls_graph *g = rig_graph(&r, SHARD, true);
+        struct ls_kernel *k = prepare_sum(&r, g);
+        const int64_t width[2] = {432, 307};
+        const size_t n = 307 * 432 + 307, bytes = n * sizeof(int64_t);
+        int64_t *all = calloc(1, bytes), *some = calloc(1, bytes);
+        float *rows[2];
+        assert_true(all && some);
+        for (int m = 0; m < 2; m++) rows[m] = random_floats(N * width[m], (uint32_t)m);
+        struct ls_bound b = {.kernel = k, .in = {rows[0], rows[1]}};
+        b.scratch = aligned_alloc(64, (k->scratch_bytes + 127) / 64 * 64);
+        add_some(&b, NULL, all);
+        for (int half = 0; half < 2; half++) {
+            for (int m = 0; m < 2; m++) {
+                float *kept = random_floats(N * width[m], (uint32_t)m);
+                for (int64_t at = 0; at < N * width[m]; at++)
+                    if (!mine[half][at / width[m] / SHARD]) kept[at] = NAN;
+                b.in[m] = kept;
+            }
+            add_some(&b, mine[half], some);
+            for (int m = 0; m < 2; m++) free(b.in[m]);
+        }
+        for (size_t at = 0; at < n; at++)
+            if (all[at] != some[at])
+                fail_msg("%s: sum %zu is %lld over all, %lld over some and the others", ls_backends[i]->name, at,
+                         (long long)all[at], (long long)some[at]);
+        assert_int_not_equal(all[0], 0);
+        for (int m = 0; m < 2; m++) free(rows[m]);
+        free(b.scratch);
+        free(all);
+        free(some);
+        ls_kernel_destroy(&k);
+        ls_graph_destroy(&g);
+        rig_close(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -131,6 +215,7 @@ int main(void)
         cmocka_unit_test(test_threads_do_not_matter),
         cmocka_unit_test(test_small_layers_are_not_kept),
         cmocka_unit_test(test_non_finite),
+        cmocka_unit_test(test_some_of_the_shards),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

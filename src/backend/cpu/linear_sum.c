@@ -13,6 +13,7 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,6 +34,12 @@ static int min(int a, int b)
     return a < b ? a : b;
 }
 
+/* Rows of shards that are not here hold anything, NaN too: they must not be read into a sum. */
+static bool is_here(const struct ls_step_ctx *ctx, int first)
+{
+    return !ctx->mine || ctx->mine[first / ctx->shard_size];
+}
+
 /* sum[0..15] += round(x), ties to even; the largest |x| seen goes into *largest, as bits. */
 INLINE512 void add_fixed(int64_t *sum, __mmask16 in, __m512 x, __m512i *largest)
 {
@@ -51,6 +58,7 @@ TARGET static __m512i tile(const struct sum_kernel *k, const struct ls_step_ctx 
                            __m512i largest)
 {
     for (int first = 0; first < ctx->batch_n; first += ctx->shard_size) {
+        if (!is_here(ctx, first)) continue;
         __m512 acc[TILE_ROWS][2];
         int end = min(first + ctx->shard_size, ctx->batch_n);
 #pragma GCC unroll 8
@@ -96,6 +104,7 @@ TARGET static __m512i add_bias(const struct sum_kernel *k, const struct ls_step_
 {
     for (int o = 0; o < n_rows; o += LANES)
         for (int first = 0; first < ctx->batch_n; first += ctx->shard_size) {
+            if (!is_here(ctx, first)) continue;
             __m512 acc = _mm512_setzero_ps();
             for (int r = first; r < min(first + ctx->shard_size, ctx->batch_n); r++)
                 acc = _mm512_add_ps(acc, _mm512_load_ps(diff + r * BLOCK_ROWS + o));

@@ -50,6 +50,7 @@ static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx 
     bool is_good = true;
     for (int64_t o = oc * ctx->part / ctx->n_parts; o < oc * (ctx->part + 1) / ctx->n_parts; o++)
         for (int first = 0; first < ctx->batch_n; first += ctx->shard_size) {
+            if (ctx->mine && !ctx->mine[first / ctx->shard_size]) continue; /* its rows hold anything, NaN too */
             int end = first + ctx->shard_size < ctx->batch_n ? first + ctx->shard_size : ctx->batch_n;
             is_good &= add_output(k, b, o, first, end, factor);
         }
