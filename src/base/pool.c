@@ -1,7 +1,13 @@
 /* pool.c: see pool.h.
  *
- * A round is announced by raising `round`; workers spin on it for a short while (the gap between two rounds of a
- * training step is microseconds) and then sleep on a condition variable. Items are claimed with one atomic counter.
+ * A round is one word, `todo`: the next item and the number of items. To claim an item is to raise the next by one
+ * while it is below the number; whoever has claimed one may read the round's function and argument, for the round
+ * cannot end before that item is done. So nobody has to be told that a round began or ended: a worker that slept
+ * through it has missed nothing, and the caller waits for items, never for workers.
+ *
+ * Workers spin on the word for a short while (the gap between two rounds of a training step is microseconds), then
+ * sleep on a condition variable. A sleeper counts itself before it looks at the word for the last time, and the caller
+ * looks at the count after writing the word, so one of the two sees the other.
  */
 #include "base/pool.h"
 
@@ -15,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPIN_NS = 100000, MESSAGE_BYTES = 1024 };
+enum { SPIN_NS = 100000, MESSAGE_BYTES = 1024, CACHE_LINE = 64 };
 
 struct worker {
     struct ls_pool *pool;
@@ -32,17 +38,20 @@ struct ls_pool {
 
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    atomic_uint_fast64_t round; /* raised to start one; written under lock */
-    bool ending;
+    atomic_int n_sleeping; /* changed under lock */
+    atomic_bool is_ending;
 
     ls_pool_fn *fn; /* the present round */
     void *arg;
-    int n_items;
-    atomic_int next_item, n_busy;
-
     int failed_item; /* lowest failing item of the round, or INT32_MAX; under lock */
     enum ls_status failed_status;
     char failed_message[MESSAGE_BYTES];
+
+    char pad_todo[CACHE_LINE]; /* what spinning threads look at lies apart */
+    atomic_uint_fast64_t todo; /* number of items << 32 | next item */
+    char pad_done[CACHE_LINE];
+    atomic_int n_done;
+    char pad_end[CACHE_LINE];
 };
 
 static void note_failure(struct ls_pool *p, int item, enum ls_status status)
@@ -56,12 +65,28 @@ static void note_failure(struct ls_pool *p, int item, enum ls_status status)
     pthread_mutex_unlock(&p->lock);
 }
 
+static bool has_items(uint_fast64_t todo)
+{
+    return (uint32_t)todo < todo >> 32;
+}
+
+/* The next item of the round, or -1. */
+static int claim(struct ls_pool *p)
+{
+    uint_fast64_t todo = atomic_load_explicit(&p->todo, memory_order_relaxed);
+    while (has_items(todo))
+        if (atomic_compare_exchange_weak_explicit(&p->todo, &todo, todo + 1, memory_order_acquire,
+                                                  memory_order_relaxed))
+            return (int)(uint32_t)todo;
+    return -1;
+}
+
 static void work(struct ls_pool *p, int worker)
 {
-    int item;
-    while ((item = atomic_fetch_add(&p->next_item, 1)) < p->n_items) {
+    for (int item; (item = claim(p)) >= 0;) {
         enum ls_status status = p->fn(p->arg, item, worker);
         if (status != LS_OK) note_failure(p, item, status);
+        atomic_fetch_add_explicit(&p->n_done, 1, memory_order_release);
     }
 }
 
@@ -72,19 +97,29 @@ static void pause_cpu(void)
 #endif
 }
 
-/* Waits for a round after `seen`; false when the pool ends. */
-static bool await_round(struct ls_pool *p, uint_fast64_t seen)
+static bool may_rest(struct ls_pool *p)
+{
+    return !has_items(atomic_load(&p->todo)) && !atomic_load(&p->is_ending);
+}
+
+static void await_items(struct ls_pool *p)
 {
     if (p->may_spin)
-        for (int64_t start = ls__now_ns(); ls__now_ns() - start < SPIN_NS;) {
-            for (int i = 0; i < 64; i++) pause_cpu();
-            if (atomic_load_explicit(&p->round, memory_order_acquire) != seen) break;
-        }
+        for (int64_t start = ls__now_ns(); ls__now_ns() - start < SPIN_NS;)
+            for (int i = 0; i < 16; i++, pause_cpu())
+                if (!may_rest(p)) return;
     pthread_mutex_lock(&p->lock);
-    while (atomic_load(&p->round) == seen && !p->ending) pthread_cond_wait(&p->wake, &p->lock);
-    bool go = !p->ending;
+    atomic_fetch_add(&p->n_sleeping, 1);
+    while (may_rest(p)) pthread_cond_wait(&p->wake, &p->lock);
+    atomic_fetch_sub(&p->n_sleeping, 1);
     pthread_mutex_unlock(&p->lock);
-    return go;
+}
+
+static void wake_all(struct ls_pool *p)
+{
+    pthread_mutex_lock(&p->lock);
+    pthread_cond_broadcast(&p->wake);
+    pthread_mutex_unlock(&p->lock);
 }
 
 static void *worker_main(void *arg)
@@ -92,9 +127,9 @@ static void *worker_main(void *arg)
     struct worker *w = arg;
     struct ls_pool *p = w->pool;
     if (p->at_start) p->at_start();
-    for (uint_fast64_t seen = 0; await_round(p, seen); seen++) {
+    while (!atomic_load(&p->is_ending)) {
+        await_items(p);
         work(p, w->index);
-        atomic_fetch_sub_explicit(&p->n_busy, 1, memory_order_release);
     }
     return NULL;
 }
@@ -159,18 +194,12 @@ enum ls_status ls__pool_run(struct ls_pool *p, int n_items, ls_pool_fn *fn, void
 {
     p->fn = fn;
     p->arg = arg;
-    p->n_items = n_items;
     p->failed_item = INT32_MAX;
-    atomic_store(&p->next_item, 0);
-    if (p->n_threads > 1) {
-        atomic_store(&p->n_busy, p->n_threads - 1);
-        pthread_mutex_lock(&p->lock);
-        atomic_fetch_add_explicit(&p->round, 1, memory_order_release);
-        pthread_cond_broadcast(&p->wake);
-        pthread_mutex_unlock(&p->lock);
-    }
+    atomic_store_explicit(&p->n_done, 0, memory_order_relaxed);
+    atomic_store(&p->todo, (uint_fast64_t)n_items << 32);
+    if (n_items > 1 && atomic_load(&p->n_sleeping) > 0) wake_all(p); /* a single item is the caller's */
     work(p, 0);
-    for (int spins = 0; p->n_threads > 1 && atomic_load_explicit(&p->n_busy, memory_order_acquire) > 0; spins++) {
+    for (int spins = 0; atomic_load_explicit(&p->n_done, memory_order_acquire) < n_items; spins++) {
         pause_cpu();
         if (!p->may_spin || spins > 10000) sched_yield();
     }
@@ -182,10 +211,8 @@ void ls__pool_destroy(struct ls_pool **pool)
 {
     struct ls_pool *p = *pool;
     if (!p) return;
-    pthread_mutex_lock(&p->lock);
-    p->ending = true;
-    pthread_cond_broadcast(&p->wake);
-    pthread_mutex_unlock(&p->lock);
+    atomic_store(&p->is_ending, true);
+    wake_all(p);
     for (int i = 1; i < p->n_threads; i++)
         if (p->workers[i].started) pthread_join(p->workers[i].thread, NULL);
     pthread_mutex_destroy(&p->lock);
