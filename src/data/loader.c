@@ -7,11 +7,12 @@
  *             ^                                                  |
  *             +---------------------- free queue <---------------+
  *
- * There are N_SLOTS slots and no other memory: a step allocates nothing, and the producer sleeps when all slots are
- * full. What is in a batch depends on (seed, epoch, step, batch size) alone, so a run that starts at (epoch, step) sees
- * what the unbroken run saw. Three kinds of data sets, from cheap to dear: all bytes at hand (a slot holds pointers), a
- * view that is made when first asked for (pointers too), read (the slot owns the bytes and n_threads threads decode
- * into it).
+ * There are n_slots slots and no other memory: a step allocates nothing, and the producer sleeps when all slots are
+ * full. Slots that hold pointers only are many and go back in lots, so that the producer wakes once in many steps: to
+ * wake a thread takes as long as a tenth of a small network's step. What is in a batch depends on (seed, epoch, step,
+ * batch size) alone, so a run that starts at (epoch, step) sees what the unbroken run saw. Three kinds of data sets,
+ * from cheap to dear: all bytes at hand (a slot holds pointers), a view that is made when first asked for (pointers
+ * too), read (the slot owns the bytes and n_threads threads decode into it).
  *
  * A failing sample ends the producer: its slot carries status and message, which every later ls_loader_next returns.
  */
@@ -26,7 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_SLOTS = 4, MESSAGE_BYTES = 1024, MAX_BATCH = 1 << 20 };
+enum { DECODED_SLOTS = 4, POINTER_SLOTS = 32, MAX_SLOTS = POINTER_SLOTS, MESSAGE_BYTES = 1024, MAX_BATCH = 1 << 20 };
 
 struct slot {
     struct ls_batch batch;  /* points into the arrays below */
@@ -47,7 +48,10 @@ struct ls_loader {
     int64_t order_epoch;
     size_t image_bytes, decoded_bytes;
 
-    struct slot slots[N_SLOTS];
+    struct slot slots[MAX_SLOTS];
+    int n_slots, lot;                 /* slots go back `lot` at a time */
+    struct slot *returned[MAX_SLOTS]; /* not yet given back */
+    int n_returned;
     struct slot *current; /* lent to the caller; after a failure the failed one, for good */
     struct ls_queue *free, *ready;
     struct ls_pool *decoders; /* NULL unless samples are decoded */
@@ -162,11 +166,13 @@ static enum ls_status build(struct ls_loader *l)
     l->decoded_bytes = l->image_bytes * (size_t)l->options.batch_size;
 
     TRY(ls__calloc(&l->order, (size_t)ds->n, sizeof *l->order));
-    TRY(ls__queue_create(&l->free, N_SLOTS));
-    TRY(ls__queue_create(&l->ready, N_SLOTS));
     bool is_at_hand = ds->pixels || (ds->impl && ds->impl->view);
+    l->n_slots = is_at_hand ? POINTER_SLOTS : DECODED_SLOTS;
+    l->lot = is_at_hand ? POINTER_SLOTS / 2 : 1;
+    TRY(ls__queue_create(&l->free, (size_t)l->n_slots));
+    TRY(ls__queue_create(&l->ready, (size_t)l->n_slots));
     if (!is_at_hand) TRY(ls__pool_create(&l->decoders, n_threads, false, NULL));
-    for (int i = 0; i < N_SLOTS; i++) TRY(build_slot(l, &l->slots[i]));
+    for (int i = 0; i < l->n_slots; i++) TRY(build_slot(l, &l->slots[i]));
 
     int error = pthread_create(&l->producer, NULL, produce, l);
     if (error) return ls_fail(LS_ERROR, "start the loader's thread: %s", strerror(error));
@@ -187,12 +193,21 @@ enum ls_status ls_loader_create(struct ls_loader **out, const struct ls_dataset 
     return status;
 }
 
+/* The slot lent to the caller, and with it the others of its lot when it is full. */
+static enum ls_status give_back(struct ls_loader *l)
+{
+    l->returned[l->n_returned++] = l->current;
+    l->current = NULL;
+    if (l->n_returned < l->lot) return LS_OK;
+    while (l->n_returned > 0)
+        if (!ls__queue_put(l->free, l->returned[--l->n_returned]))
+            return ls_fail(LS_INTERNAL, "the loader is being destroyed");
+    return LS_OK;
+}
+
 enum ls_status ls_loader_next(struct ls_loader *l, struct ls_batch *batch)
 {
-    if (l->current && l->current->status == LS_OK) {
-        if (!ls__queue_put(l->free, l->current)) return ls_fail(LS_INTERNAL, "the loader is being destroyed");
-        l->current = NULL;
-    }
+    if (l->current && l->current->status == LS_OK) TRY(give_back(l));
     if (!l->current) l->current = ls__queue_take(l->ready);
     if (!l->current) return ls_fail(LS_INTERNAL, "the loader is being destroyed");
     if (l->current->status != LS_OK) return ls_fail(l->current->status, "%s", l->current->message);
@@ -211,7 +226,7 @@ void ls_loader_destroy(struct ls_loader **loader)
     ls__pool_destroy(&l->decoders);
     ls__queue_destroy(&l->free);
     ls__queue_destroy(&l->ready);
-    for (int i = 0; i < N_SLOTS; i++) {
+    for (int i = 0; i < MAX_SLOTS; i++) {
         free(l->slots[i].samples);
         free(l->slots[i].labels);
         free(l->slots[i].pixels);

@@ -9,6 +9,7 @@
  * call: cut-out row, cut-out column.
  */
 #include "base/rng.h"
+#include "base/simd.h"
 #include "lockstep/data.h"
 
 #include <string.h>
@@ -18,12 +19,12 @@ struct placement {
     bool is_mirrored;
 };
 
-static void convert(const uint8_t *in, int64_t n, float scale, float offset, float *out)
+LS_VECTORIZE static void convert(const uint8_t *restrict in, int64_t n, float scale, float offset, float *restrict out)
 {
     for (int64_t i = 0; i < n; i++) out[i] = (float)in[i] * scale + offset;
 }
 
-static void convert_mirrored(const uint8_t *in, int n, float scale, float offset, float *out_end)
+LS_VECTORIZE static void convert_mirrored(const uint8_t *in, int n, float scale, float offset, float *out_end)
 {
     float *out = out_end - n;
     for (int i = 0; i < n; i++) out[i] = (float)in[n - 1 - i] * scale + offset;
