@@ -91,6 +91,12 @@ struct ls_impl {
     void (*release)(struct ls_kernel *kernel);
 };
 
+/* What a kernel's bits depend on besides its name; the key of tuning tables. */
+struct ls_backend_id {
+    char library[32]; /* "onednn-2.6.3", "lockstep" */
+    char isa[24];     /* a level: "avx512", "avx2", "sse41"; "any": the same bits on every machine */
+};
+
 struct ls_backend {
     const char *name; /* "ref", "cpu" */
     /* device: required */
@@ -98,6 +104,10 @@ struct ls_backend {
     void (*device_close)(struct ls_device **device);
     /* "oneDNN 2.6.3, avx512_core": part of the run's identity */
     void (*describe)(const struct ls_device *device, char *text, size_t size);
+    void (*identify)(const struct ls_device *device, struct ls_backend_id *id);
+    /* (optional, default: nothing to limit) use no instructions beyond level "avx2" or "avx512", in the whole process;
+     * before the first device is opened. LS_UNSUPPORTED if the machine has less, or it is too late. */
+    enum ls_status (*limit_isa)(const char *level);
     /* (optional) runs once in every thread that will launch */
     void (*thread_begin)(void);
     /* operators: best first, ended by a NULL. Looked through in order for each node. */

@@ -43,6 +43,7 @@ struct ls_train_options {
     bool normalize;     /* by the data set's constants; default true */
 
     const char *resume;           /* NULL, "auto", a run directory or a checkpoint file */
+    bool accept_other_bits;       /* resume although library, instruction set or kernels give other rounding */
     const char *checkpoint_every; /* "epoch", "500" (steps), "none" */
     int64_t keep;                 /* checkpoints kept besides the best */
     int64_t eval_every;           /* epochs; 0: only at the end */

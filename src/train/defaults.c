@@ -62,6 +62,7 @@ static const struct field fields[] = {
     FIELD(TEXT, resize, .text = NULL),
     FIELD(FLAG, normalize, .number = 1),
     FIELD(TEXT, resume, .text = NULL),
+    FIELD(FLAG, accept_other_bits, .number = 0),
     FIELD(TEXT, checkpoint_every, .text = "epoch"),
     FIELD(INTEGER, keep, .number = 2),
     FIELD(INTEGER, eval_every, .number = 1),

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 void state_init(struct train_state *st)
 {
@@ -37,27 +36,11 @@ static void add(struct state_meta *m, const char *key, const char *fmt, ...)
     m->n++;
 }
 
-/* The options that decide the bits of a run; "epochs" decides them only through the schedule and may be changed. */
-static void add_identity(struct state_meta *m, const struct ls_train_options *o, const struct session *s)
+static void add_identity(struct state_meta *m)
 {
-    size_t len;
-    const char *text = ls_model_text(s->model, &len);
-    add(m, "model", "%s", ls_model_name(s->model));
-    add(m, "model_hash", "%016llx", (unsigned long long)XXH3_64bits(text, len));
-    add(m, "data", "%s", s->train->name);
-    add(m, "data_checksum", "%s", s->train->checksum);
-    add(m, "seed", "%lld", (long long)o->seed);
-    add(m, "batch_size", "%lld", (long long)s->batch_size);
-    add(m, "shards", "%lld", (long long)s->shards);
-    add(m, "device", "%s", o->device);
-    add(m, "optimizer", "%s lr=%.17g momentum=%.17g nesterov=%d weight_decay=%.17g beta1=%.17g beta2=%.17g eps=%.17g",
-        o->optimizer, o->lr, o->momentum, o->nesterov, o->weight_decay, o->beta1, o->beta2, o->eps);
-    add(m, "schedule", "%s gamma=%.17g step_epochs=%lld milestones=%s warmup_epochs=%.17g min_lr=%.17g", o->schedule,
-        o->gamma, (long long)o->step_epochs, o->milestones ? o->milestones : "", o->warmup_epochs, o->min_lr);
-    add(m, "regularization", "label_smoothing=%.17g clip_norm=%.17g", o->label_smoothing, o->clip_norm);
-    add(m, "input", "crop_pad=%lld flip=%d cutout=%lld normalize=%d resize=%s", (long long)o->crop_pad, o->flip,
-        (long long)o->cutout, o->normalize, o->resize ? o->resize : "");
-    add(m, "sum", "%s", o->sum);
+    for (int i = 0; i < N_IDENTITY && m->n < STATE_MAX_META; i++)
+        if (m->identity.values[i] && identity_key_is_kept((enum identity_key)i))
+            m->meta[m->n++] = (struct ls_ckpt_meta){identity_key_name((enum identity_key)i), m->identity.values[i]};
 }
 
 /* The model itself, so that a checkpoint can be evaluated without the file that was trained from. Bytes that JSON does
@@ -81,23 +64,21 @@ void state_meta_release(struct state_meta *m)
 {
     free(m->model_text);
     m->model_text = NULL;
+    identity_release(&m->identity);
 }
 
 enum ls_status state_to_meta(const struct train_state *st, const struct ls_train_options *o, struct session *s,
                              struct state_meta *m)
 {
-    char hash[33], isa[128];
+    char hash[33], machine[128];
     m->n = 0;
     m->model_text = NULL;
-    add(m, "lockstep.version", "%s", LOCKSTEP_VERSION);
-    add_identity(m, o, s);
-    s->backend->describe(s->device, isa, sizeof isa);
-    add(m, "isa", "%s", isa);
-    ls_plan_hash(ls_exec_plan(s->exec, s->shard_size, true), hash);
-    add(m, "plan_hash", "%s", hash);
+    TRY(identity_of(&m->identity, o, s));
+    add_identity(m);
+    s->backend->describe(s->device, machine, sizeof machine);
+    add(m, "machine", "%s", machine);
     TRY(session_hash(s, hash));
     add(m, "weights_hash", "%s", hash);
-    add(m, "epochs", "%lld", (long long)o->epochs);
     add(m, "step", "%lld", (long long)st->step);
     add(m, "epoch", "%lld", (long long)st->epoch);
     add(m, "epoch_step", "%lld", (long long)st->epoch_step);
@@ -112,35 +93,53 @@ enum ls_status state_to_meta(const struct train_state *st, const struct ls_train
     return add_model_text(m, s);
 }
 
+/* A difference that changes only the rounding may be accepted. */
+static enum ls_status refuse(const struct identity_difference *d, const struct identity *theirs, const char *path)
+{
+    const char *key = identity_key_name(d->key);
+    if (!theirs->values[d->key])
+        return ls_fail(LS_CHECKPOINT, "%s has no '%s': it was not written by %s, so it cannot be resumed%s", path, key,
+                       d->is_bits ? "this version of lockstep" : "lockstep train",
+                       d->is_bits ? " with the same bits; --accept-other-bits goes on anyway" : "");
+    if (!d->is_bits)
+        return ls_fail(LS_CHECKPOINT,
+                       "%s was made with %s '%s', this run has '%s'; give the same options, or start another run", path,
+                       key, d->theirs, d->mine);
+    return ls_fail(LS_CHECKPOINT,
+                   "%s was computed with %s '%s', this run would use '%s'; %s, or --accept-other-bits to go on anyway: "
+                   "the result will then not be that of the unbroken run",
+                   path, d->what, d->theirs, d->mine, d->advice);
+}
+
+static enum ls_status compare(const struct ls_train_options *o, const struct session *s, const struct ls_ckpt *ckpt,
+                              const char *path, struct identity *mine, struct identity *theirs)
+{
+    struct identity_difference d;
+    TRY(identity_of(mine, o, s));
+    TRY(identity_of_checkpoint(theirs, ckpt));
+    if (identity_differs(mine, theirs, o->accept_other_bits ? IDENTITY_RUN : IDENTITY_RESUME, &d))
+        return refuse(&d, theirs, path);
+    if (identity_differs(mine, theirs, IDENTITY_RESUME, &d))
+        ls__log(LS_LOG_WARN,
+                "the checkpoint was computed with %s '%s', this run uses '%s': the weights will not be bit for bit "
+                "those of an unbroken run",
+                d.what, d.theirs, d.mine);
+    return LS_OK;
+}
+
 enum ls_status state_check(const struct ls_train_options *o, const struct session *s, const struct ls_ckpt *ckpt,
                            const char *path)
 {
-    struct state_meta mine = {.n = 0};
-    char isa[128];
-    add_identity(&mine, o, s);
-    for (int i = 0; i < mine.n; i++) {
-        const char *theirs = ls_ckpt_meta(ckpt, mine.meta[i].key);
-        if (!theirs)
-            return ls_fail(LS_CHECKPOINT,
-                           "%s has no '%s': it was not written by lockstep train, so it cannot be resumed", path,
-                           mine.meta[i].key);
-        if (strcmp(theirs, mine.meta[i].value) != 0)
-            return ls_fail(LS_CHECKPOINT,
-                           "%s was made with %s '%s', this run has '%s'; give the same options, or start another run",
-                           path, mine.meta[i].key, theirs, mine.meta[i].value);
-    }
-    const char *epochs = ls_ckpt_meta(ckpt, "epochs"), *their_isa = ls_ckpt_meta(ckpt, "isa");
-    if (epochs && atoll(epochs) != o->epochs) /* ok: only for a warning */
+    struct identity mine = {0}, theirs = {0};
+    enum ls_status status = compare(o, s, ckpt, path, &mine, &theirs);
+    const char *epochs = theirs.values[IDENTITY_EPOCHS];
+    if (status == LS_OK && epochs && atoll(epochs) != o->epochs) /* ok: only for a warning */
         ls__log(LS_LOG_WARN,
                 "the run was begun for %s epochs and goes on for %lld: the learning rate follows the new plan", epochs,
                 (long long)o->epochs);
-    s->backend->describe(s->device, isa, sizeof isa);
-    if (their_isa && strcmp(their_isa, isa) != 0)
-        ls__log(LS_LOG_WARN,
-                "the checkpoint was made with %s, this machine has %s: the weights will not be bit for bit "
-                "those of an unbroken run",
-                their_isa, isa);
-    return LS_OK;
+    identity_release(&mine);
+    identity_release(&theirs);
+    return status;
 }
 
 static bool read_tally(const char *text, struct tally *t)

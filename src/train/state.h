@@ -7,6 +7,7 @@
 #define LS_TRAIN_STATE_H
 
 #include "lockstep/train.h"
+#include "train/identity.h"
 #include "train/session.h"
 
 /* A running mean over training steps. */
@@ -28,10 +29,11 @@ struct train_state {
 void state_init(struct train_state *st);
 void tally_add(struct tally *t, const struct ls_exec_stats *stats);
 
-enum { STATE_MAX_META = 40, STATE_VALUE = 512 };
+enum { STATE_MAX_META = 48, STATE_VALUE = 512 };
 struct state_meta {
     struct ls_ckpt_meta meta[STATE_MAX_META];
     char values[STATE_MAX_META][STATE_VALUE];
+    struct identity identity;
     char *model_text;
     int n;
 };
@@ -41,7 +43,8 @@ struct state_meta {
 enum ls_status state_to_meta(const struct train_state *st, const struct ls_train_options *o, struct session *s,
                              struct state_meta *m) LS_MUST_CHECK;
 void state_meta_release(struct state_meta *m);
-/* Refuses a checkpoint of a run that would not continue with the same bits: LS_CHECKPOINT with the difference. */
+/* Refuses a checkpoint of a run that would not continue with the same bits: LS_CHECKPOINT with the difference.
+ * accept_other_bits lets through what changes only the rounding, with a warning. */
 enum ls_status state_check(const struct ls_train_options *o, const struct session *s, const struct ls_ckpt *ckpt,
                            const char *path) LS_MUST_CHECK;
 enum ls_status state_from_meta(struct train_state *st, const struct ls_ckpt *ckpt, const char *path) LS_MUST_CHECK;

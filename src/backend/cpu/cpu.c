@@ -3,6 +3,7 @@
 
 #include "backend/cpu/dnn.h"
 #include "backend/cpu/impls.h"
+#include "backend/cpu/isa.h"
 #include "base/mem.h"
 
 #include <dlfcn.h>
@@ -72,34 +73,19 @@ static void device_close(struct ls_device **device)
     *device = NULL;
 }
 
-/* The sets both APIs know have names; of others the number identifies the run as well. */
-static void isa_name(char text[24])
-{
-    static const struct {
-        int isa;
-        const char *name;
-    } names[] = {
-        {dnnl_cpu_isa_sse41, "sse41"},
-        {dnnl_cpu_isa_avx, "avx"},
-        {dnnl_cpu_isa_avx2, "avx2"},
-        {dnnl_cpu_isa_avx2_vnni, "avx2_vnni"},
-        {dnnl_cpu_isa_avx512_core, "avx512_core"},
-        {dnnl_cpu_isa_avx512_core_vnni, "avx512_core_vnni"},
-        {dnnl_cpu_isa_avx512_core_bf16, "avx512_core_bf16"},
-        {dnnl_cpu_isa_avx512_core_amx, "avx512_core_amx"},
-    };
-    const int isa = (int)dnnl_get_effective_cpu_isa();
-    snprintf(text, 24, "isa 0x%x", (unsigned)isa);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (names[i].isa == isa) snprintf(text, 24, "%s", names[i].name);
-}
-
 static void describe(const struct ls_device *device, char *text, size_t size)
 {
     char isa[24];
     const dnnl_version_t *v = dnnl_version();
-    isa_name(isa);
+    cpu_isa_name(isa, sizeof isa);
     snprintf(text, size, "oneDNN %d.%d.%d, %s", v->major, v->minor, v->patch, isa);
+}
+
+static void identify(const struct ls_device *device, struct ls_backend_id *id)
+{
+    const dnnl_version_t *v = dnnl_version();
+    snprintf(id->library, sizeof id->library, "onednn-%d.%d.%d", v->major, v->minor, v->patch);
+    cpu_isa_level(id->isa, sizeof id->isa);
 }
 
 /* What is not listed here is done by ref: reshape, reductions and updates, whose loops are vectorised there. */
@@ -148,6 +134,8 @@ const struct ls_backend ls_backend_cpu = {
     .device_open = device_open,
     .device_close = device_close,
     .describe = describe,
+    .identify = identify,
+    .limit_isa = cpu_isa_limit,
     .thread_begin = thread_begin,
     .impls = impls,
 };

@@ -1,6 +1,8 @@
 /* lanes.c: see lanes.h. Blocks are sized so that all accumulators stay in the 32 vector registers. */
 #include "backend/cpu/lanes.h"
 
+#include "backend/cpu/isa.h"
+
 #include <string.h>
 
 enum { OC_BLOCK = 8, MAX_ACC = 24, W_OC = 4 }; /* channels at a time; accumulators; channels in backward by weights */
@@ -77,8 +79,7 @@ static float sum_lanes(const float v[LANES])
 
 bool lanes_are_available(void)
 {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
+    return cpu_isa_has_avx512();
 }
 
 /* Lanes of a vector that begins at `first` and lie inside a row of `len` floats. */

@@ -59,10 +59,17 @@ static void describe(const struct ls_device *device, char *text, size_t size)
     snprintf(text, size, "reference kernels in C, compiler %s", __VERSION__);
 }
 
+/* Every clone of a loop gives the same bits (base/simd.h), so the machine does not matter. */
+static void identify(const struct ls_device *device, struct ls_backend_id *id)
+{
+    *id = (struct ls_backend_id){.library = "lockstep", .isa = "any"};
+}
+
 const struct ls_backend ls_backend_ref = {
     .name = "ref",
     .device_open = device_open,
     .device_close = device_close,
     .describe = describe,
+    .identify = identify,
     .impls = impls,
 };
