@@ -55,6 +55,9 @@ struct ls_prep {
      * may make another; the plan then reorders. */
     struct ls_layout out[LS_MAX_OUT];
     const struct ls_kernel *forward; /* kernel of node->forward, or NULL */
+    /* A table or `lockstep tune` asks for this very implementation: refuse only what cannot be computed, not what is
+     * likely to be slow. */
+    bool is_asked_for;
 };
 
 /* Made by prepare with ls_kernel_create; implementations embed it as the first member of their own struct. */

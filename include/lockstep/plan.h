@@ -30,6 +30,7 @@ struct ls_stored {
     int source;      /* a derived copy: the entry it is made from; -1 otherwise */
     int64_t version; /* derived: the version of the source it was made from, -1 = never */
     void *data;      /* layout.bytes, 64-byte aligned; NULL until ls_store_allocate */
+    bool is_borrowed; /* data is somebody else's to free */
 };
 
 struct ls_store {
@@ -37,6 +38,9 @@ struct ls_store {
     int n_entries;
     int64_t version; /* raised whenever parameters change */
     size_t bytes;
+    /* (optional, default: memory of the store's own) where ls_store_allocate gets memory; it stays the giver's. */
+    enum ls_status (*allocate)(void *giver, size_t bytes, void **out);
+    void *giver;
 };
 
 enum ls_status ls_store_create(struct ls_store **out) LS_MUST_CHECK;
@@ -64,15 +68,19 @@ struct ls_plan_op {
     int n_parts;           /* POST, REDUCE: parts it may be cut into */
     size_t scratch_offset; /* in the arena: kernel->scratch_bytes that nothing alive during the op uses */
     char *refused;         /* "dnnl: reason; ..." or NULL */
+    bool is_tuned;         /* chosen because a tuning table lists it */
     double flops;
 };
+
+struct ls_tune; /* which implementation computes which problem: plan/tune.h */
 
 struct ls_plan {
     struct ls_graph *graph; /* owned */
     const struct ls_backend *backend;
-    struct ls_device *device; /* borrowed */
-    struct ls_store *store;   /* borrowed */
-    struct ls_plan_op *ops;   /* all phases, in order */
+    struct ls_device *device;   /* borrowed */
+    struct ls_store *store;     /* borrowed */
+    const struct ls_tune *tune; /* borrowed, while planning; NULL: no table */
+    struct ls_plan_op *ops;     /* all phases, in order */
     int n_ops;
     int n_pre, n_shard, n_join, n_post;
     struct ls_slot *slots; /* per value of the graph */
@@ -84,6 +92,10 @@ struct ls_plan {
 /* Takes over *graph (also on failure) and sets it to NULL. The store gets the entries the graph needs. */
 enum ls_status ls_plan_create(struct ls_plan **out, struct ls_graph **graph, const struct ls_backend *backend,
                               struct ls_device *device, struct ls_store *store) LS_MUST_CHECK;
+/* The same with a tuning table (plan/tune.h): what it lists is tried before the backend's own order. */
+enum ls_status ls_plan_create_tuned(struct ls_plan **out, struct ls_graph **graph, const struct ls_backend *backend,
+                                    struct ls_device *device, struct ls_store *store,
+                                    const struct ls_tune *tune) LS_MUST_CHECK;
 void ls_plan_destroy(struct ls_plan **plan);
 
 /* For people; free() the text. */

@@ -17,6 +17,8 @@ struct ls_train_options {
     const char *run_dir;      /* NULL: runs/<model>-<data>-<time> */
     const char *device;       /* "cpu", "ref" */
     const char *precision;    /* "f32" */
+    const char *isa;          /* "native", or a level all machines of the run have: "avx512", "avx2" */
+    const char *tune;         /* tuning table: a file, "none", NULL: the program's own */
     int64_t batch_size;       /* global */
     int64_t shards;           /* 0: from the batch size */
     int64_t threads;          /* 0: one per CPU */
@@ -83,7 +85,7 @@ struct ls_eval_options {
     const char *what;  /* RUN or CHECKPOINT */
     const char *model; /* NULL: the one the checkpoint names */
     const char *data;  /* NULL: the run's own */
-    const char *data_dir, *device, *resize;
+    const char *data_dir, *device, *resize, *isa, *tune;
     int64_t threads, batch_size;
     bool json;
 };
@@ -96,7 +98,7 @@ enum ls_status ls_eval(const struct ls_eval_options *o, struct ls_eval_result *r
 
 /* Training steps on random data held in memory: how fast, how much memory. */
 struct ls_bench_options {
-    const char *model, *device;
+    const char *model, *device, *isa, *tune;
     const char *data; /* NULL: fake data of the model's input and 10 or 1000 classes; else a fake: spec */
     int64_t batch_size, shards, threads, steps, warmup;
     double seconds; /* run at least this long; steps 0 = until then */

@@ -58,6 +58,8 @@ enum ls_status ls__cmd_bench(const struct ls_options *o)
         .model = o->args[0],
         .data = o->args[1],
         .device = o->train.device,
+        .isa = o->train.isa,
+        .tune = o->train.tune,
         .batch_size = o->train.batch_size,
         .shards = o->train.shards,
         .threads = o->train.threads,

@@ -22,6 +22,8 @@ enum ls_status ls__cmd_eval(const struct ls_options *o)
         .data = o->args[1],
         .data_dir = o->train.data_dir,
         .device = o->train.device,
+        .isa = o->train.isa,
+        .tune = o->train.tune,
         .resize = o->train.resize,
         .threads = o->train.threads,
         .batch_size = o->train.batch_size,

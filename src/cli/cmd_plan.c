@@ -10,6 +10,8 @@ enum ls_status ls__cmd_plan(const struct ls_options *o)
     struct ls_bench_options options = {
         .model = o->args[0],
         .device = o->train.device,
+        .isa = o->train.isa,
+        .tune = o->train.tune,
         .batch_size = o->train.batch_size,
         .shards = o->train.shards,
         .threads = 1, /* a plan does not depend on them */

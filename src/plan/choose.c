@@ -1,14 +1,15 @@
 /* choose.c: picks a kernel for every node and makes layouts meet.
  *
- * For each node in order: offer it the layouts its inputs have, take the first implementation that accepts (the
- * backend's own list, then ref), remember why the others refused. Where the kernel wants an input in another layout, a
- * REORDER is put before it: per shard for activations, once per step (PRE) for parameters; a reorder already made for
- * the same value and layout is used again. A parameter nobody has asked for yet takes the layout its first consumer
- * wishes; its gradient sum and optimizer state follow it.
+ * For each node in order: offer it the layouts its inputs have, take the first implementation that accepts (the one a
+ * tuning table lists, the backend's own list, then ref), remember why the others refused. Where the kernel wants an
+ * input in another layout, a REORDER is put before it: per shard for activations, once per step (PRE) for parameters; a
+ * reorder already made for the same value and layout is used again. A parameter nobody has asked for yet takes the
+ * layout its first consumer wishes; its gradient sum and optimizer state follow it.
  */
 #include "base/buf.h"
 #include "base/mem.h"
 #include "plan/plan_internal.h"
+#include "plan/tune.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -67,13 +68,45 @@ static enum ls_status try_list(const struct ls_impl *const *impls, const struct 
     return LS_UNSUPPORTED;
 }
 
-/* The first implementation that takes the node. *refused (may stay NULL) is the caller's to free. */
+static const struct ls_impl *find_impl(const struct ls_impl *const *impls, enum ls_op op, const char *name)
+{
+    for (; *impls; impls++)
+        if ((*impls)->op == op && strcmp((*impls)->name, name) == 0) return *impls;
+    return NULL;
+}
+
+/* What the table lists for the node; LS_UNSUPPORTED: nothing, or it cannot. */
+static enum ls_status try_listed(const struct ls_plan *p, const struct ls_prep *prep, struct ls_kernel **out,
+                                 struct ls_buf *refused)
+{
+    char key[LS_TUNE_KEY_BYTES];
+    struct ls_prep asked = *prep;
+    if (!p->tune) return LS_UNSUPPORTED;
+    ls__tune_key(p->graph, prep->node, key);
+    const char *name = ls__tune_find(p->tune, key);
+    if (!name) return LS_UNSUPPORTED;
+    const struct ls_impl *impl = find_impl(p->backend->impls, prep->node->op, name);
+    if (!impl) impl = find_impl(ls_backend_ref.impls, prep->node->op, name);
+    if (!impl) {
+        ls__buf_addf(refused, "the table's %s: no such implementation", name);
+        return LS_UNSUPPORTED;
+    }
+    asked.is_asked_for = true;
+    enum ls_status status = impl->prepare(&asked, out);
+    if (status == LS_UNSUPPORTED) ls__buf_addf(refused, "the table's %s: %s", name, ls_error_message());
+    return status;
+}
+
+/* What the table lists, else the first implementation that takes the node. *refused (may stay NULL) is the caller's to
+ * free. */
 static enum ls_status pick(const struct ls_plan *p, const struct ls_prep *prep, struct ls_kernel **kernel,
-                           char **refused)
+                           char **refused, bool *is_tuned)
 {
     struct ls_buf why = LS_BUF_INIT;
     *kernel = NULL;
-    enum ls_status status = try_list(p->backend->impls, prep, kernel, &why);
+    enum ls_status status = try_listed(p, prep, kernel, &why);
+    *is_tuned = status == LS_OK;
+    if (status == LS_UNSUPPORTED) status = try_list(p->backend->impls, prep, kernel, &why);
     if (status == LS_UNSUPPORTED && p->backend != &ls_backend_ref)
         status = try_list(ls_backend_ref.impls, prep, kernel, &why);
     if (status == LS_UNSUPPORTED)
@@ -118,7 +151,8 @@ static enum ls_status add_reorder(struct chooser *c, int value, const struct ls_
     prep.in[0] = layout_of(p, value);
     prep.out[0] = *layout;
     struct ls_kernel *kernel;
-    TRY(pick(p, &prep, &kernel, &refused));
+    bool is_tuned;
+    TRY(pick(p, &prep, &kernel, &refused, &is_tuned));
     enum ls_status status = add_op(p, node, kernel, is_stored ? LS_PRE : LS_SHARD, refused);
     if (status != LS_OK) {
         ls_kernel_destroy(&kernel);
@@ -217,12 +251,13 @@ static enum ls_status choose_node(struct chooser *c, int index)
     struct ls_prep prep = {.device = p->device};
     char *refused = NULL;
     struct ls_kernel *kernel;
+    bool is_tuned;
     if (is_update(n.op)) follow_param(p, &n);
     TRY(fill_prep(c, &n, &prep));
     prep.graph = p->graph;
     prep.node = &n;
     prep.forward = n.forward >= 0 ? c->kernel_of[n.forward] : NULL;
-    TRY(pick(p, &prep, &kernel, &refused));
+    TRY(pick(p, &prep, &kernel, &refused, &is_tuned));
     c->kernel_of[index] = kernel;
     enum ls_status status = meet_layouts(c, &n, kernel);
     if (status == LS_OK) status = add_op(p, &n, kernel, phase_of(n.op), refused);
@@ -232,6 +267,7 @@ static enum ls_status choose_node(struct chooser *c, int index)
         return status;
     }
     struct ls_plan_op *op = &p->ops[p->n_ops - 1];
+    op->is_tuned = is_tuned;
     if (op->phase != LS_SHARD || n.op == LS_OP_REDUCE) op->n_parts = parts_of(op);
     return LS_OK;
 }

@@ -21,16 +21,23 @@ static enum ls_status build(struct ls_plan *p)
 enum ls_status ls_plan_create(struct ls_plan **out, struct ls_graph **graph, const struct ls_backend *backend,
                               struct ls_device *device, struct ls_store *store)
 {
+    return ls_plan_create_tuned(out, graph, backend, device, store, NULL);
+}
+
+enum ls_status ls_plan_create_tuned(struct ls_plan **out, struct ls_graph **graph, const struct ls_backend *backend,
+                                    struct ls_device *device, struct ls_store *store, const struct ls_tune *tune)
+{
     *out = NULL;
     enum ls_status status = ls__calloc(out, 1, sizeof **out);
     if (status != LS_OK) {
         ls_graph_destroy(graph);
         return status;
     }
-    **out = (struct ls_plan){.graph = *graph, .backend = backend, .device = device, .store = store};
+    **out = (struct ls_plan){.graph = *graph, .backend = backend, .device = device, .store = store, .tune = tune};
     *graph = NULL;
     status = build(*out);
     if (status != LS_OK) ls_plan_destroy(out);
+    if (status == LS_OK) (*out)->tune = NULL;
     return status;
 }
 
@@ -68,6 +75,7 @@ static void add_op_text(struct ls_buf *b, const struct ls_plan *p, int index)
     if (op->flops > 0) ls__buf_addf(b, " %9.3f Mflop", op->flops * 1e-6);
     if (n->attrs.relu && n->forward < 0) ls__buf_adds(b, "  +relu");
     if (op->kernel->is_view) ls__buf_adds(b, "  (view)");
+    if (op->is_tuned) ls__buf_adds(b, "  (tuned)");
     if (op->kernel->scratch_bytes) ls__buf_addf(b, "  scratch @%zu+%zu", op->scratch_offset, op->kernel->scratch_bytes);
     ls__buf_adds(b, "\n        in ");
     for (int i = 0; i < n->n_in; i++)

@@ -129,6 +129,8 @@ static enum ls_status open_on_fake_data(struct session *s, const struct ls_bench
     const struct session_options so = {.model = o->model,
                                        .data = spec,
                                        .device = o->device,
+                                       .isa = o->isa,
+                                       .tune = o->tune,
                                        .batch_size = o->batch_size,
                                        .shards = o->shards,
                                        .threads = o->threads,

@@ -33,6 +33,8 @@ static const struct field fields[] = {
     FIELD(TEXT, run_dir, .text = NULL),
     FIELD(TEXT, device, .text = NULL),
     FIELD(TEXT, precision, .text = "f32"),
+    FIELD(TEXT, isa, .text = "native"),
+    FIELD(TEXT, tune, .text = NULL),
     FIELD(INTEGER, batch_size, .number = 128),
     FIELD(INTEGER, shards, .number = 0),
     FIELD(INTEGER, threads, .number = 0),
@@ -101,7 +103,7 @@ void ls_train_options_default(struct ls_train_options *o)
 }
 
 /* A path may be any bytes; JSON takes UTF-8 only. */
-static json_t *text_json(const char *text)
+json_t *ls__text_json(const char *text)
 {
     if (!text) return json_null();
     json_t *string = json_string(text);
@@ -113,7 +115,7 @@ static json_t *field_json(const struct field *f, const struct ls_train_options *
     const void *at = (const char *)o + f->offset;
     switch (f->kind) {
     case TEXT:
-        return text_json(*(const char *const *)at);
+        return ls__text_json(*(const char *const *)at);
     case INTEGER:
         return json_integer(*(const int64_t *)at);
     case REAL:

@@ -12,5 +12,7 @@ struct json_t;
 
 /* Every option as it stands, keyed by its long name with '_' for '-' ("batch_size"); NULL if memory is short. */
 struct json_t *ls__train_options_json(const struct ls_train_options *o);
+/* null for NULL; a path may be any bytes: a note for what is not UTF-8. */
+struct json_t *ls__text_json(const char *text);
 
 #endif

@@ -56,6 +56,8 @@ static enum ls_status evaluate(const struct ls_eval_options *o, const struct ls_
                                        .data = data,
                                        .data_dir = o->data_dir,
                                        .device = o->device,
+                                       .isa = o->isa,
+                                       .tune = o->tune,
                                        .resize = o->resize ? o->resize : (*resize_text ? resize_text : NULL),
                                        .batch_size = o->batch_size,
                                        .threads = o->threads,

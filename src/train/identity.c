@@ -84,12 +84,12 @@ static enum ls_status add_run(struct identity *id, const struct ls_train_options
     return set(id, IDENTITY_SUM, "%s", o->sum);
 }
 
-/* "conv1 conv2d dnnl:jit:avx512_core", one line per op that computes. */
+/* "conv1 conv2d dnnl:jit:avx512_core", one line per op that computes. Reorders follow from the others. */
 static enum ls_status add_kernels(struct identity *id, const struct ls_plan *p)
 {
     struct ls_buf b = LS_BUF_INIT;
     for (int i = 0; i < p->n_ops; i++)
-        if (!p->ops[i].kernel->is_view)
+        if (!p->ops[i].kernel->is_view && p->ops[i].node.op != LS_OP_REORDER)
             ls__buf_addf(&b, "%s %s %s\n", p->ops[i].node.name, ls_op_name(p->ops[i].node.op), p->ops[i].kernel->name);
     return set_buf(id, IDENTITY_KERNELS, &b);
 }
@@ -125,6 +125,8 @@ enum ls_status identity_of(struct identity *id, const struct ls_train_options *o
     TRY(set(id, IDENTITY_VERSION, "%s", LOCKSTEP_VERSION));
     TRY(set(id, IDENTITY_LIBRARY, "%s", backend.library));
     TRY(set(id, IDENTITY_ISA, "%s", backend.isa));
+    TRY(set(id, IDENTITY_TUNE, "%s%s%s", s->tune ? s->tune->origin : "none", s->tune ? " " : "",
+            s->tune ? s->tune->hash : ""));
     TRY(add_plans(id, s));
     if (s->test) TRY(set(id, IDENTITY_TEST_CHECKSUM, "%s", s->test->checksum));
     TRY(set(id, IDENTITY_EPOCHS, "%lld", (long long)o->epochs));

@@ -20,10 +20,23 @@ static json_t *data_json(const struct ls_dataset *d)
 static json_t *machine_json(const struct session *s)
 {
     char host[256] = "", backend[128] = "";
+    struct ls_backend_id id;
     gethostname(host, sizeof host - 1);
     s->backend->describe(s->device, backend, sizeof backend);
-    return json_pack("{s:s,s:s,s:s,s:I}", "host", host, "backend", s->backend->name, "library", backend, "cpus",
-                     (json_int_t)sysconf(_SC_NPROCESSORS_ONLN));
+    s->backend->identify(s->device, &id);
+    return json_pack("{s:s,s:s,s:s,s:s,s:I}", "host", host, "backend", s->backend->name, "library", backend, "isa",
+                     id.isa, "cpus", (json_int_t)sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+/* The tuning table and how many ops of the plan follow it; null without one. */
+static json_t *tune_json(const struct session *s)
+{
+    const struct ls_plan *plan = ls_exec_plan(s->exec, s->shard_size, true);
+    json_int_t n_used = 0;
+    if (!s->tune) return json_null();
+    for (int i = 0; i < plan->n_ops; i++) n_used += plan->ops[i].is_tuned;
+    return json_pack("{s:o,s:s,s:i,s:I}", "table", ls__text_json(s->tune->origin), "hash", s->tune->hash, "choices",
+                     s->tune->n_lines, "used", n_used);
 }
 
 enum ls_status manifest_write(struct ls_run *run, const struct ls_train_options *o, const struct session *s)
@@ -36,12 +49,12 @@ enum ls_status manifest_write(struct ls_run *run, const struct ls_train_options 
     snprintf(model_hash, sizeof model_hash, "%016llx", (unsigned long long)XXH3_64bits(text, len));
     ls_plan_hash(ls_exec_plan(s->exec, s->shard_size, true), plan_hash);
     strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-    json_t *manifest =
-        json_pack("{s:s,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:o,s:o,s:o}", "lockstep_version", LOCKSTEP_VERSION,
-                  "started", started, "model", ls_model_name(s->model), "model_hash", model_hash, "plan_hash",
-                  plan_hash, "batch_size", (json_int_t)s->batch_size, "shards", (json_int_t)s->shards, "shard_size",
-                  (json_int_t)s->shard_size, "threads", (json_int_t)s->threads, "options", ls__train_options_json(o),
-                  "train_data", data_json(s->train), "test_data", data_json(s->test), "machine", machine_json(s));
+    json_t *manifest = json_pack(
+        "{s:s,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:o,s:o,s:o,s:o}", "lockstep_version", LOCKSTEP_VERSION, "started",
+        started, "model", ls_model_name(s->model), "model_hash", model_hash, "plan_hash", plan_hash, "batch_size",
+        (json_int_t)s->batch_size, "shards", (json_int_t)s->shards, "shard_size", (json_int_t)s->shard_size, "threads",
+        (json_int_t)s->threads, "options", ls__train_options_json(o), "train_data", data_json(s->train), "test_data",
+        data_json(s->test), "tune", tune_json(s), "machine", machine_json(s));
     if (!manifest) return ls_fail(LS_NOMEM, "out of memory while writing the manifest");
     enum ls_status status = ls__run_manifest(run, manifest);
     json_decref(manifest);

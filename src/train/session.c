@@ -70,7 +70,8 @@ static enum ls_status add_plan(struct session *s, const struct session_options *
     if (status == LS_OK && is_training) status = ls_graph_add_gradient(g);
     if (status == LS_OK && is_training) status = ls_optim_add_update(g, &o->optim);
     if (status == LS_OK && o->float_sums) sum_in_float(g);
-    if (status == LS_OK) status = ls_plan_create(&plan, &g, s->backend, s->device, s->store);
+    if (status == LS_OK)
+        status = ls_plan_create_tuned(&plan, &g, s->backend, s->device, s->store, o->table ? o->table : s->tune);
     ls_graph_destroy(&g);
     TRY(status);
     return ls_exec_add_plan(s->exec, &plan);
@@ -113,6 +114,26 @@ static void fit_threads(struct session *s, const struct session_options *o)
     s->threads = (int)s->shards;
 }
 
+/* The user's table must be for what computes here: another one's measurements say nothing. */
+static enum ls_status open_table(struct session *s, const struct session_options *o)
+{
+    struct ls_backend_id id;
+    s->backend->identify(s->device, &id);
+    if (o->table || (o->tune && strcmp(o->tune, "none") == 0)) return LS_OK;
+    if (!o->tune) return ls__tune_built_in(&s->tune, &id);
+    TRY(ls__tune_load(&s->tune, o->tune));
+    if (ls__tune_fits(s->tune, &id)) return LS_OK;
+    return ls_fail(LS_USAGE, "--tune %s is for %s with %s, this run has %s with %s; make another with `lockstep tune`",
+                   o->tune, s->tune->id.library, s->tune->id.isa, id.library, id.isa);
+}
+
+static enum ls_status open_device(struct session *s, const struct session_options *o)
+{
+    if (o->isa && strcmp(o->isa, "native") != 0 && s->backend->limit_isa) TRY(s->backend->limit_isa(o->isa));
+    TRY(s->backend->device_open(&s->device));
+    return open_table(s, o);
+}
+
 enum ls_status session_open(struct session *s, const struct session_options *o)
 {
     *s = (struct session){0};
@@ -123,7 +144,7 @@ enum ls_status session_open(struct session *s, const struct session_options *o)
     TRY(open_data(s, o));
     choose_sizes(s, o);
     fit_threads(s, o);
-    TRY(s->backend->device_open(&s->device));
+    TRY(open_device(s, o));
     TRY(ls_store_create(&s->store));
     TRY(ls_exec_create(&s->exec, s->backend, s->device, s->store, s->threads));
     return add_plans(s, o);
@@ -134,6 +155,7 @@ void session_close(struct session *s)
     ls_exec_destroy(&s->exec);
     ls_store_destroy(&s->store);
     if (s->backend && s->device) s->backend->device_close(&s->device);
+    ls__tune_destroy(&s->tune);
     ls_dataset_close(&s->train);
     ls_dataset_close(&s->test);
     ls_model_destroy(&s->model);

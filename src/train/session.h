@@ -12,6 +12,7 @@
 #include "lockstep/model.h"
 #include "lockstep/optim.h"
 #include "lockstep/plan.h"
+#include "plan/tune.h"
 
 struct session_options {
     const char *model, *data, *data_dir, *device, *resize;
@@ -24,6 +25,9 @@ struct session_options {
     double label_smoothing;
     bool float_sums; /* plain float32 gradient sums instead of fixed point: for comparison, not reproducible */
     struct ls_optim optim;
+    const char *isa;             /* NULL, "native", or the level to stay below: "avx2" */
+    const char *tune;            /* tuning table: a file, "none", or NULL: the program's own for this machine */
+    const struct ls_tune *table; /* the table itself, borrowed, instead of `tune`; for `lockstep tune` */
 };
 
 struct session {
@@ -31,6 +35,7 @@ struct session {
     struct ls_dataset *train, *test; /* NULL if not opened */
     const struct ls_backend *backend;
     struct ls_device *device;
+    struct ls_tune *tune; /* NULL: none */
     struct ls_store *store;
     struct ls_exec *exec;
     struct ls_transform transform;

@@ -66,6 +66,8 @@ static enum ls_status open_session(struct trainer *t)
         .data = o->data,
         .data_dir = o->data_dir,
         .device = o->device,
+        .isa = o->isa,
+        .tune = o->tune,
         .resize = o->resize,
         .batch_size = o->batch_size,
         .shards = o->shards,

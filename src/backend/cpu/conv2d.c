@@ -148,6 +148,7 @@ static enum ls_status suits_winograd(const struct ls_prep *prep, const struct ls
     const struct ls_attrs *a = &prep->node->attrs;
     if (a->kh != 3 || a->kw != 3 || a->sh != 1 || a->sw != 1 || a->dh > 1 || a->dw > 1 || a->groups != 1)
         return ls_fail(LS_UNSUPPORTED, "not 3x3 with stride 1");
+    if (prep->is_asked_for) return LS_OK;
     if (src->shape.dims[1] < WINO_MIN_CHANNELS || dst->shape.dims[1] < WINO_MIN_CHANNELS)
         return ls_fail(LS_UNSUPPORTED, "fewer than %d channels", WINO_MIN_CHANNELS);
     if (prep->node->op == LS_OP_CONV2D && dst->shape.dims[2] * dst->shape.dims[3] < WINO_MIN_FORWARD_PIXELS)
