@@ -7,6 +7,8 @@
 extern const struct ls_impl ls__cpu_conv2d, ls__cpu_conv2d_bwd_data, ls__cpu_conv2d_bwd_weights;
 extern const struct ls_impl ls__cpu_conv2d_lanes, ls__cpu_conv2d_bwd_data_lanes, ls__cpu_conv2d_bwd_weights_lanes;
 extern const struct ls_impl ls__cpu_maxpool_lanes, ls__cpu_maxpool_bwd_lanes;
+extern const struct ls_impl ls__cpu_conv2d_winograd, ls__cpu_conv2d_bwd_data_winograd,
+    ls__cpu_conv2d_bwd_weights_winograd;
 extern const struct ls_impl ls__cpu_conv2d_wino, ls__cpu_conv2d_bwd_data_wino, ls__cpu_conv2d_bwd_weights_wino;
 extern const struct ls_impl ls__cpu_linear_dot, ls__cpu_linear_sum, ls__cpu_linear, ls__cpu_linear_bwd_data,
     ls__cpu_linear_bwd_weights;

@@ -1,0 +1,303 @@
+/* winograd_code.h: the three directions of winograd.h for one instruction set.
+ *
+ * Included once per instruction set by a file that defines
+ *     vec, v_zero ... v_max   a vector of WINO_LANES floats and its operations
+ *     WINO_ROWS               rows of a matrix product that fit into the registers, two vectors wide
+ *     WINO_TARGET             the target attribute
+ *     WINO_CODE               the name of the struct wino_code
+ */
+#include "backend/cpu/winograd.h"
+
+#include "backend/cpu/winograd_points.h"
+#include "backend/cpu/winograd_product.h"
+
+#define CODE __attribute__((noinline, WINO_TARGET)) static
+enum { PAD = 16 }; /* floats between the matrices of a block, so that they do not share the sets of a cache */
+
+static ptrdiff_t v_stride(const struct wino_conv *c)
+{
+    return (ptrdiff_t)c->chunk * WINO_DEPTH + PAD;
+}
+
+/* Of M in forward and Z in backward by weights. */
+static ptrdiff_t z_stride(const struct wino_conv *c)
+{
+    return (ptrdiff_t)c->chunk * 2 * WINO_LANES + PAD;
+}
+
+/* Of U in forward and M in backward by weights. */
+static ptrdiff_t u_stride(void)
+{
+    return WINO_DEPTH * 2 * WINO_LANES + PAD;
+}
+
+/* Input channels of a slice. */
+static int depth_of(const struct wino_conv *c, size_t slice)
+{
+    const int left = c->ic - (int)slice * WINO_DEPTH;
+    return left < WINO_DEPTH ? left : WINO_DEPTH;
+}
+
+/* Vectors of output channels of a block: two, or the last one. */
+static int vectors_of(const struct wino_conv *c, size_t block)
+{
+    return c->oc - (int)block * 2 * WINO_LANES > WINO_LANES ? 2 : 1;
+}
+
+struct tile {
+    int n, y, x; /* sample, first output row and column */
+};
+
+static struct tile tile_at(const struct wino_conv *c, int index)
+{
+    const int per_sample = c->tiles_y * c->tiles_x, rest = index % per_sample, m = wino_out(c);
+    return (struct tile){index / per_sample, rest / c->tiles_x * m, rest % c->tiles_x * m};
+}
+
+static void next_tile(const struct wino_conv *c, struct tile *t)
+{
+    t->x += wino_out(c);
+    if (t->x < c->ow) return;
+    t->x = 0;
+    t->y += wino_out(c);
+    if (t->y < c->oh) return;
+    t->y = 0;
+    t->n++;
+}
+
+static const float zeros[WINO_LANES];
+
+/* --- src -> V --- */
+
+/* One tile whose corner is pixel (top, left) of a plane [ih][iw][lanes]; with is_edge pixels outside are zero. */
+INLINE void transform_tile(const struct wino_conv *c, const float *plane, int top, int left, const bool is_edge,
+                           float *v)
+{
+    vec x[6][6];
+#pragma GCC unroll 6
+    for (int i = 0; i < 6; i++) {
+        const bool is_row = !is_edge || (top + i >= 0 && top + i < c->ih);
+        const float *row = plane + ((ptrdiff_t)(top + i) * c->iw + left) * WINO_LANES;
+#pragma GCC unroll 6
+        for (int j = 0; j < 6; j++) {
+            const bool is_inside = !is_edge || (is_row && left + j >= 0 && left + j < c->iw);
+            x[i][j] = v_load(is_inside ? row + j * WINO_LANES : zeros);
+        }
+    }
+    to_points_2d((const vec(*)[6])x, v, v_stride(c));
+}
+
+CODE void transform_src(const struct wino_conv *c, const float *src, int first, int n, float *v)
+{
+    const int n_planes = c->ic / WINO_LANES;
+    const ptrdiff_t plane_count = (ptrdiff_t)c->ih * c->iw * WINO_LANES;
+    for (int plane = 0; plane < n_planes; plane++) {
+        const int channel = plane * WINO_LANES;
+        float *to = v + (size_t)(channel / WINO_DEPTH) * c->v_count + channel % WINO_DEPTH;
+        struct tile at = tile_at(c, first);
+        for (int t = 0; t < n; t++, to += WINO_DEPTH, next_tile(c, &at)) {
+            const float *from = src + ((ptrdiff_t)at.n * n_planes + plane) * plane_count;
+            const int top = at.y - c->ph, left = at.x - c->pw;
+            if (top >= 0 && left >= 0 && top + WINO_SIDE <= c->ih && left + WINO_SIDE <= c->iw)
+                transform_tile(c, from, top, left, false, to);
+            else
+                transform_tile(c, from, top, left, true, to);
+        }
+    }
+}
+
+/* --- weights -> U --- */
+
+INLINE void transform_weights_of(const struct wino_conv *c, const float *weights, size_t block, size_t slice,
+                                 const int kernel, float *u)
+{
+    const int taps = kernel * kernel, square = WINO_LANES * WINO_LANES, n_vec = vectors_of(c, block);
+    for (int k = 0; k < depth_of(c, slice); k++)
+        for (int i = 0; i < n_vec; i++) {
+            const ptrdiff_t ib = ((ptrdiff_t)slice * WINO_DEPTH + k) / WINO_LANES, ob = (ptrdiff_t)block * 2 + i;
+            const ptrdiff_t at = c->is_turned ? ib * (c->oc / WINO_LANES) + ob : ob * (c->ic / WINO_LANES) + ib;
+            const float *from = weights + at * taps * square + k % WINO_LANES * WINO_LANES;
+            vec x[WINO_MAX_KERNEL][WINO_MAX_KERNEL];
+#pragma GCC unroll 25
+            for (int tap = 0; tap < taps; tap++)
+                x[tap / kernel][tap % kernel] = v_load(from + (c->is_turned ? taps - 1 - tap : tap) * square);
+            evaluate_2d((const vec(*)[WINO_MAX_KERNEL])x, kernel, true, u + (k * n_vec + i) * WINO_LANES, u_stride());
+        }
+}
+
+CODE void transform_weights(const struct wino_conv *c, const float *weights, size_t block, size_t slice, float *u)
+{
+    if (c->kernel == 3)
+        transform_weights_of(c, weights, block, slice, 3, u);
+    else
+        transform_weights_of(c, weights, block, slice, 5, u);
+}
+
+/* --- M -> dst --- */
+
+INLINE void write_tile(const struct wino_conv *c, const float *m, const struct tile *at, float *plane, vec bias,
+                       bool relu, const int count, const bool is_edge)
+{
+    vec y[WINO_MAX_KERNEL][WINO_MAX_KERNEL];
+    interpolate_2d(m, z_stride(c), count, false, y);
+#pragma GCC unroll 4
+    for (int i = 0; i < count; i++)
+#pragma GCC unroll 4
+        for (int j = 0; j < count; j++) {
+            if (is_edge && (at->y + i >= c->oh || at->x + j >= c->ow)) continue;
+            vec out = v_add(y[i][j], bias);
+            if (relu) out = v_max(v_zero(), out); /* in this order a NaN stays one */
+            v_store(plane + ((ptrdiff_t)(at->y + i) * c->ow + at->x + j) * WINO_LANES, out);
+        }
+}
+
+INLINE void write_dst_of(const struct wino_conv *c, const float *m, size_t block, int first, int n, const float *bias,
+                         bool relu, float *dst, const int count)
+{
+    const int n_planes = c->oc / WINO_LANES, n_vec = vectors_of(c, block);
+    const ptrdiff_t plane_count = (ptrdiff_t)c->oh * c->ow * WINO_LANES;
+    for (int i = 0; i < n_vec; i++) {
+        const ptrdiff_t plane = (ptrdiff_t)block * 2 + i;
+        const vec add = v_load(bias ? bias + plane * WINO_LANES : zeros);
+        const float *from = m + i * WINO_LANES;
+        struct tile at = tile_at(c, first);
+        for (int t = 0; t < n; t++, from += n_vec * WINO_LANES, next_tile(c, &at)) {
+            float *to = dst + (at.n * n_planes + plane) * plane_count;
+            if (at.y + count <= c->oh && at.x + count <= c->ow)
+                write_tile(c, from, &at, to, add, relu, count, false);
+            else
+                write_tile(c, from, &at, to, add, relu, count, true);
+        }
+    }
+}
+
+CODE void write_dst(const struct wino_conv *c, const float *m, size_t block, int first, int n, const float *bias,
+                    bool relu, float *dst)
+{
+    if (c->kernel == 3)
+        write_dst_of(c, m, block, first, n, bias, relu, dst, 4);
+    else
+        write_dst_of(c, m, block, first, n, bias, relu, dst, 2);
+}
+
+/* --- forward --- */
+
+CODE void forward(const struct wino_conv *c, const float *src, const float *weights, const float *bias, bool relu,
+                  float *dst, float *scratch)
+{
+    float *v = scratch, *m = v + c->n_slices * c->v_count, *u = m + c->z_count;
+    for (size_t i = 0; c->keeps_u && i < c->n_blocks * c->n_slices; i++)
+        transform_weights(c, weights, i / c->n_slices, i % c->n_slices, u + i * c->u_count);
+    for (int first = 0; first < c->n_tiles; first += c->chunk) {
+        const int n = c->n_tiles - first < c->chunk ? c->n_tiles - first : c->chunk;
+        transform_src(c, src, first, n, v);
+        for (size_t block = 0; block < c->n_blocks; block++) {
+            for (size_t slice = 0; slice < c->n_slices; slice++) {
+                float *part = c->keeps_u ? u + (block * c->n_slices + slice) * c->u_count : u;
+                if (!c->keeps_u) transform_weights(c, weights, block, slice, part);
+                for (int p = 0; p < WINO_POINTS; p++)
+                    product_over_channels(v + slice * c->v_count + p * v_stride(c), part + p * u_stride(), n,
+                                          depth_of(c, slice), m + p * z_stride(c), slice > 0, vectors_of(c, block));
+            }
+            write_dst(c, m, block, first, n, bias, relu, dst);
+        }
+    }
+}
+
+/* --- diff_dst -> Z, and its sums, which are the gradient of the bias --- */
+
+INLINE void transform_diff_tile(const struct wino_conv *c, const float *plane, const struct tile *at, const int count,
+                                const bool is_edge, float *z, float *sum)
+{
+    vec y[WINO_MAX_KERNEL][WINO_MAX_KERNEL], total = v_zero();
+#pragma GCC unroll 4
+    for (int i = 0; i < count; i++)
+#pragma GCC unroll 4
+        for (int j = 0; j < count; j++) {
+            const bool is_inside = !is_edge || (at->y + i < c->oh && at->x + j < c->ow);
+            const float *from = plane + ((ptrdiff_t)(at->y + i) * c->ow + at->x + j) * WINO_LANES;
+            y[i][j] = v_load(is_inside ? from : zeros);
+            total = v_add(total, y[i][j]);
+        }
+    if (sum) v_store(sum, v_add(v_load(sum), total));
+    evaluate_2d((const vec(*)[WINO_MAX_KERNEL])y, count, false, z, z_stride(c));
+}
+
+INLINE void transform_diff_dst_of(const struct wino_conv *c, const float *diff_dst, int first, int n, float *z,
+                                  float *diff_bias, const int count)
+{
+    const int n_planes = c->oc / WINO_LANES;
+    const ptrdiff_t plane_count = (ptrdiff_t)c->oh * c->ow * WINO_LANES;
+    for (int plane = 0; plane < n_planes; plane++) {
+        const int width = vectors_of(c, (size_t)plane / 2) * WINO_LANES;
+        float *to = z + (size_t)(plane / 2) * c->z_count + plane % 2 * WINO_LANES;
+        float *sum = diff_bias ? diff_bias + plane * WINO_LANES : NULL;
+        struct tile at = tile_at(c, first);
+        for (int t = 0; t < n; t++, to += width, next_tile(c, &at)) {
+            const float *from = diff_dst + ((ptrdiff_t)at.n * n_planes + plane) * plane_count;
+            if (at.y + count <= c->oh && at.x + count <= c->ow)
+                transform_diff_tile(c, from, &at, count, false, to, sum);
+            else
+                transform_diff_tile(c, from, &at, count, true, to, sum);
+        }
+    }
+}
+
+CODE void transform_diff_dst(const struct wino_conv *c, const float *diff_dst, int first, int n, float *z,
+                             float *diff_bias)
+{
+    if (c->kernel == 3)
+        transform_diff_dst_of(c, diff_dst, first, n, z, diff_bias, 4);
+    else
+        transform_diff_dst_of(c, diff_dst, first, n, z, diff_bias, 2);
+}
+
+/* --- M -> diff_weights --- */
+
+INLINE void write_diff_weights_of(const struct wino_conv *c, const float *m, size_t block, size_t slice,
+                                  const int kernel, float *diff_weights)
+{
+    const int taps = kernel * kernel, square = WINO_LANES * WINO_LANES, n_vec = vectors_of(c, block);
+    for (int k = 0; k < depth_of(c, slice); k++)
+        for (int i = 0; i < n_vec; i++) {
+            const ptrdiff_t ib = ((ptrdiff_t)slice * WINO_DEPTH + k) / WINO_LANES, ob = (ptrdiff_t)block * 2 + i;
+            float *to = diff_weights + (ob * (c->ic / WINO_LANES) + ib) * taps * square + k % WINO_LANES * WINO_LANES;
+            vec w[WINO_MAX_KERNEL][WINO_MAX_KERNEL];
+            interpolate_2d(m + (k * n_vec + i) * WINO_LANES, u_stride(), kernel, true, w);
+#pragma GCC unroll 25
+            for (int tap = 0; tap < taps; tap++) v_store(to + tap * square, w[tap / kernel][tap % kernel]);
+        }
+}
+
+CODE void write_diff_weights(const struct wino_conv *c, const float *m, size_t block, size_t slice, float *diff_weights)
+{
+    if (c->kernel == 3)
+        write_diff_weights_of(c, m, block, slice, 3, diff_weights);
+    else
+        write_diff_weights_of(c, m, block, slice, 5, diff_weights);
+}
+
+/* --- backward by weights --- */
+
+CODE void backward_weights(const struct wino_conv *c, const float *src, const float *diff_dst, float *diff_weights,
+                           float *diff_bias, float *scratch)
+{
+    float *v = scratch, *z = v + c->n_slices * c->v_count, *m = z + c->n_blocks * c->z_count;
+    const bool is_one = c->chunk >= c->n_tiles;
+    for (int i = 0; diff_bias && i < c->oc; i++) diff_bias[i] = 0;
+    for (int first = 0; first < c->n_tiles; first += c->chunk) {
+        const int n = c->n_tiles - first < c->chunk ? c->n_tiles - first : c->chunk;
+        transform_src(c, src, first, n, v);
+        transform_diff_dst(c, diff_dst, first, n, z, diff_bias);
+        for (size_t i = 0; i < c->n_blocks * c->n_slices; i++) {
+            const size_t block = i % c->n_blocks, slice = i / c->n_blocks;
+            float *part = is_one ? m : m + i * c->u_count;
+            for (int p = 0; p < WINO_POINTS; p++)
+                product_over_tiles(v + slice * c->v_count + p * v_stride(c), z + block * c->z_count + p * z_stride(c),
+                                   n, depth_of(c, slice), part + p * u_stride(), first > 0, vectors_of(c, block));
+            if (first + n == c->n_tiles) write_diff_weights(c, part, block, slice, diff_weights);
+        }
+    }
+}
+
+const struct wino_code WINO_CODE = {WINO_LANES, forward, backward_weights};
