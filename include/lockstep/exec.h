@@ -11,6 +11,7 @@
 #ifndef LOCKSTEP_EXEC_H
 #define LOCKSTEP_EXEC_H
 
+#include "lockstep/comm.h"
 #include "lockstep/data.h"
 #include "lockstep/plan.h"
 #include "lockstep/status.h"
@@ -23,6 +24,11 @@ enum ls_status ls_exec_create(struct ls_exec **out, const struct ls_backend *bac
 void ls_exec_destroy(struct ls_exec **exec);
 int ls_exec_n_threads(const struct ls_exec *exec);
 size_t ls_exec_arena_bytes(const struct ls_exec *exec); /* of one thread */
+
+/* Makes the executor part of a job (comm.h), before its first plan: the ranks of a node then share the store and the
+ * shards of the node; sums go over all nodes. From here on every call that trains, evaluates or initialises is made by
+ * all ranks. is_balanced: slower nodes get fewer shards. */
+enum ls_status ls_exec_join_job(struct ls_exec *exec, struct ls_comm *comm, bool is_balanced) LS_MUST_CHECK;
 
 /* Takes over *plan and binds it for every thread; the store gets memory for what the plan needs. Later calls find the
  * plan by (shard size, training or not). Call for all sizes before the first step. */
@@ -44,9 +50,17 @@ struct ls_exec_stats {
     int64_t n_correct, n;
     double grad_norm;                     /* training with clip_norm only, else 0 */
     double compute_seconds, wait_seconds; /* mean over threads: in shards and updates; idle inside the step */
+    double communicate_seconds;           /* waiting for sums of other nodes */
+    bool stop_wanted, save_wanted;        /* in a job: some rank's ls_exec_want */
 };
 
-/* One training step. LS_NONFINITE: nothing was updated; the message says where the first bad value appeared. */
+/* What this rank would like after its next step, told to all ranks in ls_exec_stats. */
+void ls_exec_want(struct ls_exec *exec, bool stop, bool save);
+/* Seconds that a node has spent in shards; for the name of the slowest. 0 in a job of one node. */
+double ls_exec_node_seconds(const struct ls_exec *exec, int node);
+
+/* One training step. LS_NONFINITE: the message says where the first bad value appeared; nothing was updated (over
+ * several nodes: not everywhere, and the store is worthless). */
 enum ls_status ls_exec_train(struct ls_exec *exec, const struct ls_exec_step *step,
                              struct ls_exec_stats *stats) LS_MUST_CHECK;
 /* Forward only. The last shard may be padded: plans of one size suffice. */
@@ -67,6 +81,8 @@ double ls_exec_op_seconds(const struct ls_exec *exec, const struct ls_plan *plan
 
 /* Fills parameters, buffers and state as their init says; parameters keyed by (seed, their number). */
 enum ls_status ls_exec_init_store(struct ls_exec *exec, uint64_t seed) LS_MUST_CHECK;
+/* After ls_exec_set on rank 0: all nodes get its parameters, buffers and state. */
+enum ls_status ls_exec_sync_store(struct ls_exec *exec) LS_MUST_CHECK;
 /* A stored float32 value to or from plain order. out/in have ls_shape_count(shape) floats. */
 enum ls_status ls_exec_get(struct ls_exec *exec, int entry, float *out) LS_MUST_CHECK;
 enum ls_status ls_exec_set(struct ls_exec *exec, int entry, const float *in) LS_MUST_CHECK;

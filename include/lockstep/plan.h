@@ -27,9 +27,9 @@ struct ls_stored {
     struct ls_layout layout; /* ANY until the first consumer has chosen */
     enum ls_init init;
     float init_bound;
-    int source;      /* a derived copy: the entry it is made from; -1 otherwise */
-    int64_t version; /* derived: the version of the source it was made from, -1 = never */
-    void *data;      /* layout.bytes, 64-byte aligned; NULL until ls_store_allocate */
+    int source;       /* a derived copy: the entry it is made from; -1 otherwise */
+    int64_t version;  /* derived: the version of the source it was made from, -1 = never */
+    void *data;       /* layout.bytes, 64-byte aligned; NULL until ls_store_allocate */
     bool is_borrowed; /* data is somebody else's to free */
 };
 

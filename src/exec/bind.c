@@ -28,10 +28,28 @@ static enum ls_status make_times(struct ls_exec *e, struct bound_plan *bp)
     return LS_OK;
 }
 
+/* Updates in the order in which the sums they read come in. */
+static enum ls_status order_updates(const struct ls_exec *e, struct bound_plan *bp)
+{
+    const struct ls_plan *p = bp->plan;
+    int n = 0;
+    TRY(ls__calloc(&bp->post_order, (size_t)p->n_post + 1, sizeof *bp->post_order));
+    for (int i = 0; i < p->n_ops; i++) {
+        if (p->ops[i].phase != LS_POST) continue;
+        int64_t end = ls__exec_sums_end(e, p, &p->ops[i]);
+        int at = n++;
+        for (; at > 0 && ls__exec_sums_end(e, p, &p->ops[bp->post_order[at - 1]]) > end; at--)
+            bp->post_order[at] = bp->post_order[at - 1];
+        bp->post_order[at] = i;
+    }
+    return LS_OK;
+}
+
 enum ls_status ls__exec_bind(struct ls_exec *e, struct bound_plan *bp)
 {
     const struct ls_plan *p = bp->plan;
     if (e->is_profiling && !bp->op_ns) TRY(make_times(e, bp)); /* a plan that came later */
+    if (!bp->post_order) TRY(order_updates(e, bp));
     if (!bp->bound) TRY(ls__calloc(&bp->bound, (size_t)e->n_threads, sizeof *bp->bound));
     for (int t = 0; t < e->n_threads; t++) {
         TRY(ls__calloc(&bp->bound[t], (size_t)p->n_ops, sizeof **bp->bound));
@@ -64,6 +82,7 @@ void ls__exec_free_plan(struct ls_exec *e, struct bound_plan *bp)
     ls__exec_unbind(e, bp);
     forget_times(e, bp);
     free(bp->bound);
+    free(bp->post_order);
     ls_plan_destroy(&bp->plan);
 }
 

@@ -3,6 +3,7 @@
 #define LS_EXEC_INTERNAL_H
 
 #include "base/pool.h"
+#include "lockstep/comm.h"
 #include "lockstep/exec.h"
 
 #include <stdatomic.h>
@@ -14,6 +15,7 @@ struct bound_plan {
     struct ls_plan *plan;
     int64_t **op_ns;         /* [thread][op] time spent while profiling, or NULL */
     struct ls_bound **bound; /* [thread][op] */
+    int *post_order;         /* [n_post] ops of POST, in the order in which their sums arrive */
 };
 
 /* One thread's memory. */
@@ -22,6 +24,40 @@ struct arena {
     size_t bytes;
     int64_t busy_ns; /* in the present step */
     char pad[64];    /* away from the next thread's counters */
+};
+
+/* Where a sum lies in the block, and with which others it travels. */
+struct sum_place {
+    int64_t begin, end;
+    int bucket;
+    bool is_placed;
+};
+
+/* All sums, and the control words after them. sums.c has a drawing. */
+struct sum_block {
+    int64_t *block;
+    int64_t n, control; /* elements; where the control words begin */
+    size_t own_bytes;   /* to free, 0 if the memory is the job's */
+    struct sum_place *places;
+    int n_places; /* [entries of the store] */
+    struct ls_comm_bucket *buckets;
+    int *per_shard, *per_step; /* contributions to a bucket */
+    int n_buckets;
+};
+
+/* Control words: each node adds its own, all see the sums. */
+enum {
+    LS_CONTROL_FAILED,
+    LS_CONTROL_STOP,
+    LS_CONTROL_SAVE,
+    LS_CONTROL_NODES = 8 /* then one per node: ns of its shards */
+};
+
+/* What the leader of a node tells its team at the end of a step. */
+struct step_news {
+    int64_t loss, n_correct;
+    int64_t control[LS_CONTROL_NODES];
+    int64_t node_ns[]; /* [n_nodes] */
 };
 
 struct ls_exec {
@@ -35,6 +71,18 @@ struct ls_exec {
     struct bound_plan *plans;
     int n_plans;
     bool is_profiling;
+    struct ls_comm *comm; /* borrowed; NULL: alone */
+    int seat, n_seats, node, n_nodes;
+    struct sum_block sums;
+    struct step_news *news;                /* the node's */
+    int64_t own_control[LS_CONTROL_NODES]; /* what this rank adds at the next step */
+    int64_t *weights;                      /* [n_nodes] shares of the shards */
+    int64_t *window_ns, *total_ns;         /* [n_nodes] in shards: since the last balancing, in all */
+    int window_steps;
+    unsigned char *mine;           /* [max shards] whether a shard is this node's */
+    int first_shard, n_own_shards; /* of the present step */
+    int64_t shards_ns, comm_ns;
+    bool is_balanced; /* shares follow measured speed */
     /* Guards the parts of sums while a shard adds to them. */
     struct {
         atomic_int taken;
@@ -53,11 +101,35 @@ struct shard_run {
     struct ls_exec *e;
     const struct ls_exec_step *step;
     bool is_training;
-    int n_shards;
+    int first; /* this node's first shard */
 };
 ls_pool_fn ls__exec_run_shard;
 /* Where the first value that is not finite appears, as an LS_NONFINITE message. */
-enum ls_status ls__exec_diagnose(struct ls_exec *e, const struct ls_exec_step *step, int n_shards) LS_MUST_CHECK;
+enum ls_status ls__exec_diagnose(struct ls_exec *e, const struct ls_exec_step *step, int first, int end) LS_MUST_CHECK;
+
+/* team.c */
+enum ls_status ls__team_run(struct ls_exec *e, int n_items, ls_pool_fn *fn, void *arg) LS_MUST_CHECK;
+enum ls_status ls__team_meet(struct ls_exec *e, enum ls_status mine) LS_MUST_CHECK;
+void ls__team_lock(struct ls_exec *e, int which);
+void ls__team_unlock(struct ls_exec *e, int which);
+
+/* sums.c */
+enum ls_status ls__exec_place_sums(struct ls_exec *e, const struct ls_plan *p) LS_MUST_CHECK;
+void ls__exec_free_sums(struct ls_exec *e);
+enum ls_status ls__exec_sum_begin(struct ls_exec *e, bool is_training, int n_shards) LS_MUST_CHECK;
+void ls__exec_contribute(struct ls_exec *e, int entry);
+enum ls_status ls__exec_await_sums(struct ls_exec *e, const struct ls_plan *p,
+                                   const struct ls_plan_op *op) LS_MUST_CHECK;
+int64_t ls__exec_sums_end(const struct ls_exec *e, const struct ls_plan *p, const struct ls_plan_op *op);
+int64_t *ls__exec_control(const struct ls_exec *e);
+
+/* job.c */
+void ls__exec_share_shards(struct ls_exec *e, int n_shards);
+void ls__exec_fill_control(struct ls_exec *e);
+void ls__exec_flush(struct ls_exec *e, bool has_failed);
+/* Waits for the sums of all nodes, takes loss and count out of them; all ranks learn the same. */
+enum ls_status ls__exec_read_news(struct ls_exec *e, const struct ls_plan *p, int n_shards,
+                                  struct ls_exec_stats *stats) LS_MUST_CHECK;
 
 /* update.c */
 enum ls_status ls__exec_pre(struct ls_exec *e, const struct bound_plan *bp) LS_MUST_CHECK;

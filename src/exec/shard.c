@@ -3,21 +3,8 @@
 #include "exec/exec_internal.h"
 
 #include <math.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
-
-static void lock(struct ls_exec *e, int which)
-{
-    atomic_int *taken = &e->locks[which % N_LOCKS].taken;
-    for (int spins = 0; atomic_exchange_explicit(taken, 1, memory_order_acquire); spins++)
-        if (spins > 200) sched_yield();
-}
-
-static void unlock(struct ls_exec *e, int which)
-{
-    atomic_store_explicit(&e->locks[which % N_LOCKS].taken, 0, memory_order_release);
-}
 
 /* Adds a gradient to its sum, part by part, each under its lock. The lock belongs to the sum's entry in the store, not
  * to the op: shards of two sizes follow two plans at the same time, in which the op's number may differ. Shards begin
@@ -30,12 +17,13 @@ static enum ls_status reduce(struct ls_exec *e, const struct ls_plan *p, const s
     ctx->n_parts = op->n_parts;
     for (int i = 0; i < op->n_parts && status == LS_OK; i++) {
         ctx->part = (i + shard) % op->n_parts;
-        lock(e, entry + ctx->part);
+        ls__team_lock(e, entry + ctx->part);
         status = op->kernel->impl->launch(b, ctx);
-        unlock(e, entry + ctx->part);
+        ls__team_unlock(e, entry + ctx->part);
     }
     ctx->part = 0;
     ctx->n_parts = 1;
+    if (status == LS_OK) ls__exec_contribute(e, entry);
     return status;
 }
 
@@ -91,10 +79,11 @@ static const struct bound_plan *plan_of(const struct ls_exec *e, const struct ls
     return ls__exec_find(e, is_training ? c.n : s->shard_size, is_training);
 }
 
-enum ls_status ls__exec_run_shard(void *arg, int shard, int thread)
+enum ls_status ls__exec_run_shard(void *arg, int item, int thread)
 {
     const struct shard_run *run = arg;
     struct ls_exec *e = run->e;
+    int shard = run->first + item;
     int64_t start = ls__now_ns();
     struct cut c = cut_of(run->step, shard);
     const struct bound_plan *bp = plan_of(e, run->step, c, run->is_training);
@@ -171,15 +160,15 @@ static enum ls_status diagnose_shard(struct ls_exec *e, const struct ls_exec_ste
 }
 
 /* Values may be finite and yet too large to be summed: then the first large one is where it began. */
-enum ls_status ls__exec_diagnose(struct ls_exec *e, const struct ls_exec_step *s, int n_shards)
+enum ls_status ls__exec_diagnose(struct ls_exec *e, const struct ls_exec_step *s, int first, int end)
 {
     const float large = 1e6f;
     char seen[512];
     strncpy(seen, ls_error_message(), sizeof seen - 1);
     seen[sizeof seen - 1] = '\0';
     TRY(check_params(e));
-    for (int shard = 0; shard < n_shards; shard++) TRY(diagnose_shard(e, s, shard, INFINITY));
-    for (int shard = 0; shard < n_shards; shard++) TRY(diagnose_shard(e, s, shard, large));
+    for (int shard = first; shard < end; shard++) TRY(diagnose_shard(e, s, shard, INFINITY));
+    for (int shard = first; shard < end; shard++) TRY(diagnose_shard(e, s, shard, large));
     return ls_fail(LS_NONFINITE, "step %lld: %s; try a lower --lr, --warmup-epochs or --clip-norm",
                    (long long)s->step + 1, seen);
 }

@@ -144,7 +144,7 @@ static enum ls_status fill(struct ls_exec *e, int entry, uint64_t seed, uint32_t
     return status;
 }
 
-enum ls_status ls_exec_init_store(struct ls_exec *e, uint64_t seed)
+static enum ls_status init_store(struct ls_exec *e, uint64_t seed)
 {
     uint32_t number = 0;
     bool is_fresh = e->store->version == 0; /* memory comes zeroed: state needs no second pass then */
@@ -158,6 +158,13 @@ enum ls_status ls_exec_init_store(struct ls_exec *e, uint64_t seed)
         TRY(fill(e, i, seed, number));
         if (s->kind == LS_VALUE_PARAM) number++;
     }
-    e->store->version++;
     return LS_OK;
+}
+
+/* Of a team that shares the store, the leader does it. */
+enum ls_status ls_exec_init_store(struct ls_exec *e, uint64_t seed)
+{
+    enum ls_status status = e->seat == 0 ? init_store(e, seed) : LS_OK;
+    e->store->version++;
+    return ls__team_meet(e, status);
 }

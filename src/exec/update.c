@@ -44,27 +44,33 @@ static enum ls_status run_pre(void *arg, int item, int thread)
     /* Bound per thread because the scratch is the thread's own. */
     const struct ls_bound *b = &run->bp->bound[thread][run->ops[item]];
     enum ls_status status = b->kernel->impl->launch(b, &ctx);
-    if (status == LS_OK) copy_of(run->e, run->bp->plan, run->ops[item])->version = run->e->store->version;
     account(run->e, run->bp, thread, run->ops[item], start);
     return status;
 }
 
+/* One round of copies. Every rank notes what the whole team has made. */
+static enum ls_status make_copies(struct ls_exec *e, const struct bound_plan *bp, const int *ops, int n)
+{
+    struct pre_run run = {e, bp, ops};
+    if (n == 0) return LS_OK;
+    TRY(ls__team_run(e, n, run_pre, &run));
+    for (int i = 0; i < n; i++) copy_of(e, bp->plan, ops[i])->version = e->store->version;
+    return LS_OK;
+}
+
 enum ls_status ls__exec_pre(struct ls_exec *e, const struct bound_plan *bp)
 {
+    enum { ROUND = 1024 };
     const struct ls_plan *p = bp->plan;
-    int stale[1024], n_stale = 0;
+    int stale[ROUND], n_stale = 0;
     for (int i = 0; i < p->n_ops; i++) {
-        if (p->ops[i].phase != LS_PRE) continue;
-        if (copy_of(e, p, i)->version == e->store->version) continue;
+        if (p->ops[i].phase != LS_PRE || copy_of(e, p, i)->version == e->store->version) continue;
         stale[n_stale++] = i;
-        if (n_stale == (int)(sizeof stale / sizeof stale[0])) {
-            struct pre_run run = {e, bp, stale};
-            TRY(ls__pool_run(e->pool, n_stale, run_pre, &run));
-            n_stale = 0;
-        }
+        if (n_stale < ROUND) continue;
+        TRY(make_copies(e, bp, stale, n_stale));
+        n_stale = 0;
     }
-    struct pre_run run = {e, bp, stale};
-    return n_stale ? ls__pool_run(e->pool, n_stale, run_pre, &run) : LS_OK;
+    return make_copies(e, bp, stale, n_stale);
 }
 
 /* --- the norm of the whole gradient, from the exact sums --- */
@@ -128,24 +134,43 @@ struct parts_run {
     enum ls_phase phase;
 };
 
-/* Items are the parts of all ops of the phase, counted through. */
+/* Items are the parts of all ops of the phase, counted through: JOIN in the plan's order, POST as sums arrive. */
+static int find_op(const struct bound_plan *bp, enum ls_phase phase, int *part)
+{
+    const struct ls_plan *p = bp->plan;
+    for (int i = 0;; i++) {
+        int op = phase == LS_POST ? bp->post_order[i] : i;
+        if (p->ops[op].phase != phase) continue;
+        if (*part < p->ops[op].n_parts) return op;
+        *part -= p->ops[op].n_parts;
+    }
+}
+
+static void contribute(struct ls_exec *e, const struct ls_plan *p, const struct ls_plan_op *op)
+{
+    for (int k = 0; k < op->node.n_out; k++)
+        if (op->node.out[k] >= 0) ls__exec_contribute(e, p->slots[op->node.out[k]].stored);
+}
+
 static enum ls_status run_part(void *arg, int item, int thread)
 {
     const struct parts_run *run = arg;
+    struct ls_exec *e = run->e;
     const struct ls_plan *p = run->bp->plan;
     struct ls_step_ctx ctx = *run->ctx;
-    struct moment start = begin(run->e);
-    int i = 0;
-    for (;; i++) {
-        if (p->ops[i].phase != run->phase) continue;
-        if (item < p->ops[i].n_parts) break;
-        item -= p->ops[i].n_parts;
-    }
     ctx.part = item;
+    int i = find_op(run->bp, run->phase, &ctx.part);
     ctx.n_parts = p->ops[i].n_parts;
+    if (run->phase == LS_POST && e->n_nodes > 1) {
+        int64_t before = ls__now_ns();
+        TRY(ls__exec_await_sums(e, p, &p->ops[i]));
+        if (thread == 0) e->comm_ns += ls__now_ns() - before;
+    }
+    struct moment start = begin(e);
     const struct ls_bound *b = &run->bp->bound[thread][i];
     enum ls_status status = b->kernel->impl->launch(b, &ctx);
-    account(run->e, run->bp, thread, i, start);
+    account(e, run->bp, thread, i, start);
+    if (run->phase == LS_JOIN && status == LS_OK) contribute(e, p, &p->ops[i]);
     return status;
 }
 
@@ -156,7 +181,7 @@ static enum ls_status run_parts(struct ls_exec *e, const struct bound_plan *bp, 
     int n_items = 0;
     for (int i = 0; i < bp->plan->n_ops; i++)
         if (bp->plan->ops[i].phase == phase) n_items += bp->plan->ops[i].n_parts;
-    return n_items ? ls__pool_run(e->pool, n_items, run_part, &run) : LS_OK;
+    return n_items ? ls__team_run(e, n_items, run_part, &run) : LS_OK;
 }
 
 enum ls_status ls__exec_join(struct ls_exec *e, const struct bound_plan *bp, const struct ls_step_ctx *ctx)

@@ -17,7 +17,7 @@ void ls_store_destroy(struct ls_store **store)
     if (!s) return;
     for (int i = 0; i < s->n_entries; i++) {
         free(s->entries[i].name);
-        ls__free_aligned(s->entries[i].data, s->entries[i].layout.bytes);
+        if (!s->entries[i].is_borrowed) ls__free_aligned(s->entries[i].data, s->entries[i].layout.bytes);
     }
     free(s->entries);
     free(s);
@@ -83,7 +83,9 @@ enum ls_status ls_store_allocate(struct ls_store *s)
         struct ls_stored *e = &s->entries[i];
         if (e->data) continue;
         if (e->layout.id == LS_LAYOUT_ANY) e->layout = ls_layout_plain(&e->shape, e->dtype);
-        TRY(ls__alloc_aligned(&e->data, e->layout.bytes));
+        e->is_borrowed = s->allocate != NULL;
+        TRY(s->allocate ? s->allocate(s->giver, e->layout.bytes, &e->data)
+                        : ls__alloc_aligned(&e->data, e->layout.bytes));
         s->bytes += e->layout.bytes;
     }
     return LS_OK;

@@ -1,0 +1,111 @@
+/* comm.h: many processes, one training: who is there, memory they share, and sums over all of them.
+ *
+ * A job is a number of ranks, started by mpirun or srun. Ranks of one machine sit at one node: they share the store
+ * (parameters, sums, optimizer state) in memory and take shards from one counter, as threads do, so that within a
+ * machine nothing is ever sent. Between nodes the sums travel once per node: the leader, seat 0 of each node, has a
+ * thread of its own that adds them in a ring while shards are still being computed.
+ *
+ *     node 0: rank 0 (leader)  rank 1          node 1: rank 2 (leader)  rank 3
+ *             \--- shared memory ---/                  \--- shared memory ---/
+ *                     ^------------- ring of leaders -------------^
+ *
+ * Rules that keep a job from hanging: every rank makes the same calls in the same order (they are collective over the
+ * job, or over the node where a function says so); there is no early return between two of them; every wait ends after
+ * the timeout with LS_TIMEOUT and a message that names who is missing and where it was seen last.
+ *
+ * A program that was started alone gets a job of one rank, in which every call is trivial and no plug-in is loaded.
+ */
+#ifndef LOCKSTEP_COMM_H
+#define LOCKSTEP_COMM_H
+
+#include "lockstep/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ls_comm;
+
+struct ls_comm_options {
+    int64_t workers; /* ranks that were asked for; 0: as many as there are. A job of another size is refused */
+    double timeout;  /* seconds that a wait for a peer may take */
+};
+
+struct ls_comm_place {
+    int rank, n_ranks;
+    int node, n_nodes; /* machines, numbered by their lowest rank */
+    int seat, n_seats; /* this rank on its node */
+    char host[64];
+    char transport[96]; /* "Open MPI 4.1.4"; "" for a job of one */
+};
+
+/* Whether mpirun, srun or the like started this process as one of several. */
+bool ls_comm_is_launched(void);
+
+/* Joins the job this process was started in, or makes a job of one. */
+enum ls_status ls_comm_open(struct ls_comm **out, const struct ls_comm_options *options) LS_MUST_CHECK;
+/* After a failure (LS_TIMEOUT, LS_REMOTE) it leaves without waiting for the others; they are told by the launcher. */
+void ls_comm_close(struct ls_comm **comm);
+const struct ls_comm_place *ls_comm_place(const struct ls_comm *comm);
+
+/* --- agreement --- */
+
+/* Every rank hands in how it fares and a text (NULL if it fares badly). LS_OK when all are well and all texts are
+ * equal. Otherwise every rank fails: the one in trouble with its own status and message, the others with LS_REMOTE and
+ * the first difference or trouble, by rank and host. Texts are lines "key: value"; a difference is shown by line. */
+enum ls_status ls_comm_agree(struct ls_comm *comm, enum ls_status mine, const char *text) LS_MUST_CHECK;
+
+/* `bytes` at data of rank 0 to all ranks. */
+enum ls_status ls_comm_broadcast(struct ls_comm *comm, void *data, size_t bytes) LS_MUST_CHECK;
+/* The same among the leaders only: for what lies in the memory of a node. The other ranks return at once. */
+enum ls_status ls_comm_broadcast_nodes(struct ls_comm *comm, void *data, size_t bytes) LS_MUST_CHECK;
+
+/* --- the node --- */
+
+/* Memory that all ranks of the node see, zeroed, 64-byte aligned; the job's until it is closed. Collective: all ask for
+ * the same sizes in the same order. In a node of one rank it is ordinary memory. */
+enum ls_status ls_comm_share(struct ls_comm *comm, size_t bytes, void **out) LS_MUST_CHECK;
+
+/* Where this rank is, for the messages of those who wait for it. `what` is a string constant. */
+void ls_comm_note(struct ls_comm *comm, int64_t step, const char *what);
+
+/* Waits for all ranks of the node. If any hands in a failure all return it, with its message: of several the one with
+ * the lowest `order`. Also begins the next round of ls_comm_claim. */
+enum ls_status ls_comm_meet(struct ls_comm *comm, enum ls_status mine, int order) LS_MUST_CHECK;
+/* The next number, from 0 up, that no rank of the node has had since the last meeting. */
+int ls_comm_claim(struct ls_comm *comm);
+
+/* Locks in the memory of the node, by number. Held for microseconds. */
+enum { LS_COMM_LOCKS = 256 };
+void ls_comm_lock(struct ls_comm *comm, int which);
+void ls_comm_unlock(struct ls_comm *comm, int which);
+
+/* --- sums over the nodes --- */
+
+/* A piece of the block of sums. It may travel when `n_parts` contributions on this node are in. */
+struct ls_comm_bucket {
+    int64_t begin, end; /* elements; buckets lie one after the other */
+    int n_parts;
+};
+
+/* Begins the sum over the nodes of block[0, end of the last bucket), in place, bucket after bucket, while the node is
+ * still contributing. Every leader gives the same buckets but for n_parts. Ranks that are not leaders only note the
+ * number of buckets. A job of one node has nothing to do. */
+enum ls_status ls_comm_sum_begin(struct ls_comm *comm, int64_t *block, const struct ls_comm_bucket *buckets,
+                                 int n_buckets) LS_MUST_CHECK;
+/* One contribution to a bucket is in. Any thread of any rank of the node. */
+void ls_comm_sum_part(struct ls_comm *comm, int bucket);
+/* No more contributions will come (all are in, or some failed): every bucket may travel. The leader's. */
+void ls_comm_sum_flush(struct ls_comm *comm);
+/* Waits until the block's elements [0, end) are sums over all nodes. Any thread of any rank of the node. */
+enum ls_status ls_comm_sum_wait(struct ls_comm *comm, int64_t end) LS_MUST_CHECK;
+
+struct ls_comm_stats {
+    int64_t bytes_sent, bytes_received, n_sums; /* of this rank */
+};
+struct ls_comm_stats ls_comm_stats(const struct ls_comm *comm);
+
+/* Round-trip seconds of a small message to the next node, and bytes per second of large ones; collective. Zero in a job
+ * of one node. */
+enum ls_status ls_comm_probe(struct ls_comm *comm, double seconds, double *latency, double *bandwidth) LS_MUST_CHECK;
+
+#endif

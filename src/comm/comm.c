@@ -1,0 +1,325 @@
+/* comm.c: a job's life, agreement, broadcast, and the sums' public face. See lockstep/comm.h. */
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "comm/comm_internal.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PIECE = 1 << 24, MAX_TEXT = 1 << 20 };
+
+static enum ls_status join_job(struct ls_comm *c, const struct ls_comm_options *o)
+{
+    TRY(ls__plugin_load(c));
+    TRY(ls__courier_start(c));
+    if (o->workers > 0 && o->workers != c->place.n_ranks)
+        return ls_fail(LS_USAGE, "the job has %d processes, but %lld workers were asked for", c->place.n_ranks,
+                       (long long)o->workers);
+    return LS_OK;
+}
+
+enum ls_status ls_comm_open(struct ls_comm **out, const struct ls_comm_options *o)
+{
+    *out = NULL;
+    TRY(ls__calloc(out, 1, sizeof **out));
+    struct ls_comm *c = *out;
+    c->segment = -1;
+    c->timeout = o->timeout > 0 ? o->timeout : 300;
+    c->place = (struct ls_comm_place){.n_ranks = 1, .n_nodes = 1, .n_seats = 1};
+    gethostname(c->place.host, sizeof c->place.host - 1);
+    enum ls_status status = ls_comm_is_launched() ? join_job(c, o) : LS_OK;
+    if (status == LS_OK) status = ls__node_open(c);
+    if (status != LS_OK) ls_comm_close(out);
+    return status;
+}
+
+void ls_comm_close(struct ls_comm **comm)
+{
+    struct ls_comm *c = *comm;
+    if (!c) return;
+    ls__courier_stop(c);
+    if (!c->has_failed) { /* else the courier may still use it; the process is about to end */
+        ls__ring_release(c);
+        ls__node_close(c);
+        ls__plugin_unload(c);
+        free(c);
+    }
+    *comm = NULL;
+}
+
+const struct ls_comm_place *ls_comm_place(const struct ls_comm *c)
+{
+    return &c->place;
+}
+
+struct ls_comm_stats ls_comm_stats(const struct ls_comm *c)
+{
+    return c->stats;
+}
+
+/* --- agreement --- */
+
+struct report {
+    int32_t status;
+    uint32_t len;
+};
+
+struct verdict {
+    int32_t rank; /* in trouble, or -1 */
+    int32_t is_difference;
+    char message[COMM_MESSAGE];
+};
+
+struct agreement {
+    enum ls_status mine;
+    const char *text; /* the identity, or the message */
+    struct verdict verdict;
+};
+
+/* Line by line: the first that differs, as "key: this there, that here". */
+static void tell_difference(const char *here, const char *there, char *out, size_t size)
+{
+    while (*here && *here == *there) here++, there++;
+    /* back to the beginning of the line */
+    const char *line_here = here, *line_there = there;
+    while (line_here[-1] != '\n') line_here--, line_there--;
+    snprintf(out, size, "'%.*s' there, '%.*s' here", (int)strcspn(line_there, "\n"), line_there,
+             (int)strcspn(line_here, "\n"), line_here);
+}
+
+static void judge(struct ls_comm *c, struct agreement *a, int rank, const struct report *report, const char *text)
+{
+    struct verdict *v = &a->verdict;
+    char difference[COMM_MESSAGE - 256];
+    const char *host = c->peers[rank].host;
+    if (v->rank >= 0) return;
+    if (report->status != LS_OK) {
+        v->rank = rank;
+        snprintf(v->message, sizeof v->message, "rank %d on %s: %s", rank, host, text);
+    } else if (a->mine == LS_OK && strcmp(text, a->text) != 0) {
+        v->rank = rank;
+        v->is_difference = 1;
+        /* both texts begin with a newline, so that going back to a line's beginning ends */
+        tell_difference(a->text, text, difference, sizeof difference);
+        snprintf(v->message, sizeof v->message, "rank %d on %s does not do the same as rank 0 on %s: %s", rank, host,
+                 c->peers[0].host, difference);
+    }
+}
+
+static enum ls_status hear_rank(struct ls_comm *c, struct agreement *a, int rank)
+{
+    struct report report;
+    char *text;
+    TRY(ls__link_receive(c, &report, sizeof report, rank, TAG_AGREE, c->timeout));
+    if (report.len > MAX_TEXT) return ls_fail(LS_REMOTE, "rank %d sent a malformed report", rank);
+    TRY(ls__calloc(&text, report.len + 1, 1));
+    enum ls_status status = ls__link_receive(c, text, report.len, rank, TAG_AGREE, c->timeout);
+    if (status == LS_OK) judge(c, a, rank, &report, text);
+    free(text);
+    return status;
+}
+
+static enum ls_status agree(struct ls_comm *c, void *arg)
+{
+    struct agreement *a = arg;
+    const struct report mine = {(int32_t)a->mine, (uint32_t)strlen(a->text)};
+    a->verdict = (struct verdict){.rank = -1};
+    if (c->place.rank > 0) {
+        TRY(ls__link_send(c, &mine, sizeof mine, 0, TAG_AGREE, c->timeout));
+        TRY(ls__link_send(c, a->text, mine.len, 0, TAG_AGREE, c->timeout));
+        return ls__link_receive(c, &a->verdict, sizeof a->verdict, 0, TAG_VERDICT, c->timeout + 2);
+    }
+    if (a->mine != LS_OK) judge(c, a, 0, &mine, a->text);
+    enum ls_status status = LS_OK;
+    for (int r = 1; r < c->place.n_ranks && status == LS_OK; r++) {
+        status = hear_rank(c, a, r);
+        if (status != LS_OK && a->verdict.rank < 0) { /* tell those who are there who is not */
+            a->verdict.rank = r;
+            snprintf(a->verdict.message, sizeof a->verdict.message, "rank %d on %s did not report within %.3g s", r,
+                     c->peers[r].host, c->timeout);
+        }
+    }
+    for (int r = 1; r < c->place.n_ranks; r++)
+        if (status == LS_OK || r != a->verdict.rank)
+            TRY(ls__link_send(c, &a->verdict, sizeof a->verdict, r, TAG_VERDICT, 2));
+    return status == LS_OK ? LS_OK : ls_fail(LS_TIMEOUT, "%s", a->verdict.message);
+}
+
+enum ls_status ls_comm_agree(struct ls_comm *c, enum ls_status mine, const char *text)
+{
+    char own[COMM_MESSAGE];
+    struct ls_buf full = LS_BUF_INIT;
+    struct agreement a = {.mine = mine, .text = own};
+    if (c->place.n_ranks == 1) return mine;
+    snprintf(own, sizeof own, "%s", mine == LS_OK ? "" : ls_error_message());
+    if (mine == LS_OK) {
+        ls__buf_addf(&full, "\n%s", text);
+        if (full.text) a.text = full.text;
+    }
+    enum ls_status status = ls__courier_call(c, agree, &a);
+    ls__buf_release(&full);
+    if (mine != LS_OK) return ls_fail(mine, "%s", own);
+    TRY(status);
+    if (a.verdict.rank < 0) return LS_OK;
+    return ls_fail(a.verdict.is_difference ? LS_ERROR : LS_REMOTE, "%s", a.verdict.message);
+}
+
+/* --- broadcast --- */
+
+struct broadcast {
+    char *data;
+    size_t bytes;
+    bool is_among_nodes;
+};
+
+/* A tree: place i has from its parent and hands on to i + 2^k. */
+static enum ls_status broadcast(struct ls_comm *c, void *arg)
+{
+    const struct broadcast *b = arg;
+    int n = b->is_among_nodes ? c->place.n_nodes : c->place.n_ranks;
+    int me = b->is_among_nodes ? c->place.node : c->place.rank;
+    for (size_t at = 0; at < b->bytes; at += PIECE) {
+        size_t bytes = b->bytes - at < PIECE ? b->bytes - at : PIECE;
+        int reach = 1;
+        while (reach <= me) reach *= 2;
+        if (me > 0) {
+            int from = me - reach / 2;
+            TRY(ls__link_receive(c, b->data + at, bytes, b->is_among_nodes ? c->leaders[from] : from, TAG_BROADCAST,
+                                 c->timeout));
+        }
+        for (; me + reach < n; reach *= 2) {
+            int to = me + reach;
+            TRY(ls__link_send(c, b->data + at, bytes, b->is_among_nodes ? c->leaders[to] : to, TAG_BROADCAST,
+                              c->timeout));
+        }
+    }
+    return LS_OK;
+}
+
+enum ls_status ls_comm_broadcast(struct ls_comm *c, void *data, size_t bytes)
+{
+    struct broadcast b = {data, bytes, false};
+    return c->place.n_ranks == 1 ? LS_OK : ls__courier_call(c, broadcast, &b);
+}
+
+enum ls_status ls_comm_broadcast_nodes(struct ls_comm *c, void *data, size_t bytes)
+{
+    struct broadcast b = {data, bytes, true};
+    return c->place.n_nodes == 1 || c->place.seat > 0 ? LS_OK : ls__courier_call(c, broadcast, &b);
+}
+
+/* --- sums over the nodes --- */
+
+enum ls_status ls_comm_sum_begin(struct ls_comm *c, int64_t *block, const struct ls_comm_bucket *buckets, int n_buckets)
+{
+    struct board *b = c->board;
+    if (c->place.n_nodes == 1) return LS_OK;
+    if (n_buckets > MAX_BUCKETS) return ls_fail(LS_INTERNAL, "%d buckets, at most %d", n_buckets, MAX_BUCKETS);
+    if (c->place.seat == 0) {
+        for (int i = 0; i < n_buckets; i++) atomic_store(&b->parts[i], 0);
+        atomic_store(&b->summed, 0);
+        atomic_store(&b->sum_status, LS_OK);
+        c->sum.block = block;
+        c->sum.n_buckets = n_buckets;
+        memcpy(c->sum.buckets, buckets, (size_t)n_buckets * sizeof *buckets);
+    }
+    TRY(ls_comm_meet(c, LS_OK, 0)); /* nobody contributes before the counters are at zero */
+    if (c->place.seat == 0) ls__courier_sum(c);
+    return LS_OK;
+}
+
+void ls_comm_sum_part(struct ls_comm *c, int bucket)
+{
+    if (c->place.n_nodes > 1) atomic_fetch_add_explicit(&c->board->parts[bucket], 1, memory_order_release);
+}
+
+void ls_comm_sum_flush(struct ls_comm *c)
+{
+    if (c->place.n_nodes == 1) return;
+    for (int i = 0; i < c->sum.n_buckets; i++) atomic_store(&c->board->parts[i], INT32_MAX / 2);
+}
+
+enum ls_status ls_comm_sum_wait(struct ls_comm *c, int64_t end)
+{
+    struct board *b = c->board;
+    int64_t start = ls__now_ns();
+    if (c->place.n_nodes == 1) return LS_OK;
+    for (int spins = 0; atomic_load_explicit(&b->summed, memory_order_acquire) < end; spins++) {
+        unsigned seen = atomic_load(&b->summed_word);
+        if (atomic_load(&b->sum_status) != LS_OK) {
+            c->has_failed = true;
+            return ls_fail((enum ls_status)atomic_load(&b->sum_status), "%s", b->sum_message);
+        }
+        if (atomic_load_explicit(&b->summed, memory_order_acquire) >= end) break;
+        ls__futex_wait(&b->summed_word, seen, 20000000);
+        if (ls__seconds_since(start) < c->timeout + 5) continue; /* the courier has its own deadline, and knows more */
+        c->has_failed = true;
+        return ls_fail(LS_TIMEOUT, "the sum over %d nodes did not end within %.3g s", c->place.n_nodes, c->timeout + 5);
+    }
+    return LS_OK;
+}
+
+/* --- probe --- */
+
+struct probe {
+    double seconds, latency, bandwidth;
+};
+
+/* One message there, one back, between this leader and the next; the first of each pair begins. */
+static enum ls_status ping(struct ls_comm *c, char *data, size_t bytes, double *seconds)
+{
+    int p = c->place.n_nodes, next = c->leaders[(c->place.node + 1) % p],
+        prev = c->leaders[(c->place.node + p - 1) % p];
+    int64_t start = ls__now_ns();
+    if (c->place.node == 0) {
+        TRY(ls__link_send(c, data, bytes, next, TAG_PROBE, c->timeout));
+        TRY(ls__link_receive(c, data, bytes, prev, TAG_PROBE, c->timeout));
+    } else {
+        TRY(ls__link_receive(c, data, bytes, prev, TAG_PROBE, c->timeout));
+        TRY(ls__link_send(c, data, bytes, next, TAG_PROBE, c->timeout));
+    }
+    *seconds = ls__seconds_since(start) / p; /* once around the ring is p messages */
+    return LS_OK;
+}
+
+static enum ls_status probe(struct ls_comm *c, void *arg)
+{
+    enum { SMALL = 64, LARGE = 1 << 21 };
+    struct probe *result = arg;
+    char *data;
+    double seconds, small = 1e9, large = 1e9;
+    TRY(ls__alloc_aligned(&data, LARGE));
+    enum ls_status status = LS_OK;
+    for (int i = 0; i < 30 && status == LS_OK; i++) {
+        status = ping(c, data, SMALL, &seconds);
+        if (seconds < small) small = seconds;
+    }
+    int n_large = 0;
+    do { /* all ranks count alike: the number follows from rank 0's clock */
+        for (int i = 0; i < 3 && status == LS_OK; i++) {
+            status = ping(c, data, LARGE, &seconds);
+            if (seconds < large) large = seconds;
+        }
+        n_large += 3;
+    } while (status == LS_OK && n_large < 12);
+    ls__free_aligned(data, LARGE);
+    result->latency = small;
+    result->bandwidth = LARGE / (large > small ? large - small : large);
+    return status;
+}
+
+enum ls_status ls_comm_probe(struct ls_comm *c, double seconds, double *latency, double *bandwidth)
+{
+    struct probe p = {.seconds = seconds};
+    *latency = *bandwidth = 0;
+    if (c->place.n_nodes == 1) return LS_OK;
+    if (c->place.seat == 0) TRY(ls__courier_call(c, probe, &p));
+    TRY(ls_comm_meet(c, LS_OK, 0));
+    *latency = p.latency;
+    *bandwidth = p.bandwidth;
+    return LS_OK;
+}

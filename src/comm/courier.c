@@ -1,0 +1,168 @@
+/* courier.c: the one thread that talks to the transport.
+ *
+ *     main                          courier
+ *     ls__courier_call(fn) ------>  runs fn(c, arg)          agreement, broadcast
+ *                          <------  status and message
+ *     ls__courier_sum()    ------>  ls__ring_run(c)          while main computes
+ *
+ * The transport is opened here too: MPI wants all its calls from the thread that began it. Waits inside fn end by
+ * themselves; only opening may block for ever (a rank that never comes), so the first call has a deadline here.
+ */
+#include "base/clock.h"
+#include "comm/comm_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static void serve_call(struct ls_comm *c)
+{
+    struct courier *k = &c->courier;
+    pthread_mutex_unlock(&k->lock);
+    enum ls_status status = k->fn(c, k->arg);
+    pthread_mutex_lock(&k->lock);
+    k->status = status;
+    snprintf(k->message, sizeof k->message, "%s", status == LS_OK ? "" : ls_error_message());
+    k->fn = NULL;
+    pthread_cond_broadcast(&k->done);
+}
+
+static void serve_sum(struct ls_comm *c)
+{
+    struct courier *k = &c->courier;
+    k->sum_wanted = false;
+    pthread_mutex_unlock(&k->lock);
+    enum ls_status status = ls__ring_run(c);
+    if (status != LS_OK) {
+        snprintf(c->board->sum_message, COMM_MESSAGE, "%s", ls_error_message());
+        atomic_store(&c->board->sum_status, (int)status);
+        atomic_fetch_add(&c->board->summed_word, 1);
+        ls__futex_wake(&c->board->summed_word);
+    }
+    pthread_mutex_lock(&k->lock);
+}
+
+/* Sleeps until there is work, waking for the heartbeat where there is one. */
+static void await_work(struct ls_comm *c)
+{
+    struct courier *k = &c->courier;
+    struct timespec until;
+    if (!c->heard) {
+        pthread_cond_wait(&k->wake, &k->lock);
+        return;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += 20000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    if (pthread_cond_timedwait(&k->wake, &k->lock, &until) == ETIMEDOUT && !c->has_failed) {
+        pthread_mutex_unlock(&k->lock);
+        if (ls__link_pump(c) != LS_OK) c->has_failed = true;
+        pthread_mutex_lock(&k->lock);
+    }
+}
+
+static void *courier_main(void *arg)
+{
+    struct ls_comm *c = arg;
+    struct courier *k = &c->courier;
+    pthread_mutex_lock(&k->lock);
+    while (!k->is_ending) {
+        if (k->fn)
+            serve_call(c);
+        else if (k->sum_wanted)
+            serve_sum(c);
+        else
+            await_work(c);
+    }
+    pthread_mutex_unlock(&k->lock);
+    if (k->is_open && !c->has_failed) c->transport->close();
+    return NULL;
+}
+
+static enum ls_status open_transport(struct ls_comm *c, void *arg)
+{
+    if (c->transport->open(&c->place.rank, &c->place.n_ranks))
+        return ls_fail(LS_REMOTE, "join the job: %s", c->transport->error());
+    snprintf(c->place.transport, sizeof c->place.transport, "%s", c->transport->describe());
+    c->courier.is_open = true;
+    return LS_OK;
+}
+
+enum ls_status ls__courier_start(struct ls_comm *c)
+{
+    struct courier *k = &c->courier;
+    pthread_mutex_init(&k->lock, NULL);
+    pthread_condattr_t monotonic; /* the wall clock may jump */
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&k->wake, &monotonic);
+    pthread_cond_init(&k->done, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    int error = pthread_create(&k->thread, NULL, courier_main, c);
+    if (error) return ls_fail(LS_ERROR, "start the communication thread: %s", strerror(error));
+    k->is_started = true;
+    return ls__courier_call(c, open_transport, NULL);
+}
+
+/* Until the call is done, or, before the transport is open, the timeout. */
+static bool await_done(struct ls_comm *c)
+{
+    struct courier *k = &c->courier;
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += (time_t)c->timeout + 1;
+    while (k->fn) {
+        if (k->is_open)
+            pthread_cond_wait(&k->done, &k->lock);
+        else if (pthread_cond_timedwait(&k->done, &k->lock, &until) == ETIMEDOUT && !k->is_open)
+            return false;
+    }
+    return true;
+}
+
+enum ls_status ls__courier_call(struct ls_comm *c, courier_fn *fn, void *arg)
+{
+    struct courier *k = &c->courier;
+    pthread_mutex_lock(&k->lock);
+    k->arg = arg;
+    k->fn = fn;
+    pthread_cond_signal(&k->wake);
+    bool is_done = await_done(c);
+    enum ls_status status = k->status;
+    char message[COMM_MESSAGE];
+    snprintf(message, sizeof message, "%s", k->message);
+    pthread_mutex_unlock(&k->lock);
+    if (!is_done) {
+        c->has_failed = true;
+        return ls_fail(LS_TIMEOUT, "not all processes of the job came within %.3g s; see whether every host runs",
+                       c->timeout);
+    }
+    return status == LS_OK ? LS_OK : ls_fail(status, "%s", message);
+}
+
+void ls__courier_sum(struct ls_comm *c)
+{
+    pthread_mutex_lock(&c->courier.lock);
+    c->courier.sum_wanted = true;
+    pthread_cond_signal(&c->courier.wake);
+    pthread_mutex_unlock(&c->courier.lock);
+}
+
+void ls__courier_stop(struct ls_comm *c)
+{
+    struct courier *k = &c->courier;
+    if (!k->is_started) return;
+    if (c->has_failed) return; /* it may hang inside the transport: the process ends, and it with it */
+    pthread_mutex_lock(&k->lock);
+    k->is_ending = true;
+    pthread_cond_signal(&k->wake);
+    pthread_mutex_unlock(&k->lock);
+    pthread_join(k->thread, NULL);
+    pthread_mutex_destroy(&k->lock);
+    pthread_cond_destroy(&k->wake);
+    pthread_cond_destroy(&k->done);
+    k->is_started = false;
+}

@@ -1,0 +1,121 @@
+/* link.c: messages with an end to every wait, and the heartbeat between leaders. The courier's thread only. */
+#include "base/clock.h"
+#include "comm/comm_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static enum ls_status check(struct ls_comm *c, int failed)
+{
+    if (!failed) return LS_OK;
+    c->has_failed = true;
+    return ls_fail(LS_REMOTE, "rank %d on %s: %s", c->place.rank, c->place.host, c->transport->error());
+}
+
+enum ls_status ls__link_begin_send(struct ls_comm *c, const void *data, size_t bytes, int to, int tag,
+                                   struct ls_request *request)
+{
+    c->stats.bytes_sent += (int64_t)bytes;
+    return check(c, c->transport->send(data, bytes, to, tag, request));
+}
+
+enum ls_status ls__link_begin_receive(struct ls_comm *c, void *data, size_t bytes, int from, int tag,
+                                      struct ls_request *request)
+{
+    return check(c, c->transport->receive(data, bytes, from, tag, request));
+}
+
+enum ls_status ls__link_test(struct ls_comm *c, struct ls_request *request, bool *is_done, size_t *bytes)
+{
+    return check(c, c->transport->test(request, is_done, bytes));
+}
+
+void ls__link_idle(struct ls_comm *c, int *n_idle)
+{
+    const struct timespec pause = {0, *n_idle < 2000 ? 20000 : 200000};
+    if ((*n_idle)++ < 50 && c->may_spin) return;
+    nanosleep(&pause, NULL);
+}
+
+static enum ls_status finish(struct ls_comm *c, struct ls_request *request, int with, double seconds, const char *what)
+{
+    int64_t start = ls__now_ns();
+    bool is_done = false;
+    size_t bytes;
+    for (int n_idle = 0;;) {
+        TRY(ls__link_test(c, request, &is_done, &bytes));
+        if (is_done) return LS_OK;
+        TRY(ls__link_pump(c));
+        ls__link_idle(c, &n_idle);
+        if (ls__seconds_since(start) < seconds) continue;
+        c->has_failed = true;
+        const char *host = c->peers ? c->peers[with].host : "";
+        return ls_fail(LS_TIMEOUT, "rank %d on %s waited %.3g s to %s rank %d%s%s", c->place.rank, c->place.host,
+                       seconds, what, with, *host ? " on " : "", host);
+    }
+}
+
+enum ls_status ls__link_send(struct ls_comm *c, const void *data, size_t bytes, int to, int tag, double seconds)
+{
+    struct ls_request request;
+    TRY(ls__link_begin_send(c, data, bytes, to, tag, &request));
+    return finish(c, &request, to, seconds, "send to");
+}
+
+enum ls_status ls__link_receive(struct ls_comm *c, void *data, size_t bytes, int from, int tag, double seconds)
+{
+    struct ls_request request;
+    TRY(ls__link_begin_receive(c, data, bytes, from, tag, &request));
+    return finish(c, &request, from, seconds, "hear from");
+}
+
+/* --- heartbeat --- */
+
+static enum ls_status listen(struct ls_comm *c, int node)
+{
+    struct heard *h = &c->heard[node];
+    bool is_done = false;
+    size_t bytes;
+    if (!h->receiving.is_open)
+        return ls__link_begin_receive(c, &h->in, sizeof h->in, c->leaders[node], TAG_BEAT, &h->receiving);
+    TRY(ls__link_test(c, &h->receiving, &is_done, &bytes));
+    if (is_done) {
+        h->last = h->in;
+        h->last.what[WHAT_BYTES - 1] = '\0';
+        h->heard_ns = ls__now_ns();
+    }
+    return LS_OK;
+}
+
+static enum ls_status speak(struct ls_comm *c, int node)
+{
+    struct heard *h = &c->heard[node];
+    bool is_done = true;
+    size_t bytes;
+    if (h->sending.is_open) TRY(ls__link_test(c, &h->sending, &is_done, &bytes));
+    if (!is_done) return LS_OK;                            /* the last one has not left yet */
+    c->stats.bytes_sent -= (int64_t)sizeof c->courier.out; /* not what a user wants counted */
+    return ls__link_begin_send(c, &c->courier.out, sizeof c->courier.out, c->leaders[node], TAG_BEAT, &h->sending);
+}
+
+enum ls_status ls__link_pump(struct ls_comm *c)
+{
+    if (!c->heard) return LS_OK;
+    int64_t now = ls__now_ns();
+    bool is_time = now >= c->courier.next_beat_ns;
+    if (is_time) {
+        struct seat *s = &c->board->seats[0];
+        double seconds = c->timeout / 10;
+        seconds = seconds < 0.05 ? 0.05 : seconds > 2 ? 2 : seconds;
+        c->courier.next_beat_ns = now + (int64_t)(seconds * 1e9);
+        c->courier.out = (struct beat){.step = atomic_load(&s->step), .rank = c->place.rank};
+        memcpy(c->courier.out.what, s->what, WHAT_BYTES - 1);
+    }
+    for (int n = 0; n < c->place.n_nodes; n++) {
+        if (n == c->place.node) continue;
+        TRY(listen(c, n));
+        if (is_time) TRY(speak(c, n));
+    }
+    return LS_OK;
+}

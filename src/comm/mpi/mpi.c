@@ -1,0 +1,111 @@
+/* mpi.c: the plug-in for MPI. The only file that includes mpi.h; built once for every MPI the build finds. */
+#include "comm/transport.h"
+
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+
+#ifndef LS_MPI_NAME
+#define LS_MPI_NAME "mpi"
+#endif
+
+static char message[MPI_MAX_ERROR_STRING + 64], version[MPI_MAX_LIBRARY_VERSION_STRING];
+
+_Static_assert(sizeof(MPI_Request) <= sizeof(uint64_t), "a request does not fit");
+
+static int check(int code, const char *what)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int len = 0;
+    if (code == MPI_SUCCESS) return 0;
+    MPI_Error_string(code, text, &len);
+    snprintf(message, sizeof message, "%s: %.*s", what, len, text);
+    return 1;
+}
+
+static int open_job(int *rank, int *n_ranks)
+{
+    int provided;
+    if (check(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided), "MPI_Init")) return 1;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (check(MPI_Comm_rank(MPI_COMM_WORLD, rank), "MPI_Comm_rank")) return 1;
+    return check(MPI_Comm_size(MPI_COMM_WORLD, n_ranks), "MPI_Comm_size");
+}
+
+static void close_job(void)
+{
+    MPI_Finalize();
+}
+
+/* "Open MPI v4.1.4, package: ..." and "MPICH Version: 4.0.2 ..." cut to a name and a number. */
+static const char *describe(void)
+{
+    int len = 0;
+    MPI_Get_library_version(version, &len);
+    version[strcspn(version, ",\n")] = '\0';
+    for (char *p = version; *p; p++)
+        if (*p == '\t') *p = ' ';
+    return version;
+}
+
+static const char *error(void)
+{
+    return message;
+}
+
+static void keep(struct ls_request *request, const MPI_Request *made)
+{
+    memcpy(&request->opaque[0], made, sizeof *made);
+    request->is_open = true;
+}
+
+static int send(const void *data, size_t bytes, int to, int tag, struct ls_request *request)
+{
+    MPI_Request made;
+    if (check(MPI_Isend(data, (int)bytes, MPI_BYTE, to, tag, MPI_COMM_WORLD, &made), "MPI_Isend")) return 1;
+    keep(request, &made);
+    return 0;
+}
+
+static int receive(void *data, size_t bytes, int from, int tag, struct ls_request *request)
+{
+    MPI_Request made;
+    if (check(MPI_Irecv(data, (int)bytes, MPI_BYTE, from, tag, MPI_COMM_WORLD, &made), "MPI_Irecv")) return 1;
+    keep(request, &made);
+    return 0;
+}
+
+static int test(struct ls_request *request, bool *is_done, size_t *bytes)
+{
+    MPI_Request made;
+    MPI_Status status;
+    int flag = 0, count = 0;
+    memcpy(&made, &request->opaque[0], sizeof made);
+    if (check(MPI_Test(&made, &flag, &status), "MPI_Test")) return 1;
+    memcpy(&request->opaque[0], &made, sizeof made);
+    *is_done = flag != 0;
+    if (!flag) return 0;
+    request->is_open = false;
+    MPI_Get_count(&status, MPI_BYTE, &count);
+    *bytes = count < 0 ? 0 : (size_t)count; /* MPI_UNDEFINED for a send */
+    return 0;
+}
+
+static int allreduce(int64_t *data, size_t n)
+{
+    return check(MPI_Allreduce(MPI_IN_PLACE, data, (int)n, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD), "MPI_Allreduce");
+}
+
+extern const struct ls_transport ls_transport;
+const struct ls_transport ls_transport = {
+    .abi = LS_TRANSPORT_ABI,
+    .name = LS_MPI_NAME,
+    .open = open_job,
+    .close = close_job,
+    .describe = describe,
+    .error = error,
+    .send = send,
+    .receive = receive,
+    .test = test,
+    .allreduce = allreduce,
+};

@@ -1,0 +1,340 @@
+/* node.c: the ranks of one machine: their shared memory, meetings, and who takes what.
+ *
+ * The shared memory is one memfd, made by the leader and opened by the others through /proc/PID/fd. It has no name that
+ * could be left behind, does not count against the size of /dev/shm, and ends with the last process. It begins with the
+ * board; every ls_comm_share appends a piece that each rank maps where it likes.
+ *
+ * Where the ranks of a machine cannot open each other's memory (containers), each becomes a node of its own.
+ */
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/pool.h"
+#include "comm/comm_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { SPIN_NS = 50000, SLICE_NS = 50000000, PAGE = 4096 };
+
+void ls__futex_wait(atomic_uint *word, unsigned seen, int64_t ns)
+{
+    const struct timespec slice = {ns / 1000000000, ns % 1000000000};
+    syscall(SYS_futex, word, FUTEX_WAIT, seen, &slice, NULL, 0);
+}
+
+void ls__futex_wake(atomic_uint *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* --- who is where --- */
+
+static void number_nodes(struct ls_comm *c)
+{
+    struct peer *p = c->peers;
+    c->place.n_nodes = 0;
+    for (int r = 0; r < c->place.n_ranks; r++) {
+        int first = 0;
+        while (strcmp(p[first].node_key, p[r].node_key) != 0) first++;
+        p[r].node = first == r ? c->place.n_nodes++ : p[first].node;
+        p[r].seat = 0;
+        for (int q = first; q < r; q++) p[r].seat += p[q].node == p[r].node;
+        if (p[r].seat == 0) c->leaders[p[r].node] = r;
+    }
+    c->place.node = p[c->place.rank].node;
+    c->place.seat = p[c->place.rank].seat;
+    c->place.n_seats = 0;
+    for (int r = 0; r < c->place.n_ranks; r++) c->place.n_seats += p[r].node == c->place.node;
+}
+
+/* Everyone's card to rank 0, and all cards from rank 0 to everyone. */
+static enum ls_status exchange_cards(struct ls_comm *c, void *arg)
+{
+    size_t bytes = (size_t)c->place.n_ranks * sizeof *c->peers;
+    if (c->place.rank > 0) {
+        TRY(ls__link_send(c, &c->peers[c->place.rank], sizeof *c->peers, 0, TAG_HELLO, c->timeout));
+        return ls__link_receive(c, c->peers, bytes, 0, TAG_HELLO, c->timeout + 2);
+    }
+    for (int r = 1; r < c->place.n_ranks; r++)
+        TRY(ls__link_receive(c, &c->peers[r], sizeof *c->peers, r, TAG_HELLO, c->timeout));
+    for (int r = 1; r < c->place.n_ranks; r++) TRY(ls__link_send(c, c->peers, bytes, r, TAG_HELLO, c->timeout));
+    return LS_OK;
+}
+
+static void write_card(struct ls_comm *c)
+{
+    struct peer *me = &c->peers[c->place.rank];
+    const char *key = getenv("LOCKSTEP_NODE"); /* tests cut one machine into several */
+    memcpy(me->host, c->place.host, sizeof me->host);
+    snprintf(me->node_key, sizeof me->node_key, "%s", key && *key ? key : c->place.host);
+    if (key && *key) snprintf(me->host, sizeof me->host, "%.63s", key);
+    me->pid = (int32_t)getpid();
+}
+
+/* --- the segment --- */
+
+/* How to find a node's memory. */
+struct address {
+    uint64_t token;
+    int32_t pid, fd;
+};
+
+static size_t board_bytes(void)
+{
+    return (sizeof(struct board) + PAGE - 1) / PAGE * PAGE;
+}
+
+static struct board *map_board(int fd)
+{
+    void *at = mmap(NULL, board_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+static bool make_segment(struct ls_comm *c, struct address *a)
+{
+    a->pid = (int32_t)getpid();
+    a->token = (uint64_t)ls__now_ns() * 2654435761u ^ (uint64_t)getpid();
+    c->segment = memfd_create("lockstep", MFD_CLOEXEC);
+    if (c->segment < 0 || ftruncate(c->segment, (off_t)board_bytes()) != 0) return false;
+    c->board = map_board(c->segment);
+    a->fd = c->segment;
+    if (!c->board) return false;
+    c->board->token = a->token;
+    return true;
+}
+
+static bool open_segment(struct ls_comm *c, const struct address *a)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", a->pid, a->fd);
+    c->segment = open(path, O_RDWR | O_CLOEXEC);
+    if (c->segment < 0) return false;
+    c->board = map_board(c->segment);
+    return c->board && c->board->token == a->token;
+}
+
+/* Leaders make, the others open; rank 0 hears from all whether it went well and tells them. arg: bool, all well? */
+static enum ls_status share_segment(struct ls_comm *c, void *arg)
+{
+    struct address a = {0};
+    int leader = c->leaders[c->place.node];
+    uint8_t is_good = 1, others = 1;
+    if (c->place.seat == 0) {
+        is_good = make_segment(c, &a);
+        for (int r = leader + 1; r < c->place.n_ranks; r++)
+            if (c->peers[r].node == c->place.node) TRY(ls__link_send(c, &a, sizeof a, r, TAG_SEGMENT, c->timeout));
+    } else {
+        TRY(ls__link_receive(c, &a, sizeof a, leader, TAG_SEGMENT, c->timeout));
+        is_good = open_segment(c, &a);
+    }
+    if (c->place.rank > 0) {
+        TRY(ls__link_send(c, &is_good, 1, 0, TAG_SEGMENT, c->timeout));
+        TRY(ls__link_receive(c, &is_good, 1, 0, TAG_SEGMENT, c->timeout + 2));
+    } else {
+        for (int r = 1; r < c->place.n_ranks; r++) {
+            TRY(ls__link_receive(c, &others, 1, r, TAG_SEGMENT, c->timeout));
+            is_good &= others;
+        }
+        for (int r = 1; r < c->place.n_ranks; r++) TRY(ls__link_send(c, &is_good, 1, r, TAG_SEGMENT, c->timeout));
+    }
+    *(bool *)arg = is_good;
+    return LS_OK;
+}
+
+static void drop_segment(struct ls_comm *c)
+{
+    if (c->segment >= 0 && c->board) munmap(c->board, board_bytes());
+    if (c->segment < 0) ls__free_aligned(c->board, sizeof *c->board);
+    if (c->segment >= 0) close(c->segment);
+    c->segment = -1;
+    c->board = NULL;
+}
+
+static enum ls_status take_seat(struct ls_comm *c)
+{
+    struct seat *s = &c->board->seats[c->place.seat];
+    if (c->place.seat == 0) c->board->n_seats = c->place.n_seats;
+    atomic_store(&s->pid, (int)getpid());
+    snprintf(s->what, WHAT_BYTES, "start");
+    return LS_OK;
+}
+
+static enum ls_status open_board(struct ls_comm *c)
+{
+    bool is_shared = false, is_wanted = c->place.n_nodes < c->place.n_ranks;
+    if (c->place.n_seats > MAX_SEATS)
+        return ls_fail(LS_UNSUPPORTED, "%d ranks on %s; at most %d", c->place.n_seats, c->place.host, MAX_SEATS);
+    if (is_wanted) TRY(ls__courier_call(c, share_segment, &is_shared));
+    if (is_wanted && !is_shared) {
+        for (int r = 0; r < c->place.n_ranks; r++)
+            snprintf(c->peers[r].node_key, sizeof c->peers[r].node_key, "rank %d", r);
+        number_nodes(c);
+    }
+    if (c->place.n_seats == 1) {
+        drop_segment(c);
+        TRY(ls__alloc_aligned(&c->board, sizeof *c->board));
+    }
+    c->segment_bytes = board_bytes();
+    return take_seat(c);
+}
+
+enum ls_status ls__node_open(struct ls_comm *c)
+{
+    TRY(ls__calloc(&c->peers, (size_t)c->place.n_ranks, sizeof *c->peers));
+    TRY(ls__calloc(&c->leaders, (size_t)c->place.n_ranks, sizeof *c->leaders));
+    write_card(c);
+    if (c->place.n_ranks > 1) TRY(ls__courier_call(c, exchange_cards, NULL));
+    memcpy(c->place.host, c->peers[c->place.rank].host, sizeof c->place.host);
+    number_nodes(c);
+    TRY(open_board(c));
+    c->may_spin = c->place.n_seats <= ls__cpu_count();
+    if (c->place.n_nodes > 1 && c->place.seat == 0) {
+        struct heard *heard;
+        TRY(ls__calloc(&heard, (size_t)c->place.n_nodes, sizeof *heard));
+        for (int n = 0; n < c->place.n_nodes; n++) heard[n].heard_ns = ls__now_ns();
+        c->heard = heard;
+    }
+    return LS_OK;
+}
+
+void ls__node_close(struct ls_comm *c)
+{
+    for (int i = 0; i < c->n_shares; i++) {
+        if (c->segment >= 0)
+            munmap(c->shares[i].data, c->shares[i].bytes);
+        else
+            ls__free_aligned(c->shares[i].data, c->shares[i].bytes);
+    }
+    free(c->shares);
+    drop_segment(c);
+    free(c->heard);
+    free(c->peers);
+    free(c->leaders);
+}
+
+/* --- memory for all --- */
+
+static enum ls_status map_share(struct ls_comm *c, size_t bytes, void **out)
+{
+    size_t whole = (bytes + PAGE - 1) / PAGE * PAGE;
+    enum ls_status status = LS_OK;
+    if (c->place.seat == 0) {
+        c->board->share_bytes = bytes;
+        if (ftruncate(c->segment, (off_t)(c->segment_bytes + whole)) != 0)
+            status = ls_fail(LS_NOMEM, "shared memory of %zu bytes: %s", c->segment_bytes + whole, strerror(errno));
+    }
+    TRY(ls_comm_meet(c, status, c->place.seat));
+    if (c->board->share_bytes != bytes)
+        status = ls_fail(LS_REMOTE, "rank %d wants %zu bytes where rank %d wants %zu: they run different plans",
+                         c->place.rank, bytes, c->leaders[c->place.node], (size_t)c->board->share_bytes);
+    *out = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_SHARED, c->segment, (off_t)c->segment_bytes);
+    if (status == LS_OK && *out == MAP_FAILED)
+        status = ls_fail(LS_NOMEM, "map %zu bytes of shared memory: %s", whole, strerror(errno));
+    TRY(ls_comm_meet(c, status, c->place.seat));
+    madvise(*out, whole, MADV_HUGEPAGE); /* a wish */
+    c->segment_bytes += whole;
+    c->shares[c->n_shares++] = (struct share){*out, whole};
+    return LS_OK;
+}
+
+enum ls_status ls_comm_share(struct ls_comm *c, size_t bytes, void **out)
+{
+    if (bytes == 0) bytes = 64;
+    TRY(ls__grow(&c->shares, (size_t)c->n_shares, (size_t)c->n_shares + 1, sizeof *c->shares));
+    if (c->segment >= 0) return map_share(c, bytes, out);
+    TRY(ls__alloc_aligned(out, bytes));
+    c->shares[c->n_shares++] = (struct share){*out, bytes};
+    return LS_OK;
+}
+
+/* --- meetings --- */
+
+static void hand_in(struct board *b, enum ls_status status, int order)
+{
+    while (atomic_exchange_explicit(&b->failure_lock, 1, memory_order_acquire)) sched_yield();
+    if (b->pending_status == LS_OK || order < b->pending_order) {
+        b->pending_status = (int32_t)status;
+        b->pending_order = order;
+        snprintf(b->pending, COMM_MESSAGE, "%s", ls_error_message());
+    }
+    atomic_store_explicit(&b->failure_lock, 0, memory_order_release);
+}
+
+/* The last to come settles the outcome and lets the others go. */
+static void conclude(struct board *b)
+{
+    b->outcome_status = b->pending_status;
+    if (b->outcome_status != LS_OK) memcpy(b->outcome, b->pending, COMM_MESSAGE);
+    b->pending_status = LS_OK;
+    atomic_store(&b->n_arrived, 0);
+    atomic_store(&b->next_item, 0);
+    atomic_fetch_add_explicit(&b->generation, 1, memory_order_release);
+    if (b->n_seats > 1) ls__futex_wake(&b->generation);
+}
+
+static enum ls_status await_others(struct ls_comm *c, unsigned seen)
+{
+    struct board *b = c->board;
+    int64_t start = ls__now_ns();
+    while (c->may_spin && ls__now_ns() - start < SPIN_NS) {
+        for (int i = 0; i < 32; i++) {
+            if (atomic_load_explicit(&b->generation, memory_order_acquire) != seen) return LS_OK;
+#if defined(__x86_64__)
+            __builtin_ia32_pause();
+#endif
+        }
+    }
+    while (atomic_load_explicit(&b->generation, memory_order_acquire) == seen) {
+        double seconds = ls__seconds_since(start);
+        ls__futex_wait(&b->generation, seen, SLICE_NS);
+        if (atomic_load_explicit(&b->generation, memory_order_acquire) != seen) break;
+        TRY(ls__late_node(c, seconds > c->timeout ? seconds : 0));
+    }
+    return LS_OK;
+}
+
+enum ls_status ls_comm_meet(struct ls_comm *c, enum ls_status mine, int order)
+{
+    struct board *b = c->board;
+    unsigned seen = atomic_load_explicit(&b->generation, memory_order_acquire);
+    if (mine != LS_OK) hand_in(b, mine, order);
+    atomic_fetch_add(&b->seats[c->place.seat].n_met, 1);
+    if (atomic_fetch_add(&b->n_arrived, 1) == b->n_seats - 1)
+        conclude(b);
+    else
+        TRY(await_others(c, seen));
+    return b->outcome_status == LS_OK ? LS_OK : ls_fail((enum ls_status)b->outcome_status, "%s", b->outcome);
+}
+
+int ls_comm_claim(struct ls_comm *c)
+{
+    return atomic_fetch_add_explicit(&c->board->next_item, 1, memory_order_relaxed);
+}
+
+void ls_comm_note(struct ls_comm *c, int64_t step, const char *what)
+{
+    struct seat *s = &c->board->seats[c->place.seat];
+    atomic_store_explicit(&s->step, step, memory_order_relaxed);
+    strncpy(s->what, what, WHAT_BYTES - 1);
+}
+
+void ls_comm_lock(struct ls_comm *c, int which)
+{
+    atomic_int *taken = &c->board->locks[which % LS_COMM_LOCKS].taken;
+    for (int spins = 0; atomic_exchange_explicit(taken, 1, memory_order_acquire); spins++)
+        if (spins > 200) sched_yield();
+}
+
+void ls_comm_unlock(struct ls_comm *c, int which)
+{
+    atomic_store_explicit(&c->board->locks[which % LS_COMM_LOCKS].taken, 0, memory_order_release);
+}

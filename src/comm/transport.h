@@ -1,0 +1,37 @@
+/* transport.h: what a plug-in offers: messages between numbered ranks. MPI is the one there is (mpi/mpi.c).
+ *
+ * A plug-in is a shared object with one symbol, `ls_transport`. It uses nothing of the library, so that one binary can
+ * load the plug-in of whichever MPI started it. All its functions are called from one thread, the one that called open;
+ * they return 0, or put a message into link_error() and return 1.
+ */
+#ifndef LS_COMM_TRANSPORT_H
+#define LS_COMM_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { LS_TRANSPORT_ABI = 1 };
+
+struct ls_request {
+    uint64_t opaque[2];
+    bool is_open;
+};
+
+struct ls_transport {
+    int abi;
+    const char *name; /* "openmpi", "mpich" */
+    /* Joins the job. May block until all ranks are there. */
+    int (*open)(int *rank, int *n_ranks);
+    void (*close)(void);
+    const char *(*describe)(void); /* "Open MPI 4.1.4" */
+    const char *(*error)(void);
+    /* Messages of one sender, receiver and tag arrive in order. The memory is lent until test says done. */
+    int (*send)(const void *data, size_t bytes, int to, int tag, struct ls_request *request);
+    int (*receive)(void *data, size_t bytes, int from, int tag, struct ls_request *request);
+    int (*test)(struct ls_request *request, bool *is_done, size_t *bytes);
+    /* (optional) the library's own sum, blocking: to measure ours against it */
+    int (*allreduce)(int64_t *data, size_t n);
+};
+
+#endif

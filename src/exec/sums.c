@@ -1,0 +1,179 @@
+/* sums.c: all sums as one block, in the order in which they are made, so that pieces of it can travel early.
+ *
+ *     [ stats | sums that shards make, in the order of backward | sums made in JOIN | control words ]
+ *
+ * Between nodes the block is summed in buckets of neighbouring sums. A bucket may go when every shard of the node has
+ * added to every sum in it. The control words go last: they tell every node what happened on the others (failures,
+ * signals, the time its shards took), so that all decide alike.
+ */
+#include "base/mem.h"
+#include "exec/exec_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MIN_BUCKET = 1 << 16, MAX_N_BUCKETS = 400 };
+
+int64_t *ls__exec_control(const struct ls_exec *e)
+{
+    return e->sums.block + e->sums.control;
+}
+
+static int64_t elements(const struct ls_stored *s)
+{
+    return (int64_t)(s->layout.bytes / sizeof(int64_t) + 7) / 8 * 8; /* every sum begins at a cache line */
+}
+
+/* Gives an entry its place. The memory comes when all have one. */
+static void place(struct ls_exec *e, int entry)
+{
+    struct ls_stored *s = &e->store->entries[entry];
+    if (s->data || e->sums.places[entry].is_placed) return;
+    e->sums.places[entry] = (struct sum_place){.begin = e->sums.n, .end = e->sums.n + elements(s), .is_placed = true};
+    e->sums.n += elements(s);
+}
+
+static bool is_sum(const struct ls_exec *e, const struct ls_plan *p, int value)
+{
+    int entry = value < 0 ? -1 : p->slots[value].stored;
+    return entry >= 0 && e->store->entries[entry].kind == LS_VALUE_SUM;
+}
+
+static void place_outputs(struct ls_exec *e, const struct ls_plan *p, enum ls_phase phase)
+{
+    for (int i = 0; i < p->n_ops; i++) {
+        const struct ls_plan_op *op = &p->ops[i];
+        for (int k = 0; op->phase == phase && k < op->node.n_out; k++)
+            if (is_sum(e, p, op->node.out[k])) place(e, p->slots[op->node.out[k]].stored);
+    }
+}
+
+/* Contributions a bucket gets: from each shard, and once per step. */
+static void count_parts(struct ls_exec *e, const struct ls_plan *p)
+{
+    struct sum_block *s = &e->sums;
+    for (int i = 0; i < p->n_ops; i++) {
+        const struct ls_plan_op *op = &p->ops[i];
+        for (int k = 0; k < op->node.n_out; k++) {
+            if (!is_sum(e, p, op->node.out[k])) continue;
+            int bucket = s->places[p->slots[op->node.out[k]].stored].bucket;
+            if (op->phase == LS_SHARD) s->per_shard[bucket]++;
+            if (op->phase == LS_JOIN) s->per_step[bucket] += op->n_parts;
+        }
+    }
+}
+
+/* Neighbours are put together until a bucket is worth a message. Entries are visited in the order of the block. */
+static enum ls_status make_buckets(struct ls_exec *e, const struct ls_plan *p)
+{
+    struct sum_block *s = &e->sums;
+    int64_t target = s->control / MAX_N_BUCKETS > MIN_BUCKET ? s->control / MAX_N_BUCKETS : MIN_BUCKET;
+    int n = e->store->n_entries;
+    TRY(ls__calloc(&s->buckets, (size_t)n + 1, sizeof *s->buckets));
+    TRY(ls__calloc(&s->per_shard, (size_t)n + 1, sizeof *s->per_shard));
+    TRY(ls__calloc(&s->per_step, (size_t)n + 1, sizeof *s->per_step));
+    for (int64_t at = 0; at < s->control;) {
+        int entry = 0;
+        while (!s->places[entry].is_placed || s->places[entry].begin != at) entry++;
+        struct ls_comm_bucket *last = s->n_buckets ? &s->buckets[s->n_buckets - 1] : NULL;
+        bool is_first = s->n_buckets <= 1; /* the first holds the stats alone: evaluation sums them only */
+        if (!last || is_first || last->end - last->begin >= target)
+            s->buckets[s->n_buckets++] = (struct ls_comm_bucket){.begin = at, .end = at};
+        s->buckets[s->n_buckets - 1].end = s->places[entry].end;
+        s->places[entry].bucket = s->n_buckets - 1;
+        at = s->places[entry].end;
+    }
+    s->buckets[s->n_buckets++] = (struct ls_comm_bucket){.begin = s->control, .end = s->n, .n_parts = 1};
+    count_parts(e, p);
+    return LS_OK;
+}
+
+static enum ls_status allocate(struct ls_exec *e, const struct ls_plan *p)
+{
+    struct sum_block *s = &e->sums;
+    void *block;
+    if (e->n_seats > 1) {
+        TRY(ls_comm_share(e->comm, (size_t)s->n * sizeof(int64_t), &block));
+    } else {
+        TRY(ls__alloc_aligned(&block, (size_t)s->n * sizeof(int64_t)));
+        s->own_bytes = (size_t)s->n * sizeof(int64_t);
+    }
+    s->block = block;
+    for (int i = 0; i < e->store->n_entries; i++) {
+        if (!s->places[i].is_placed) continue;
+        e->store->entries[i].data = s->block + s->places[i].begin;
+        e->store->entries[i].is_borrowed = true;
+        e->store->bytes += e->store->entries[i].layout.bytes;
+    }
+    return make_buckets(e, p);
+}
+
+enum ls_status ls__exec_place_sums(struct ls_exec *e, const struct ls_plan *p)
+{
+    struct sum_block *s = &e->sums;
+    if (s->block) { /* a later plan adds to the sums of the first; a new one would not be summed over the nodes */
+        TRY(ls__grow(&s->places, (size_t)s->n_places, (size_t)e->store->n_entries, sizeof *s->places));
+        s->n_places = e->store->n_entries;
+        return LS_OK;
+    }
+    TRY(ls__calloc(&s->places, (size_t)e->store->n_entries, sizeof *s->places));
+    s->n_places = e->store->n_entries;
+    place(e, p->slots[p->graph->stats_sum].stored);
+    place_outputs(e, p, LS_SHARD);
+    place_outputs(e, p, LS_JOIN);
+    s->control = s->n;
+    s->n += (LS_CONTROL_NODES + e->n_nodes + 7) / 8 * 8;
+    return allocate(e, p);
+}
+
+void ls__exec_free_sums(struct ls_exec *e)
+{
+    struct sum_block *s = &e->sums;
+    if (s->own_bytes) ls__free_aligned(s->block, s->own_bytes);
+    free(s->places);
+    free(s->buckets);
+    free(s->per_shard);
+    free(s->per_step);
+}
+
+enum ls_status ls__exec_sum_begin(struct ls_exec *e, bool is_training, int n_shards)
+{
+    struct sum_block *s = &e->sums;
+    if (e->n_nodes == 1) return LS_OK;
+    if (!is_training) {
+        const struct ls_comm_bucket two[2] = {
+            {s->buckets[0].begin, s->buckets[0].end, n_shards},
+            {s->control, s->n, 1},
+        };
+        return ls_comm_sum_begin(e->comm, s->block, two, 2);
+    }
+    for (int i = 0; i < s->n_buckets - 1; i++) s->buckets[i].n_parts = s->per_shard[i] * n_shards + s->per_step[i];
+    return ls_comm_sum_begin(e->comm, s->block, s->buckets, s->n_buckets);
+}
+
+void ls__exec_contribute(struct ls_exec *e, int entry)
+{
+    if (e->n_nodes > 1) ls_comm_sum_part(e->comm, e->sums.places[entry].bucket);
+}
+
+/* The sum an update reads: all of its part must be there. */
+enum ls_status ls__exec_await_sums(struct ls_exec *e, const struct ls_plan *p, const struct ls_plan_op *op)
+{
+    int64_t end = 0;
+    for (int k = 0; e->n_nodes > 1 && k < op->node.n_in; k++)
+        if (is_sum(e, p, op->node.in[k])) {
+            const struct sum_place *at = &e->sums.places[p->slots[op->node.in[k]].stored];
+            if (at->end > end) end = at->end;
+        }
+    return end > 0 ? ls_comm_sum_wait(e->comm, end) : LS_OK;
+}
+
+/* For the order of updates: where the sums an op reads end. */
+int64_t ls__exec_sums_end(const struct ls_exec *e, const struct ls_plan *p, const struct ls_plan_op *op)
+{
+    int64_t end = 0;
+    for (int k = 0; k < op->node.n_in; k++)
+        if (is_sum(e, p, op->node.in[k]) && e->sums.places[p->slots[op->node.in[k]].stored].end > end)
+            end = e->sums.places[p->slots[op->node.in[k]].stored].end;
+    return end;
+}
