@@ -12,15 +12,17 @@ enum { FEW_CHANNELS = 8, NOT_MANY_CHANNELS = 32 };
 
 struct lanes_kernel {
     struct ls_kernel base;
+    const struct lanes_ops *ops;
     struct lanes_conv conv;
     bool relu;
+    _Alignas(8) char tables[]; /* of conv */
 };
 
 static enum ls_status check(const struct ls_attrs *a, const struct ls_shape *src, const struct ls_shape *dst)
 {
     int64_t fewer = src->dims[1] < dst->dims[1] ? src->dims[1] : dst->dims[1];
     int64_t more = src->dims[1] > dst->dims[1] ? src->dims[1] : dst->dims[1];
-    if (!lanes_are_available()) return ls_fail(LS_UNSUPPORTED, "needs AVX-512");
+    if (!lanes_best()) return ls_fail(LS_UNSUPPORTED, "needs AVX2");
     if (fewer > FEW_CHANNELS || more > NOT_MANY_CHANNELS)
         return ls_fail(LS_UNSUPPORTED, "enough channels to fill vectors with them");
     if (a->sh != 1 || a->sw != 1 || a->dh > 1 || a->dw > 1 || a->groups != 1)
@@ -30,24 +32,45 @@ static enum ls_status check(const struct ls_attrs *a, const struct ls_shape *src
     return LS_OK;
 }
 
+/* Backward by data is a convolution of diff_dst with the weights turned round. */
+static struct lanes_conv turned(const struct lanes_conv *c)
+{
+    return (struct lanes_conv){.n = c->n,
+                               .ic = c->oc,
+                               .ih = c->oh,
+                               .iw = c->ow,
+                               .oc = c->ic,
+                               .oh = c->ih,
+                               .ow = c->iw,
+                               .kh = c->kh,
+                               .kw = c->kw,
+                               .ph = c->kh - 1 - c->ph,
+                               .pw = c->kw - 1 - c->pw};
+}
+
 static enum ls_status prepare(const struct ls_prep *prep, const struct ls_impl *impl, const struct ls_value *src,
-                              const struct ls_value *dst, struct lanes_kernel **out)
+                              const struct ls_value *dst, bool is_turned, struct lanes_kernel **out)
 {
     const struct ls_attrs *a = &prep->node->attrs;
     const struct ls_shape *s = &src->shape, *d = &dst->shape;
     TRY(check(a, s, d));
-    TRY(ls_kernel_create(out, sizeof **out, prep, impl));
-    (*out)->conv = (struct lanes_conv){.n = (int)s->dims[0],
-                                       .ic = (int)s->dims[1],
-                                       .ih = (int)s->dims[2],
-                                       .iw = (int)s->dims[3],
-                                       .oc = (int)d->dims[1],
-                                       .oh = (int)d->dims[2],
-                                       .ow = (int)d->dims[3],
-                                       .kh = a->kh,
-                                       .kw = a->kw,
-                                       .ph = a->ph,
-                                       .pw = a->pw};
+    struct lanes_conv conv = {.n = (int)s->dims[0],
+                              .ic = (int)s->dims[1],
+                              .ih = (int)s->dims[2],
+                              .iw = (int)s->dims[3],
+                              .oc = (int)d->dims[1],
+                              .oh = (int)d->dims[2],
+                              .ow = (int)d->dims[3],
+                              .kh = a->kh,
+                              .kw = a->kw,
+                              .ph = a->ph,
+                              .pw = a->pw};
+    if (is_turned) conv = turned(&conv);
+    const struct lanes_ops *ops = lanes_best();
+    TRY(ls_kernel_create(out, sizeof **out + ops->tables_bytes(&conv), prep, impl));
+    (*out)->ops = ops;
+    (*out)->conv = conv;
+    ops->make_tables(&conv, (*out)->tables);
     (*out)->relu = a->relu;
     return LS_OK;
 }
@@ -60,17 +83,12 @@ static enum ls_status finish(struct lanes_kernel *k, enum ls_status status, stru
     return status;
 }
 
-static size_t packed_bytes(const struct lanes_conv *c)
-{
-    return (size_t)(c->oc * c->ic * c->kh * c->kw) * sizeof(float);
-}
-
 static enum ls_status prepare_forward(const struct ls_prep *prep, struct ls_kernel **out)
 {
     const struct ls_value *src = dnn_value_in(prep, 0), *dst = dnn_value_out(prep, 0);
     struct lanes_kernel *k = NULL;
-    TRY(prepare(prep, &ls__cpu_conv2d_lanes, src, dst, &k));
-    k->base.scratch_bytes = packed_bytes(&k->conv);
+    TRY(prepare(prep, &ls__cpu_conv2d_lanes, src, dst, false, &k));
+    k->base.scratch_bytes = k->ops->forward_scratch(&k->conv);
     enum ls_status status = dnn_samples_last(prep->device, src, &k->base.in[0]);
     if (status == LS_OK) status = dnn_samples_last(prep->device, dst, &k->base.out[0]);
     return finish(k, status, out);
@@ -79,8 +97,7 @@ static enum ls_status prepare_forward(const struct ls_prep *prep, struct ls_kern
 static enum ls_status launch_forward(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     const struct lanes_kernel *k = (const struct lanes_kernel *)b->kernel;
-    lanes_pack(&k->conv, b->in[1], false, b->scratch);
-    lanes_forward(&k->conv, b->in[0], b->scratch, b->in[2], k->relu, b->out[0]);
+    k->ops->forward(&k->conv, k->tables, b->in[0], b->in[1], false, b->in[2], k->relu, b->out[0], b->scratch);
     return LS_OK;
 }
 
@@ -88,8 +105,8 @@ static enum ls_status prepare_bwd_data(const struct ls_prep *prep, struct ls_ker
 {
     const struct ls_value *diff_dst = dnn_value_in(prep, 0), *diff_src = dnn_value_out(prep, 0);
     struct lanes_kernel *k = NULL;
-    TRY(prepare(prep, &ls__cpu_conv2d_bwd_data_lanes, diff_src, diff_dst, &k));
-    k->base.scratch_bytes = packed_bytes(&k->conv);
+    TRY(prepare(prep, &ls__cpu_conv2d_bwd_data_lanes, diff_src, diff_dst, true, &k));
+    k->base.scratch_bytes = k->ops->forward_scratch(&k->conv);
     enum ls_status status = dnn_samples_last(prep->device, diff_dst, &k->base.in[0]);
     if (status == LS_OK) status = dnn_samples_last(prep->device, diff_src, &k->base.out[0]);
     return finish(k, status, out);
@@ -98,20 +115,7 @@ static enum ls_status prepare_bwd_data(const struct ls_prep *prep, struct ls_ker
 static enum ls_status launch_bwd_data(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     const struct lanes_kernel *k = (const struct lanes_kernel *)b->kernel;
-    const struct lanes_conv *c = &k->conv;
-    const struct lanes_conv turned = {.n = c->n,
-                                      .ic = c->oc,
-                                      .ih = c->oh,
-                                      .iw = c->ow,
-                                      .oc = c->ic,
-                                      .oh = c->ih,
-                                      .ow = c->iw,
-                                      .kh = c->kh,
-                                      .kw = c->kw,
-                                      .ph = c->kh - 1 - c->ph,
-                                      .pw = c->kw - 1 - c->pw};
-    lanes_pack(&turned, b->in[1], true, b->scratch);
-    lanes_forward(&turned, b->in[0], b->scratch, NULL, false, b->out[0]);
+    k->ops->forward(&k->conv, k->tables, b->in[0], b->in[1], true, NULL, false, b->out[0], b->scratch);
     return LS_OK;
 }
 
@@ -119,8 +123,8 @@ static enum ls_status prepare_bwd_weights(const struct ls_prep *prep, struct ls_
 {
     const struct ls_value *src = dnn_value_in(prep, 0), *diff_dst = dnn_value_in(prep, 1);
     struct lanes_kernel *k = NULL;
-    TRY(prepare(prep, &ls__cpu_conv2d_bwd_weights_lanes, src, diff_dst, &k));
-    k->base.scratch_bytes = lanes_acc_count(&k->conv) * sizeof(float);
+    TRY(prepare(prep, &ls__cpu_conv2d_bwd_weights_lanes, src, diff_dst, false, &k));
+    k->base.scratch_bytes = k->ops->backward_weights_scratch(&k->conv);
     enum ls_status status = dnn_samples_last(prep->device, src, &k->base.in[0]);
     if (status == LS_OK) status = dnn_samples_last(prep->device, diff_dst, &k->base.in[1]);
     return finish(k, status, out);
@@ -129,7 +133,7 @@ static enum ls_status prepare_bwd_weights(const struct ls_prep *prep, struct ls_
 static enum ls_status launch_bwd_weights(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     const struct lanes_kernel *k = (const struct lanes_kernel *)b->kernel;
-    lanes_backward_weights(&k->conv, b->in[0], b->in[1], b->scratch, b->out[0], b->out[1]);
+    k->ops->backward_weights(&k->conv, k->tables, b->in[0], b->in[1], b->out[0], b->out[1], b->scratch);
     return LS_OK;
 }
 

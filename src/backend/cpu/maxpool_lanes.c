@@ -8,6 +8,7 @@ enum { MAX_WINDOW = 15 }; /* the index of the winner fits a byte */
 
 struct pool_kernel {
     struct ls_kernel base;
+    const struct lanes_ops *ops;
     struct lanes_pool pool;
 };
 
@@ -15,10 +16,11 @@ static enum ls_status make(const struct ls_prep *prep, const struct ls_impl *imp
                            const struct ls_value *dst, struct pool_kernel **k)
 {
     const struct ls_attrs *a = &prep->node->attrs;
-    if (!lanes_are_available()) return ls_fail(LS_UNSUPPORTED, "needs AVX-512");
+    if (!lanes_best()) return ls_fail(LS_UNSUPPORTED, "needs AVX2");
     if (a->kh != a->kw || a->sh != a->kh || a->sw != a->kw || a->ph || a->pw || a->kh > MAX_WINDOW)
         return ls_fail(LS_UNSUPPORTED, "windows overlap, are padded or not square");
     TRY(ls_kernel_create(k, sizeof **k, prep, impl));
+    (*k)->ops = lanes_best();
     (*k)->pool = (struct lanes_pool){.n = (int)src->shape.dims[0],
                                      .c = (int)src->shape.dims[1],
                                      .ih = (int)src->shape.dims[2],
@@ -47,7 +49,7 @@ static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out
 static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     const struct pool_kernel *k = (const struct pool_kernel *)b->kernel;
-    lanes_maxpool(&k->pool, b->in[0], b->out[0], b->out[1]);
+    k->ops->maxpool(&k->pool, b->in[0], b->out[0], b->out[1]);
     return LS_OK;
 }
 
@@ -67,7 +69,7 @@ static enum ls_status prepare_bwd(const struct ls_prep *prep, struct ls_kernel *
 static enum ls_status launch_bwd(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     const struct pool_kernel *k = (const struct pool_kernel *)b->kernel;
-    lanes_maxpool_backward(&k->pool, b->in[0], b->in[1], b->out[0]);
+    k->ops->maxpool_backward(&k->pool, b->in[0], b->in[1], b->out[0]);
     return LS_OK;
 }
 

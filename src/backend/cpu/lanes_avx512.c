@@ -1,0 +1,28 @@
+/* lanes_avx512.c: lanes.h with vectors of 16 floats. */
+#include "backend/cpu/lanes.h"
+
+#include "backend/cpu/lanes_ops.h"
+
+#if defined(__x86_64__)
+
+#include "backend/cpu/lanes_vec512.h"
+
+#include "backend/cpu/lanes_conv.h"
+#include "backend/cpu/lanes_pool.h"
+
+const struct lanes_ops ls__lanes_avx512 = {
+    .tables_bytes = tables_bytes,
+    .make_tables = make_tables,
+    .forward_scratch = forward_scratch,
+    .forward = forward,
+    .backward_weights_scratch = backward_weights_scratch,
+    .backward_weights = backward_weights,
+    .maxpool = maxpool,
+    .maxpool_backward = maxpool_backward,
+};
+
+#else
+
+const struct lanes_ops ls__lanes_avx512 = {0};
+
+#endif
