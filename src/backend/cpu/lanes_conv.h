@@ -177,9 +177,13 @@ struct forward_job {
     bool relu;
 };
 
-/* n_oc channels of n_v vectors from float `at` of the run on. Called with constants for n_oc, n_v and is_edge, so that
- * acc is registers. With is_edge some lanes of some taps lie outside the source row: they read zeros. */
-VEC void forward_block(const struct forward_job *j, ptrdiff_t at, const int n_oc, const int n_v, const bool is_edge)
+/* Which lanes lie outside the source row at some tap, to read zeros: none; those of the ends of a row, where whole
+ * vectors may lie outside and are left out; or any. */
+enum edge { NO_EDGE, ROW_EDGE, FLAT_EDGE };
+
+/* n_oc channels of n_v vectors from float `at` of the run on. Called with constants for n_oc, n_v and edge, so that acc
+ * is registers. */
+VEC void forward_block(const struct forward_job *j, ptrdiff_t at, const int n_oc, const int n_v, const enum edge edge)
 {
     vec acc[MAX_OC][MAX_V];
     const int kw = j->c->kw, n = j->c->n;
@@ -193,7 +197,7 @@ VEC void forward_block(const struct forward_job *j, ptrdiff_t at, const int n_oc
             const float *taps = j->w + (ic * j->c->kh + ky) * kw * n_oc;
             const stored_mask *masks = j->masks + at / WIDTH;
             for (int kx = 0; kx < kw; kx++, taps += n_oc, row += n, masks += j->r->n_vectors) {
-                if (is_edge) { /* vector by vector, those wholly outside not at all */
+                if (edge == ROW_EDGE) { /* vector by vector */
 #pragma GCC unroll 7
                     for (int i = 0; i < n_v; i++) {
                         if (mask_is_empty(masks + i)) continue;
@@ -206,7 +210,8 @@ VEC void forward_block(const struct forward_job *j, ptrdiff_t at, const int n_oc
                 vec v[MAX_V];
 #pragma GCC unroll 7
                 for (int i = 0; i < n_v; i++) {
-                    v[i] = vec_load(row + i * WIDTH);
+                    v[i] =
+                        edge == NO_EDGE ? vec_load(row + i * WIDTH) : vec_load_in(mask_of(masks + i), row + i * WIDTH);
                     KEEP(v[i]);
                 }
 #pragma GCC unroll 8
@@ -223,7 +228,7 @@ VEC void forward_block(const struct forward_job *j, ptrdiff_t at, const int n_oc
         for (int i = 0; i < n_v; i++) {
             float *to = j->dst + o * j->r->dst_plane + at + i * WIDTH;
             const vec result = j->relu ? vec_relu(acc[o][i]) : acc[o][i];
-            if (is_edge)
+            if (edge != NO_EDGE)
                 vec_store_in(to, vec_inside(at + i * WIDTH, j->len), result);
             else
                 vec_store(to, result);
@@ -232,10 +237,13 @@ VEC void forward_block(const struct forward_job *j, ptrdiff_t at, const int n_oc
 
 VEC void forward_vectors(const struct forward_job *j, int first, const int n_oc, const int n_v)
 {
-    if (j->inner.begin <= first && first + n_v <= j->inner.end)
-        forward_block(j, (ptrdiff_t)first * WIDTH, n_oc, n_v, false);
+    const ptrdiff_t at = (ptrdiff_t)first * WIDTH;
+    if (j->r->is_flat)
+        forward_block(j, at, n_oc, n_v, FLAT_EDGE);
+    else if (j->inner.begin <= first && first + n_v <= j->inner.end)
+        forward_block(j, at, n_oc, n_v, NO_EDGE);
     else
-        forward_block(j, (ptrdiff_t)first * WIDTH, n_oc, n_v, true);
+        forward_block(j, at, n_oc, n_v, ROW_EDGE);
 }
 
 /* What a block moved back computes again comes out the same. */
@@ -366,7 +374,7 @@ VEC void weights_run(const struct weights_job *j, const struct weights_row *w, v
     if (w->len % WIDTH) weights_vectors(j, w, whole, whole + 1, acc, n_oc, kw, true, true);
 }
 
-/* Kernel row ky over the output rows [rows.begin, rows.end). */
+/* Kernel row ky over the output rows [rows.begin, rows.end), from zero where they are the first. */
 VEC void weights_rows(const struct weights_job *j, struct span rows, int ky, const int n_oc, const int kw)
 {
     const struct lanes_conv *c = j->c;
@@ -376,13 +384,19 @@ VEC void weights_rows(const struct weights_job *j, struct span rows, int ky, con
 #pragma GCC unroll 6
     for (int o = 0; o < n_oc; o++)
 #pragma GCC unroll 5
-        for (int k = 0; k < kw; k++) acc[o][k] = vec_load(saved + o * per_oc + k * WIDTH);
+        for (int k = 0; k < kw; k++)
+            acc[o][k] = rows.begin == 0 ? vec_zero() : vec_load(saved + o * per_oc + k * WIDTH);
+    if (!j->r->is_flat) { /* those that have a source row */
+        rows.begin = max(rows.begin, c->ph - ky);
+        rows.end = min(rows.end, c->ih + c->ph - ky);
+    }
+    struct weights_row w = {j->src + (rows.begin + ky) * j->r->src_row - c->pw * c->n,
+                            j->diff_dst + rows.begin * j->r->dst_row, j->r->rows * j->r->dst_row};
     for (int y = rows.begin; y < rows.end; y += j->r->rows) {
-        const struct span has_source = kernel_rows(c, j->r, y);
-        if (ky < has_source.begin || ky >= has_source.end) continue;
-        const struct weights_row w = {j->src + (y + ky) * j->r->src_row - c->pw * c->n, j->diff_dst + y * j->r->dst_row,
-                                      min(j->r->rows, c->oh - y) * j->r->dst_row};
+        if (y + j->r->rows > c->oh) w.len = (c->oh - y) * j->r->dst_row;
         weights_run(j, &w, acc, n_oc, kw);
+        w.src += j->r->rows * j->r->src_row;
+        w.diff_dst += w.len;
     }
 #pragma GCC unroll 6
     for (int o = 0; o < n_oc; o++)
@@ -423,24 +437,19 @@ static void weights_of(const struct weights_job *j, int n_oc)
     const struct lanes_conv *c = j->c;
     const ptrdiff_t row_bytes = (n_oc * j->r->dst_row + j->r->src_row) * (ptrdiff_t)sizeof(float);
     const int step = max(1, (int)(BLOCK_BYTES / (row_bytes * j->r->rows))) * j->r->rows;
-    memset(j->acc, 0, acc_bytes(c));
     for (int y = 0; y < c->oh; y += step)
         for (int ky = 0; ky < c->kh; ky++) weights_kernel_row(j, (struct span){y, min(y + step, c->oh)}, ky, n_oc);
 }
 
-/* The sums of the lanes, to diff_weights [n_oc, ic, taps] at one ic. */
-__attribute__((TARGET)) static void finish_weights(const struct lanes_conv *c, const float *acc, int n_oc,
+/* The sums of the lanes, to diff_weights [n_oc, ic, taps] at one ic. A group's sums go where the first group lay, which
+ * has been read by then. */
+__attribute__((TARGET)) static void finish_weights(const struct lanes_conv *c, float *acc, int n_oc,
                                                    float *diff_weights)
 {
     const int taps = c->kh * c->kw, n = n_oc * taps;
-    float sums[WIDTH];
-    for (int first = 0; first < n; first += WIDTH) {
-        vec_store(sums, vec_sums(acc + (ptrdiff_t)first * WIDTH));
-        for (int l = 0; l < min(WIDTH, n - first); l++) {
-            const int o = (first + l) / taps, t = (first + l) % taps;
-            diff_weights[(ptrdiff_t)o * c->ic * taps + t] = sums[l];
-        }
-    }
+    for (int first = 0; first < n; first += WIDTH) vec_store(acc + first, vec_sums(acc + (ptrdiff_t)first * WIDTH));
+    for (int o = 0; o < n_oc; o++)
+        memcpy(diff_weights + (ptrdiff_t)o * c->ic * taps, acc + (ptrdiff_t)o * taps, (size_t)taps * sizeof *acc);
 }
 
 /* In four partial sums per lane. */
