@@ -125,6 +125,40 @@ enum ls_status ls_bench(const struct ls_bench_options *o, struct ls_bench_result
 /* The plan of a training (or evaluation) step of a model, as text; free() it. */
 enum ls_status ls_plan_model(const struct ls_bench_options *o, bool is_training, char **text) LS_MUST_CHECK;
 
+/* `lockstep tune`: measures which implementation computes each problem of a model fastest within a training step. */
+struct ls_tune_options {
+    const char *model, *device, *isa;
+    const char *data;    /* as in ls_bench_options */
+    const char *output;  /* the table's file; one that is there is added to; NULL: not written */
+    const char *machine; /* for the comment in the table; NULL: not told */
+    int64_t batch_size, shards, threads;
+    double seconds; /* each comparison takes at least this long */
+};
+struct ls_tune_choice {
+    char impl[24];
+    double ms;       /* of the problem's ops, CPU time per step; 0: never measured */
+    bool is_refused; /* the implementation cannot do it */
+};
+enum { LS_TUNE_MAX_CHOICES = 12 };
+struct ls_tune_problem {
+    char key[224]; /* op and shapes */
+    int n_uses;    /* ops of the plan */
+    struct ls_tune_choice choices[LS_TUNE_MAX_CHOICES];
+    int n_choices, rule, chosen; /* what the rules choose, and what the measurement does */
+    int group;                   /* the problem of the forward op it belongs to */
+};
+struct ls_tune_result {
+    char model[128], library[32], isa[24];
+    int64_t batch_size, shards, shard_size, threads;
+    double ms_before, ms_after; /* CPU time of a step */
+    int n_tried, n_changed;     /* moves; problems */
+    struct ls_tune_problem *problems;
+    int n_problems;
+    char *table; /* what was found, as the text of a table */
+};
+enum ls_status ls_tune(const struct ls_tune_options *o, struct ls_tune_result *result) LS_MUST_CHECK;
+void ls_tune_result_release(struct ls_tune_result *result);
+
 /* First SIGINT or SIGTERM: finish the step, checkpoint, LS_INTERRUPTED. Second: exit at once. Installed by the program,
  * not by the library's functions above. */
 void ls_signals_install(void);

@@ -74,6 +74,27 @@ const struct ls_command ls__commands[LS_N_CMDS] = {
                     {"lockstep plan resnet18 -b 32 --device ref", "another batch, the reference backend"},
                 },
         },
+    [LS_CMD_TUNE] =
+        {
+            .name = "tune",
+            .args = "MODEL [DATA]",
+            .min_args = 1,
+            .max_args = 2,
+            .summary = "measure which kernel is best for each layer, and write a table",
+            .text = "Tries every kernel for every layer of MODEL at the given batch, forward and backward, measures "
+                    "whole training steps (CPU time, random images in memory) and keeps what wins. The table names "
+                    "only what the rules would choose otherwise; it is used with --tune FILE by train, eval, bench "
+                    "and plan. Nothing is measured when a model is trained, so two runs with one table choose alike "
+                    "and their bits are the same.\n"
+                    "Tables for common machines are part of the program. A table is for one instruction set and one "
+                    "version of the library. DATA, a fake:CxHxW:CLASSES:N spec, sets another image size.",
+            .examples =
+                {
+                    {"lockstep tune lenet5 -o my.tune", "global batch of 128"},
+                    {"lockstep tune resnet18 -b 64 -o my.tune", "more lines for the same table"},
+                    {"lockstep tune softmax fake:1x28x28:10:1024 --json", "given image size, as JSON"},
+                },
+        },
     [LS_CMD_MODELS] =
         {
             .name = "models",

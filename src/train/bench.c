@@ -1,4 +1,5 @@
 /* bench.c: `lockstep bench`: training steps on random images held in memory. */
+#include "train/bench.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "lockstep/train.h"
@@ -117,8 +118,8 @@ static enum ls_status measure(const struct ls_bench_options *o, struct session *
     return status;
 }
 
-/* On failure too *s can be closed. */
-static enum ls_status open_on_fake_data(struct session *s, const struct ls_bench_options *o, bool is_training)
+enum ls_status bench_open_session(struct session *s, const struct ls_bench_options *o, bool is_training,
+                                  const struct ls_tune *table)
 {
     char spec[96];
     *s = (struct session){0};
@@ -131,6 +132,7 @@ static enum ls_status open_on_fake_data(struct session *s, const struct ls_bench
                                        .device = o->device,
                                        .isa = o->isa,
                                        .tune = o->tune,
+                                       .table = table,
                                        .batch_size = o->batch_size,
                                        .shards = o->shards,
                                        .threads = o->threads,
@@ -145,7 +147,7 @@ enum ls_status ls_bench(const struct ls_bench_options *o, struct ls_bench_result
 {
     struct session s;
     *r = (struct ls_bench_result){.steps = 0};
-    enum ls_status status = open_on_fake_data(&s, o, true);
+    enum ls_status status = bench_open_session(&s, o, true, NULL);
     if (status == LS_OK) status = measure(o, &s, r);
     if (status == LS_OK) {
         snprintf(r->model, sizeof r->model, "%s", ls_model_name(s.model));
@@ -166,7 +168,7 @@ enum ls_status ls_plan_model(const struct ls_bench_options *o, bool is_training,
 {
     struct session s;
     *text = NULL;
-    enum ls_status status = open_on_fake_data(&s, o, is_training);
+    enum ls_status status = bench_open_session(&s, o, is_training, NULL);
     int64_t mb = is_training ? s.shard_size : s.eval_size;
     if (status == LS_OK) status = ls_plan_text(ls_exec_plan(s.exec, mb, is_training), text);
     session_close(&s);
