@@ -41,11 +41,17 @@ struct ls_comm_place {
 /* Whether mpirun, srun or the like started this process as one of several. */
 bool ls_comm_is_launched(void);
 
+/* Whether this build has the plug-in for an MPI ("openmpi", "mpich"). */
+bool ls_comm_has_plugin(const char *mpi);
+
 /* Joins the job this process was started in, or makes a job of one. */
 enum ls_status ls_comm_open(struct ls_comm **out, const struct ls_comm_options *options) LS_MUST_CHECK;
 /* After a failure (LS_TIMEOUT, LS_REMOTE) it leaves without waiting for the others; they are told by the launcher. */
 void ls_comm_close(struct ls_comm **comm);
 const struct ls_comm_place *ls_comm_place(const struct ls_comm *comm);
+const char *ls_comm_host(const struct ls_comm *comm, int node);
+/* Of the ranks of a node the first that asks: it says why the job ends, the others keep silent. */
+bool ls_comm_may_tell(struct ls_comm *comm);
 
 /* --- agreement --- */
 
@@ -54,6 +60,8 @@ const struct ls_comm_place *ls_comm_place(const struct ls_comm *comm);
  * the first difference or trouble, by rank and host. Texts are lines "key: value"; a difference is shown by line. */
 enum ls_status ls_comm_agree(struct ls_comm *comm, enum ls_status mine, const char *text) LS_MUST_CHECK;
 
+/* `bytes` of every rank to rank 0, in the order of ranks; `all` is used there only. */
+enum ls_status ls_comm_gather(struct ls_comm *comm, const void *mine, size_t bytes, void *all) LS_MUST_CHECK;
 /* `bytes` at data of rank 0 to all ranks. */
 enum ls_status ls_comm_broadcast(struct ls_comm *comm, void *data, size_t bytes) LS_MUST_CHECK;
 /* The same among the leaders only: for what lies in the memory of a node. The other ranks return at once. */

@@ -56,8 +56,8 @@ struct ls_exec_stats {
 
 /* What this rank would like after its next step, told to all ranks in ls_exec_stats. */
 void ls_exec_want(struct ls_exec *exec, bool stop, bool save);
-/* Seconds that a node has spent in shards; for the name of the slowest. 0 in a job of one node. */
-double ls_exec_node_seconds(const struct ls_exec *exec, int node);
+/* Mean seconds a node took per shard, all its threads together; 0 in a job of one node. */
+double ls_exec_node_shard_seconds(const struct ls_exec *exec, int node);
 
 /* One training step. LS_NONFINITE: the message says where the first bad value appeared; nothing was updated (over
  * several nodes: not everywhere, and the store is worthless). */

@@ -53,6 +53,9 @@ struct ls_train_options {
     bool no_eval;
     bool quiet, json;
     bool deterministic_only; /* reserved */
+    int64_t workers;         /* ranks the job must have; 0: as many as were started */
+    double timeout;          /* seconds to wait for a worker that does not answer */
+    bool balance;            /* slower machines get fewer shards */
     const char *sum;         /* "fixed" (the promise) or "float" (plain float32 sums, for comparison only) */
 };
 
@@ -73,6 +76,7 @@ struct ls_result {
     int64_t bytes_sent;
     double first_step_seconds; /* from the start of the process to the end of the first step */
     char run_dir[512];
+    int rank; /* of the process that holds this result; 0 has all of it */
 };
 
 void ls_train_options_default(struct ls_train_options *o);

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -25,7 +26,7 @@ enum ls_log_level ls__log_level(void)
 
 bool ls__log_is_terminal(void)
 {
-    return isatty(STDERR_FILENO) == 1;
+    return isatty(STDERR_FILENO) == 1 || getenv("LOCKSTEP_TERMINAL"); /* a worker's stderr ends at the launcher's */
 }
 
 static void put(const char *text, size_t len)

@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-enum ls_log_level { LS_LOG_ERROR, LS_LOG_WARN, LS_LOG_INFO, LS_LOG_DEBUG };
+enum ls_log_level { LS_LOG_NOTHING = -1, LS_LOG_ERROR, LS_LOG_WARN, LS_LOG_INFO, LS_LOG_DEBUG };
 
 void ls__log_set_level(enum ls_log_level level); /* default LS_LOG_INFO */
 enum ls_log_level ls__log_level(void);

@@ -292,6 +292,8 @@ enum ls_status ls__options_parse(struct ls_options *o, enum ls_cmd cmd, int argc
     struct cursor c = {.cmd = cmd, .argc = argc, .argv = argv};
     bool only_arguments = false;
     ls__options_default(o);
+    o->argc = argc;
+    o->argv = argv;
     for (; c.at < argc; c.at++) {
         const char *arg = argv[c.at];
         if (only_arguments || arg[0] != '-' || arg[1] == '\0')
@@ -324,16 +326,13 @@ static enum ls_status resolve_device(struct ls_options *o)
 
 static enum ls_status resolve_workers(const struct ls_options *o)
 {
-    const char *what = o->workers > 1                      ? "--workers"
-                       : o->hosts                          ? "--hosts"
-                       : o->procs_per_node > 1             ? "--procs-per-node"
-                       : strcmp(o->sync, "allreduce") != 0 ? "--sync"
-                                                           : NULL;
-    if (!what) return LS_OK;
-    return ls_fail(LS_USAGE,
-                   "%s: this build runs on one machine in one process; more workers are not yet available (--threads "
-                   "uses all cores)",
-                   what);
+    if (strcmp(o->sync, "allreduce") != 0)
+        return ls_fail(LS_USAGE, "--sync %s: this build synchronises by allreduce", o->sync);
+    if (o->hosts && o->train.workers > 0)
+        return ls_fail(LS_USAGE, "--workers is for this machine, --hosts with --procs-per-node for several: give one");
+    if (!o->hosts && o->procs_per_node > 1)
+        return ls_fail(LS_USAGE, "--procs-per-node needs --hosts; on this machine alone it is --workers");
+    return LS_OK;
 }
 
 static enum ls_status resolve_train(struct ls_options *o)

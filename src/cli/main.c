@@ -6,12 +6,14 @@
 #include "base/log.h"
 #include "cli/cmd.h"
 #include "cli/help.h"
+#include "cli/launch.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static enum ls_status (*const functions[LS_N_CMDS])(const struct ls_options *o) = {
     [LS_CMD_TRAIN] = ls__cmd_train, [LS_CMD_EVAL] = ls__cmd_eval,       [LS_CMD_BENCH] = ls__cmd_bench,
@@ -31,7 +33,8 @@ static enum ls_status unknown_command(const char *word)
     return ls_fail(LS_USAGE, "unknown command '%s'; `lockstep help` lists them", word);
 }
 
-static enum ls_status run_command(enum ls_cmd cmd, int argc, char **argv)
+/* *exit_code: of a job that was launched; 0 otherwise. */
+static enum ls_status run_command(enum ls_cmd cmd, int argc, char **argv, int *exit_code)
 {
     struct ls_options o;
     TRY(ls__options_parse(&o, cmd, argc, argv));
@@ -43,18 +46,19 @@ static enum ls_status run_command(enum ls_cmd cmd, int argc, char **argv)
     TRY(ls__options_resolve(&o, cmd));
     if (o.verbose) ls__log_set_level(LS_LOG_DEBUG);
     if (o.train.quiet) ls__log_set_level(LS_LOG_WARN);
+    if (cmd == LS_CMD_TRAIN && ls__launch_is_wanted(&o)) return ls__launch(&o, exit_code);
     return functions[cmd](&o);
 }
 
-static enum ls_status run(int argc, char **argv)
+static enum ls_status run(int argc, char **argv, int *exit_code)
 {
     if (argc < 2) return ls_fail(LS_USAGE, "a command is missing; `lockstep help` lists them");
     const char *word = argv[1];
     if (!strcmp(word, "--version") || !strcmp(word, "-V")) return ls__cmd_version();
-    if (!strcmp(word, "--help") || !strcmp(word, "-h")) return run_command(LS_CMD_HELP, argc - 2, argv + 2);
+    if (!strcmp(word, "--help") || !strcmp(word, "-h")) return run_command(LS_CMD_HELP, argc - 2, argv + 2, exit_code);
     enum ls_cmd cmd = ls__command_find(word);
     if (cmd == LS_N_CMDS) return unknown_command(word);
-    return run_command(cmd, argc - 2, argv + 2);
+    return run_command(cmd, argc - 2, argv + 2, exit_code);
 }
 
 /* One line, whatever bytes the user's words in it have. */
@@ -82,11 +86,14 @@ int main(int argc, char **argv)
 {
     hold_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error we report, not a death in the middle of a training */
-    enum ls_status status = run(argc, argv);
+    int exit_code = 0;
+    enum ls_status status = run(argc, argv, &exit_code);
     if (status != LS_OK) print_failure(status);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         ls__log(LS_LOG_ERROR, "write the result to stdout: %s", strerror(errno));
         if (status == LS_OK) status = LS_IO;
     }
-    return ls_status_exit_code(status);
+    /* What is left of a broken job may hang in the communication library's own clean-up. */
+    if (status == LS_TIMEOUT || status == LS_REMOTE) _exit(ls_status_exit_code(status));
+    return status == LS_OK ? exit_code : ls_status_exit_code(status);
 }

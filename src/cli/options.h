@@ -48,8 +48,8 @@ enum { LS_MAX_ARGS = 4 };
 /* The values of all options. Commands share members: eval's --batch-size is train.batch_size too. */
 struct ls_options {
     struct ls_train_options train;
-    int64_t workers, procs_per_node;
-    const char *hosts, *sync;
+    int64_t procs_per_node, max_restarts;
+    const char *hosts, *sync, *mpi_args;
     int64_t steps, warmup_steps; /* bench */
     double seconds;
     bool layers;
@@ -61,6 +61,8 @@ struct ls_options {
     const char *completion;
     bool verbose, help;
 
+    int argc; /* the command's arguments as typed */
+    char *const *argv;
     const char *args[LS_MAX_ARGS]; /* positional */
     int n_args;
     uint64_t given[2]; /* one bit per entry of the table: on the command line */

@@ -56,6 +56,16 @@ const struct ls_comm_place *ls_comm_place(const struct ls_comm *c)
     return &c->place;
 }
 
+const char *ls_comm_host(const struct ls_comm *c, int node)
+{
+    return c->peers[c->leaders[node]].host;
+}
+
+bool ls_comm_may_tell(struct ls_comm *c)
+{
+    return atomic_exchange(&c->board->is_told, 1) == 0;
+}
+
 struct ls_comm_stats ls_comm_stats(const struct ls_comm *c)
 {
     return c->stats;
@@ -168,7 +178,31 @@ enum ls_status ls_comm_agree(struct ls_comm *c, enum ls_status mine, const char 
     return ls_fail(a.verdict.is_difference ? LS_ERROR : LS_REMOTE, "%s", a.verdict.message);
 }
 
-/* --- broadcast --- */
+/* --- gather and broadcast --- */
+
+struct gather {
+    const void *mine;
+    size_t bytes;
+    char *all;
+};
+
+static enum ls_status gather(struct ls_comm *c, void *arg)
+{
+    const struct gather *g = arg;
+    if (c->place.rank > 0) return ls__link_send(c, g->mine, g->bytes, 0, TAG_GATHER, c->timeout);
+    memcpy(g->all, g->mine, g->bytes);
+    for (int r = 1; r < c->place.n_ranks; r++)
+        TRY(ls__link_receive(c, g->all + (size_t)r * g->bytes, g->bytes, r, TAG_GATHER, c->timeout));
+    return LS_OK;
+}
+
+enum ls_status ls_comm_gather(struct ls_comm *c, const void *mine, size_t bytes, void *all)
+{
+    struct gather g = {mine, bytes, all};
+    if (c->place.n_ranks > 1) return ls__courier_call(c, gather, &g);
+    memcpy(all, mine, bytes);
+    return LS_OK;
+}
 
 struct broadcast {
     char *data;

@@ -16,7 +16,17 @@
 enum { MAX_SEATS = 256, MAX_BUCKETS = 512, COMM_MESSAGE = 1024, WHAT_BYTES = 32 };
 
 /* Tags of messages. */
-enum { TAG_HELLO = 1, TAG_SEGMENT, TAG_VERDICT, TAG_AGREE, TAG_BROADCAST, TAG_BEAT, TAG_PROBE, TAG_RING = 64 };
+enum {
+    TAG_HELLO = 1,
+    TAG_SEGMENT,
+    TAG_VERDICT,
+    TAG_AGREE,
+    TAG_BROADCAST,
+    TAG_BEAT,
+    TAG_PROBE,
+    TAG_GATHER,
+    TAG_RING = 64
+};
 
 /* A rank as the others know it. */
 struct peer {
@@ -47,6 +57,7 @@ struct board {
     char pending[COMM_MESSAGE];
     int32_t outcome_status;
     char outcome[COMM_MESSAGE];
+    atomic_int is_told;
     uint64_t share_bytes; /* what the leader asked for in the present ls_comm_share */
     /* sums over the nodes */
     _Alignas(64) atomic_llong summed; /* elements [0, summed) are in */

@@ -53,6 +53,12 @@ static bool find(const char *name, char path[LS_PATH_BYTES])
     return ls__path_join(folder, sizeof folder, exe, "../lib/lockstep") == LS_OK && try_folder(folder, name, path);
 }
 
+bool ls_comm_has_plugin(const char *mpi)
+{
+    char path[LS_PATH_BYTES];
+    return find(mpi, path);
+}
+
 enum ls_status ls__plugin_load(struct ls_comm *c)
 {
     const char *name = which_mpi();

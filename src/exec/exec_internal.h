@@ -78,6 +78,7 @@ struct ls_exec {
     int64_t own_control[LS_CONTROL_NODES]; /* what this rank adds at the next step */
     int64_t *weights;                      /* [n_nodes] shares of the shards */
     int64_t *window_ns, *total_ns;         /* [n_nodes] in shards: since the last balancing, in all */
+    int64_t *total_shards;                 /* [n_nodes] */
     int window_steps;
     unsigned char *mine;           /* [max shards] whether a shard is this node's */
     int first_shard, n_own_shards; /* of the present step */

@@ -29,9 +29,10 @@ enum ls_status ls_exec_join_job(struct ls_exec *e, struct ls_comm *comm, bool is
         e->store->allocate = give;
         e->store->giver = comm;
     }
-    TRY(ls__calloc(&e->weights, 3 * (size_t)e->n_nodes, sizeof *e->weights));
+    TRY(ls__calloc(&e->weights, 4 * (size_t)e->n_nodes, sizeof *e->weights));
     e->window_ns = e->weights + e->n_nodes;
     e->total_ns = e->weights + 2 * e->n_nodes;
+    e->total_shards = e->weights + 3 * e->n_nodes;
     for (int k = 0; k < e->n_nodes; k++) e->weights[k] = 1;
     TRY(ls__calloc(&e->mine, MAX_N_SHARDS, 1));
     return ls_comm_share(comm, sizeof *e->news + (size_t)e->n_nodes * sizeof(int64_t), (void **)&e->news);
@@ -139,6 +140,7 @@ enum ls_status ls__exec_read_news(struct ls_exec *e, const struct ls_plan *p, in
     for (int k = 0; e->n_nodes > 1 && k < e->n_nodes; k++) {
         e->window_ns[k] += news->node_ns[k];
         e->total_ns[k] += news->node_ns[k];
+        e->total_shards[k] += first_of(e, n_shards, k + 1) - first_of(e, n_shards, k);
     }
     balance(e, n_shards);
     if (news->control[LS_CONTROL_FAILED] > 0)
@@ -147,9 +149,10 @@ enum ls_status ls__exec_read_news(struct ls_exec *e, const struct ls_plan *p, in
     return LS_OK;
 }
 
-double ls_exec_node_seconds(const struct ls_exec *e, int node)
+double ls_exec_node_shard_seconds(const struct ls_exec *e, int node)
 {
-    return e->total_ns ? (double)e->total_ns[node] * 1e-9 : 0;
+    return e->total_shards && e->total_shards[node] ? (double)e->total_ns[node] * 1e-9 / (double)e->total_shards[node]
+                                                    : 0;
 }
 
 /* --- stores --- */

@@ -39,7 +39,7 @@ static void sanitise(const char *text, bool is_model, char *out, size_t size)
 }
 
 /* runs/<model>-<data>-<time>[-n]; mkdir decides, so two jobs of the same second get two names. */
-static enum ls_status make_named(struct ls_run *run, const char *model, const char *data)
+enum ls_status ls__run_make_named(const char *model, const char *data, char dir[LS_PATH_BYTES])
 {
     char m[64], d[64], when[32];
     time_t now = time(NULL);
@@ -52,13 +52,13 @@ static enum ls_status make_named(struct ls_run *run, const char *model, const ch
     for (int i = 1; i < 1000; i++) {
         char suffix[16] = "";
         if (i > 1) snprintf(suffix, sizeof suffix, "-%d", i);
-        snprintf(run->dir, sizeof run->dir, "runs/%s-%s-%s%s", m, d, when, suffix);
-        if (mkdir(run->dir, 0755) == 0) return LS_OK;
+        snprintf(dir, LS_PATH_BYTES, "runs/%s-%s-%s%s", m, d, when, suffix);
+        if (mkdir(dir, 0755) == 0) return LS_OK;
         if (errno != EEXIST)
-            return ls_fail(LS_CHECKPOINT, "make run directory %s: %s; choose another place with --run", run->dir,
+            return ls_fail(LS_CHECKPOINT, "make run directory %s: %s; choose another place with --run", dir,
                            strerror(errno));
     }
-    return ls_fail(LS_CHECKPOINT, "no free name for a run directory near %s; choose one with --run", run->dir);
+    return ls_fail(LS_CHECKPOINT, "no free name for a run directory near %s; choose one with --run", dir);
 }
 
 static enum ls_status make_given(struct ls_run *run, const char *dir)
@@ -118,7 +118,7 @@ static enum ls_status take_lock(struct ls_run *run)
 static enum ls_status build(struct ls_run *run, const char *dir, const char *model, const char *data, bool is_resume)
 {
     char path[LS_PATH_BYTES];
-    TRY(dir ? make_given(run, dir) : make_named(run, model, data));
+    TRY(dir ? make_given(run, dir) : ls__run_make_named(model, data, run->dir));
     TRY(take_lock(run));
     run->is_new = !ls__run_is_run(run->dir);
     if (!run->is_new && !is_resume)

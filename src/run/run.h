@@ -33,6 +33,9 @@ enum ls_status ls__run_open(struct ls_run **out, const char *dir, const char *mo
                             bool is_resume) LS_MUST_CHECK;
 void ls__run_close(struct ls_run **run);
 
+/* Makes a directory of that name for a run that is opened later, perhaps by another process. */
+enum ls_status ls__run_make_named(const char *model, const char *data, char dir[LS_PATH_BYTES]) LS_MUST_CHECK;
+
 const char *ls__run_dir(const struct ls_run *run);
 bool ls__run_is_new(const struct ls_run *run); /* held no run when it was opened */
 /* "<dir>/<name>" into out. */

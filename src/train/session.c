@@ -6,11 +6,19 @@
 #include "base/parse.h"
 #include "base/pool.h"
 #include "run/progress.h"
+#include "train/workers.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_SHARDS = 512, MAX_SHARDS_BY_DEFAULT = 32, SHARD_SAMPLES = 16, MIN_SHARDS = 4, MIN_EVAL_SAMPLES = 16 };
+enum {
+    MAX_SHARDS = 512,
+    MAX_SHARDS_BY_DEFAULT = 32,
+    SHARD_SAMPLES = 16,
+    MIN_SHARDS = 4,
+    MIN_EVAL_SAMPLES = 16,
+    EVAL_SHARDS_OF_JOB = 32
+};
 
 int64_t session_default_shards(int64_t batch_size)
 {
@@ -99,7 +107,14 @@ static void choose_sizes(struct session *s, const struct session_options *o)
     s->shard_size = (s->batch_size + s->shards - 1) / s->shards;
     s->shards = (s->batch_size + s->shard_size - 1) / s->shard_size;
     s->eval_size = s->shard_size < MIN_EVAL_SAMPLES ? MIN_EVAL_SAMPLES : s->shard_size;
+}
+
+/* In a job the machine's cores are shared out among its ranks. */
+static enum ls_status choose_threads(struct session *s, const struct session_options *o)
+{
+    if (s->comm) return workers_share_cores(s->comm, o->threads, &s->threads);
     s->threads = o->threads > 0 ? (int)o->threads : ls__cpu_count();
+    return LS_OK;
 }
 
 /* More threads than shards would idle. They are not started, and the user hears how to use them. */
@@ -134,19 +149,28 @@ static enum ls_status open_device(struct session *s, const struct session_option
     return open_table(s, o);
 }
 
-enum ls_status session_open(struct session *s, const struct session_options *o)
+/* What may be missing or different on another machine. */
+static enum ls_status open_inputs(struct session *s, const struct session_options *o)
 {
-    *s = (struct session){0};
     s->backend = ls_backend_find(o->device);
     if (!s->backend) return ls_fail(LS_USAGE, "--device %s: this build has no such backend", o->device);
     TRY(o->model_text ? ls_model_parse(&s->model, o->model, o->model_text, strlen(o->model_text))
                       : ls_model_load(&s->model, o->model));
     TRY(open_data(s, o));
     choose_sizes(s, o);
+    return open_device(s, o);
+}
+
+enum ls_status session_open(struct session *s, const struct session_options *o)
+{
+    *s = (struct session){.comm = o->comm};
+    enum ls_status status = open_inputs(s, o);
+    TRY(s->comm ? workers_agree_inputs(s->comm, status, s) : status);
+    TRY(choose_threads(s, o));
     fit_threads(s, o);
-    TRY(open_device(s, o));
     TRY(ls_store_create(&s->store));
     TRY(ls_exec_create(&s->exec, s->backend, s->device, s->store, s->threads));
+    if (s->comm) TRY(ls_exec_join_job(s->exec, s->comm, o->balance));
     return add_plans(s, o);
 }
 
@@ -165,7 +189,8 @@ enum ls_status session_evaluate(struct session *s, bool show_progress, double *l
 {
     struct ls_loader *loader;
     struct ls_progress progress;
-    int64_t shards_at_once = 4 * (int64_t)s->threads, done = 0, n_correct = 0;
+    bool is_job = s->comm && ls_comm_place(s->comm)->n_ranks > 1; /* all ranks must cut alike */
+    int64_t shards_at_once = is_job ? EVAL_SHARDS_OF_JOB : 4 * (int64_t)s->threads, done = 0, n_correct = 0;
     double loss_sum = 0;
     const struct ls_loader_options options = {.batch_size = (int)(s->eval_size * shards_at_once),
                                               .n_threads = s->threads};

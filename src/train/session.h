@@ -25,6 +25,8 @@ struct session_options {
     double label_smoothing;
     bool float_sums; /* plain float32 gradient sums instead of fixed point: for comparison, not reproducible */
     struct ls_optim optim;
+    struct ls_comm *comm;        /* the job this session is part of; NULL: none */
+    bool balance;                /* slower machines get fewer shards */
     const char *isa;             /* NULL, "native", or the level to stay below: "avx2" */
     const char *tune;            /* tuning table: a file, "none", or NULL: the program's own for this machine */
     const struct ls_tune *table; /* the table itself, borrowed, instead of `tune`; for `lockstep tune` */
@@ -41,6 +43,7 @@ struct session {
     struct ls_transform transform;
     int64_t batch_size, shards, shard_size, eval_size; /* eval_size: samples per shard when evaluating */
     int threads;
+    struct ls_comm *comm; /* borrowed */
 };
 
 /* Fills *s; on failure too, so that session_close can end it. */

@@ -27,6 +27,7 @@ void ls_signals_install(void)
     struct sigaction save = {.sa_handler = on_checkpoint, .sa_flags = SA_RESTART};
     sigaction(SIGINT, &stop, NULL);
     sigaction(SIGTERM, &stop, NULL);
+    sigaction(SIGUSR2, &stop, NULL); /* what the launcher's mpirun hands on */
     sigaction(SIGUSR1, &save, NULL);
 }
 

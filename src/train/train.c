@@ -21,6 +21,7 @@
 #include "train/signals.h"
 #include "train/state.h"
 #include "train/usage.h"
+#include "train/workers.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -30,6 +31,9 @@
 
 struct trainer {
     const struct ls_train_options *o;
+    struct ls_comm *comm;
+    bool is_chief;                 /* rank 0: it alone has a run directory, a writer and a progress bar */
+    bool stop_wanted, save_wanted; /* by some rank, since a step or two */
     struct session s;
     struct ls_run *run;
     struct ls_ckpt_writer *writer;
@@ -87,6 +91,8 @@ static enum ls_status open_session(struct trainer *t)
                   .beta1 = o->beta1,
                   .beta2 = o->beta2,
                   .eps = o->eps},
+        .comm = t->comm,
+        .balance = o->balance,
     };
     if (strcmp(o->optimizer, "sgd") != 0 && strcmp(o->optimizer, "adamw") != 0)
         return ls_fail(LS_USAGE, "--optimizer %s: expected sgd or adamw", o->optimizer);
@@ -160,14 +166,11 @@ static enum ls_status take_over(struct trainer *t, struct ls_ckpt *ckpt, const c
     return LS_OK;
 }
 
-/* Fresh weights, or those of the file that --resume names: before the run directory is made, since the file may be bad.
- */
-static enum ls_status begin_state(struct trainer *t)
+/* The weights of the file that --resume names, if it names one: before the run directory is made, since the file may be
+ * bad. */
+static enum ls_status resume_file(struct trainer *t)
 {
     struct ls_ckpt *ckpt = NULL;
-    state_init(&t->st);
-    t->saved_step = -1;
-    TRY(ls_exec_init_store(t->s.exec, (uint64_t)t->o->seed));
     if (!is_resumed_from_file(t->o)) return LS_OK;
     TRY(ls_ckpt_open(&ckpt, t->o->resume));
     enum ls_status status = take_over(t, ckpt, t->o->resume);
@@ -210,17 +213,27 @@ static void say_hello(const struct trainer *t)
             s->threads == 1 ? "" : "s", ls__run_dir(t->run));
 }
 
-static enum ls_status set_up(struct trainer *t)
+/* What the chief alone does. */
+static enum ls_status set_up_run(struct trainer *t)
 {
     char folder[LS_PATH_BYTES];
-    TRY(open_session(t));
-    TRY(plan_steps(t));
-    TRY(begin_state(t));
+    TRY(resume_file(t));
     TRY(open_run(t));
     TRY(ls__run_path(t->run, "checkpoints", folder));
     TRY(resume_run(t, folder));
     TRY(ls_ckpt_writer_create(&t->writer, folder, (int)t->o->keep));
-    TRY(manifest_write(t->run, t->o, &t->s));
+    return manifest_write(t->run, t->o, &t->s);
+}
+
+static enum ls_status set_up(struct trainer *t)
+{
+    TRY(open_session(t));
+    TRY(plan_steps(t));
+    TRY(workers_agree_run(t->comm, t->o, &t->s));
+    state_init(&t->st);
+    t->saved_step = -1;
+    TRY(ls_exec_init_store(t->s.exec, (uint64_t)t->o->seed));
+    TRY(workers_take_state(t->comm, t->is_chief ? set_up_run(t) : LS_OK, &t->s, &t->st, &t->saved_step));
     const struct ls_loader_options lo = {.batch_size = (int)t->s.batch_size,
                                          .seed = (uint64_t)t->o->seed,
                                          .first_epoch = t->st.epoch,
@@ -228,7 +241,7 @@ static enum ls_status set_up(struct trainer *t)
                                          .shuffle = true,
                                          .n_threads = (int)t->o->loader_threads};
     TRY(ls_loader_create(&t->loader, t->s.train, &lo));
-    say_hello(t);
+    if (t->is_chief) say_hello(t);
     return LS_OK;
 }
 
@@ -239,7 +252,7 @@ static enum ls_status save(struct trainer *t, bool is_best)
     struct snapshot snap;
     struct state_meta *m;
     int64_t start = ls__now_ns();
-    if (t->saved_step == t->st.step && !is_best) return LS_OK;
+    if ((t->saved_step == t->st.step && !is_best) || !t->is_chief) return LS_OK;
     m = calloc(1, sizeof *m);
     if (!m) return ls_fail(LS_NOMEM, "out of memory while making a checkpoint");
     enum ls_status status = state_to_meta(&t->st, t->o, &t->s, m);
@@ -258,6 +271,7 @@ static enum ls_status save(struct trainer *t, bool is_best)
 static void write_metric(struct trainer *t, const char *split, double loss, double accuracy, double lr, double images,
                          double seconds)
 {
+    if (!t->is_chief) return;
     ls__run_metric(t->run, &(struct ls_metric){.step = t->st.step,
                                                .epoch = t->st.epoch + 1,
                                                .split = split,
@@ -302,7 +316,7 @@ static enum ls_status end_epoch(struct trainer *t, double lr, double epoch_secon
                        100 * st->test_accuracy);
     }
     snprintf(text + at, sizeof text - (size_t)at, "; %.0f images/s, %.1f s", n / epoch_seconds, epoch_seconds);
-    ls__progress_end(&t->progress, text);
+    if (t->is_chief) ls__progress_end(&t->progress, text);
     st->epoch_tally = (struct tally){0};
     st->epoch++;
     st->epoch_step = 0;
@@ -326,10 +340,14 @@ static enum ls_status one_step(struct trainer *t, double *lr)
                                       .step = st->step,
                                       .lr = *lr,
                                       .clip_norm = t->o->clip_norm};
+    ls_exec_want(t->s.exec, ls__signals_stop_wanted(), ls__signals_checkpoint_wanted());
     TRY(ls_exec_train(t->s.exec, &step, &stats));
+    t->save_wanted = stats.save_wanted;
+    t->stop_wanted = stats.stop_wanted;
     double seconds = ls__seconds_since(start);
     t->seconds.compute += stats.compute_seconds;
     t->seconds.wait += stats.wait_seconds;
+    t->seconds.communicate += stats.communicate_seconds;
     t->step_seconds += seconds;
     st->train_seconds += seconds;
     t->images += stats.n;
@@ -345,6 +363,7 @@ static void show_progress(struct trainer *t)
 {
     char note[64];
     const struct tally *y = &t->st.epoch_tally;
+    if (!t->is_chief) return;
     if (t->st.epoch_step == 1 || t->progress.total == 0) {
         char label[64];
         snprintf(label, sizeof label, "Epoch %lld/%lld", (long long)t->st.epoch + 1, (long long)t->o->epochs);
@@ -356,11 +375,17 @@ static void show_progress(struct trainer *t)
     ls__progress_update(&t->progress, t->st.epoch_step, note);
 }
 
+/* A process alone stops at once; of several all stop after the same step, once the wish has gone round. */
+static bool is_stop_wanted(const struct trainer *t)
+{
+    return t->stop_wanted || (ls_comm_place(t->comm)->n_ranks == 1 && ls__signals_stop_wanted());
+}
+
 static enum ls_status loop(struct trainer *t)
 {
     double epoch_seconds = 0, lr = 0;
     t->log_ns = ls__now_ns();
-    while (t->st.step < t->last_step && !ls__signals_stop_wanted()) {
+    while (t->st.step < t->last_step && !is_stop_wanted(t)) {
         int64_t start = ls__now_ns();
         TRY(one_step(t, &lr));
         epoch_seconds += ls__seconds_since(start);
@@ -371,7 +396,7 @@ static enum ls_status loop(struct trainer *t)
             epoch_seconds = 0;
         }
         bool is_due = t->checkpoint_steps > 0 && t->st.step % t->checkpoint_steps == 0;
-        if (is_due || ls__signals_checkpoint_wanted()) TRY(save(t, false));
+        if (is_due || t->save_wanted) TRY(save(t, false));
     }
     return LS_OK;
 }
@@ -391,7 +416,7 @@ static enum ls_status finish(struct trainer *t)
                          (double)t->s.test->n, ls__seconds_since(start));
         }
         if (t->checkpoint_steps >= 0) TRY(save(t, false));
-        ls__progress_end(&t->progress, NULL);
+        if (t->is_chief) ls__progress_end(&t->progress, NULL);
     }
     return LS_OK;
 }
@@ -405,10 +430,10 @@ static enum ls_status fill_result(struct trainer *t, struct ls_result *r)
     snprintf(r->device, sizeof r->device, "%s", o->device);
     snprintf(r->precision, sizeof r->precision, "%s", o->precision);
     snprintf(r->sync, sizeof r->sync, "allreduce");
-    snprintf(r->run_dir, sizeof r->run_dir, "%s", ls__run_dir(t->run));
+    if (t->is_chief) snprintf(r->run_dir, sizeof r->run_dir, "%s", ls__run_dir(t->run));
+    r->rank = ls_comm_place(t->comm)->rank;
     r->batch_size = t->s.batch_size;
     r->shards = t->s.shards;
-    r->workers = 1;
     r->threads = t->s.threads;
     r->epochs = st->epoch;
     r->steps = st->step;
@@ -424,7 +449,17 @@ static enum ls_status fill_result(struct trainer *t, struct ls_result *r)
     r->cpu_percent_mean = 100 * ls__cpu_seconds() / r->total_seconds;
     r->seconds = t->seconds;
     r->first_step_seconds = t->first_step_seconds;
-    return session_hash(&t->s, r->weights_hash);
+    TRY(session_hash(&t->s, r->weights_hash));
+    return workers_total(t->comm, r);
+}
+
+static enum ls_status write_result(struct trainer *t, struct ls_result *r)
+{
+    char *text = ls__result_text(r);
+    if (!text) return ls_fail(LS_NOMEM, "out of memory while writing the result");
+    enum ls_status status = ls__run_result(t->run, text);
+    free(text);
+    return status;
 }
 
 static enum ls_status run_all(struct trainer *t, struct ls_result *r)
@@ -434,31 +469,50 @@ static enum ls_status run_all(struct trainer *t, struct ls_result *r)
     bool is_stopped = t->st.step < t->last_step;
     TRY(is_stopped ? save(t, false) : finish(t));
     int64_t start = ls__now_ns();
-    TRY(ls_ckpt_writer_finish(t->writer));
+    enum ls_status status = t->is_chief ? ls_ckpt_writer_finish(t->writer) : LS_OK;
+    TRY(ls_comm_agree(t->comm, status, "finished"));
     t->seconds.checkpoint += ls__seconds_since(start);
     TRY(fill_result(t, r));
+    if (t->is_chief) workers_name_slowest(t->comm, t->s.exec);
     if (is_stopped) {
-        ls__progress_end(&t->progress, NULL);
+        if (t->is_chief) ls__progress_end(&t->progress, NULL);
         return ls_fail(LS_INTERRUPTED, "stopped by %s after step %lld; checkpoint written, go on with --resume %s",
-                       ls__signals_name(), (long long)t->st.step, ls__run_dir(t->run));
+                       ls__signals_name(), (long long)t->st.step, r->run_dir);
     }
-    char *text = ls__result_text(r);
-    if (!text) return ls_fail(LS_NOMEM, "out of memory while writing the result");
-    enum ls_status status = ls__run_result(t->run, text);
-    free(text);
-    return status;
+    return t->is_chief ? write_result(t, r) : LS_OK;
+}
+
+/* Several ranks fail together; one of each machine says why. */
+static void mute_others(struct ls_comm *comm, enum ls_status status)
+{
+    if (status == LS_OK || !comm || ls_comm_place(comm)->n_ranks == 1) return;
+    if (!ls_comm_may_tell(comm)) ls__log_set_level(LS_LOG_NOTHING);
+}
+
+static enum ls_status check_options(const struct ls_train_options *o, const struct ls_comm *comm)
+{
+    if (strcmp(o->precision, "f32") != 0)
+        return ls_fail(LS_USAGE, "--precision %s: this build trains in f32", o->precision);
+    if (strcmp(o->sum, "float") == 0 && ls_comm_place(comm)->n_ranks > 1)
+        return ls_fail(LS_USAGE, "--sum float depends on the order of addition, so it takes one worker only");
+    return LS_OK;
 }
 
 enum ls_status ls_train(const struct ls_train_options *o, struct ls_result *result)
 {
     struct trainer t = {.o = o};
     *result = (struct ls_result){.train_loss = NAN, .train_accuracy = NAN, .test_loss = NAN, .test_accuracy = NAN};
-    if (strcmp(o->precision, "f32") != 0)
-        return ls_fail(LS_USAGE, "--precision %s: this build trains in f32", o->precision);
-    enum ls_status status = run_all(&t, result);
+    const struct ls_comm_options co = {.workers = o->workers, .timeout = o->timeout};
+    TRY(ls_comm_open(&t.comm, &co));
+    t.is_chief = ls_comm_place(t.comm)->rank == 0;
+    if (!t.is_chief && ls__log_level() > LS_LOG_ERROR) ls__log_set_level(LS_LOG_ERROR);
+    enum ls_status status = check_options(o, t.comm);
+    if (status == LS_OK) status = run_all(&t, result);
+    mute_others(t.comm, status);
     ls_loader_destroy(&t.loader);
     ls_ckpt_writer_destroy(&t.writer);
     ls__run_close(&t.run);
     session_close(&t.s);
+    ls_comm_close(&t.comm);
     return status;
 }

@@ -33,6 +33,17 @@ int64_t ls__peak_rss_bytes(void)
     return getrusage(RUSAGE_SELF, &u) == 0 ? (int64_t)u.ru_maxrss * 1024 : 0;
 }
 
+int64_t ls__shared_rss_bytes(void)
+{
+    char line[128];
+    long long kib = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "RssShmem: %lld kB", &kib) == 1) break;
+    if (file) fclose(file);
+    return (int64_t)kib * 1024;
+}
+
 double ls__cpu_seconds(void)
 {
     struct rusage u;
