@@ -145,12 +145,13 @@ static struct ls_kernel *prepare_sum(const struct rig *r, const struct ls_graph 
     return NULL;
 }
 
-static float *random_floats(int64_t n, uint32_t which)
+/* Even numbers from -largest to largest. */
+static float *random_floats(int64_t n, uint32_t which, float largest)
 {
     float *x = calloc((size_t)n, sizeof *x);
     assert_non_null(x);
     for (int64_t i = 0; i < n; i++)
-        x[i] = (float)(ls__rng(7, LS_RNG_DATA, which, (uint32_t)i, 0).v[0] % 2001) * 1e-4f - 0.1f;
+        x[i] = (float)(ls__rng(7, LS_RNG_DATA, which, (uint32_t)i, 0).v[0] % 2001) * 1e-3f * largest - largest;
     return x;
 }
 
@@ -165,47 +166,88 @@ static void add_some(struct ls_bound *b, const unsigned char *mine, int64_t *sum
     }
 }
 
+/* A kernel with rows of its own, whose numbers reach `largest`. */
+struct some {
+    struct rig r;
+    struct ls_graph *g;
+    struct ls_kernel *k;
+    struct ls_bound b;
+    int64_t *sums; /* [N_SUMS] weights, then bias */
+};
+
+enum { IC = 432, OC = 307, N_SUMS = OC * IC + OC };
+static const int64_t width[2] = {IC, OC};
+
+static void some_open(struct some *s, const char *backend, float largest)
+{
+    rig_open(&s->r, backend, text, &(struct rig_options){.c = 3, .hw = 12, .batch_size = N});
+    s->g = rig_graph(&s->r, SHARD, true);
+    s->k = prepare_sum(&s->r, s->g);
+    s->b = (struct ls_bound){.kernel = s->k};
+    s->b.scratch = aligned_alloc(64, (s->k->scratch_bytes + 127) / 64 * 64);
+    s->sums = calloc(N_SUMS, sizeof *s->sums);
+    assert_true(s->b.scratch && s->sums);
+    for (int m = 0; m < 2; m++) s->b.in[m] = random_floats(N * width[m], (uint32_t)m, largest);
+}
+
+static void some_close(struct some *s)
+{
+    for (int m = 0; m < 2; m++) free(s->b.in[m]);
+    free(s->b.scratch);
+    free(s->sums);
+    ls_kernel_destroy(&s->k);
+    ls_graph_destroy(&s->g);
+    rig_close(&s->r);
+}
+
 /* The sums over {0,2,4} and over {1,3}, each with NaN in the rows of the others, make the sum over all. */
 static void test_some_of_the_shards(void **state)
 {
     static const unsigned char mine[2][5] = {{1, 0, 1, 0, 1}, {0, 1, 0, 1, 0}};
     for (int i = 0; ls_backends[i]; i++) {
-        struct rig r;
-        rig_open(&r, ls_backends[i]->name, text, &(struct rig_options){.c = 3, .hw = 12, .batch_size = N});
-        struct ls_graph *g = rig_graph(&r, SHARD, true);
-        struct ls_kernel *k = prepare_sum(&r, g);
-        const int64_t width[2] = {432, 307};
-        const size_t n = 307 * 432 + 307, bytes = n * sizeof(int64_t);
-        int64_t *all = calloc(1, bytes), *some = calloc(1, bytes);
-        float *rows[2];
-        assert_true(all && some);
-        for (int m = 0; m < 2; m++) rows[m] = random_floats(N * width[m], (uint32_t)m);
-        struct ls_bound b = {.kernel = k, .in = {rows[0], rows[1]}};
-        b.scratch = aligned_alloc(64, (k->scratch_bytes + 127) / 64 * 64);
-        add_some(&b, NULL, all);
+        struct some all, some;
+        some_open(&all, ls_backends[i]->name, 0.1f);
+        add_some(&all.b, NULL, all.sums);
+        assert_int_not_equal(all.sums[0], 0);
+        some_open(&some, ls_backends[i]->name, 0.1f);
         for (int half = 0; half < 2; half++) {
-            for (int m = 0; m < 2; m++) {
-                float *kept = random_floats(N * width[m], (uint32_t)m);
+            for (int m = 0; m < 2; m++)
                 for (int64_t at = 0; at < N * width[m]; at++)
-                    if (!mine[half][at / width[m] / SHARD]) kept[at] = NAN;
-                b.in[m] = kept;
-            }
-            add_some(&b, mine[half], some);
-            for (int m = 0; m < 2; m++) free(b.in[m]);
+                    ((float *)some.b.in[m])[at] =
+                        mine[half][at / width[m] / SHARD] ? ((const float *)all.b.in[m])[at] : NAN;
+            add_some(&some.b, mine[half], some.sums);
         }
-        for (size_t at = 0; at < n; at++)
-            if (all[at] != some[at])
-                fail_msg("%s: sum %zu is %lld over all, %lld over some and the others", ls_backends[i]->name, at,
-                         (long long)all[at], (long long)some[at]);
-        assert_int_not_equal(all[0], 0);
-        for (int m = 0; m < 2; m++) free(rows[m]);
-        free(b.scratch);
-        free(all);
-        free(some);
-        ls_kernel_destroy(&k);
-        ls_graph_destroy(&g);
-        rig_close(&r);
+        for (int at = 0; at < N_SUMS; at++)
+            if (all.sums[at] != some.sums[at])
+                fail_msg("%s: sum %d is %lld over all, %lld over some and the others", ls_backends[i]->name, at,
+                         (long long)all.sums[at], (long long)some.sums[at]);
+        some_close(&some);
+        some_close(&all);
     }
+}
+
+/* Shards that add little, shards that add nearly as much as the range holds, and a mixture, as ref adds them. */
+static void test_range(void **state)
+{
+    static const float largest[3] = {0.01f, 0.4f, 3.0f};
+    for (int i = 0; ls_backends[i]; i++)
+        for (int l = 0; l < 3; l++) {
+            struct some own, ref;
+            double worst = 0, most = 0;
+            some_open(&own, ls_backends[i]->name, largest[l]);
+            some_open(&ref, "ref", largest[l]);
+            add_some(&own.b, NULL, own.sums);
+            add_some(&ref.b, NULL, ref.sums);
+            for (int at = 0; at < N_SUMS; at++) {
+                worst = fmax(worst, fabs((double)(own.sums[at] - ref.sums[at])));
+                most = fmax(most, fabs((double)ref.sums[at]));
+            }
+            print_message("%s, numbers up to %g: sums up to 2^%.1f, largest difference %.2g of that\n",
+                          ls_backends[i]->name, (double)largest[l], log2(most), worst / most);
+            assert_true(worst / most < 1e-6);
+            some_close(&ref);
+            some_close(&own);
+        }
 }
 
 int main(void)
@@ -216,6 +258,7 @@ int main(void)
         cmocka_unit_test(test_small_layers_are_not_kept),
         cmocka_unit_test(test_non_finite),
         cmocka_unit_test(test_some_of_the_shards),
+        cmocka_unit_test(test_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

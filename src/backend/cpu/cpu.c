@@ -90,6 +90,8 @@ static void identify(const struct ls_device *device, struct ls_backend_id *id)
 
 /* What is not listed here is done by ref: reshape, reductions and updates, whose loops are vectorised there. */
 static const struct ls_impl *const impls[] = {
+    &ls__cpu_linear_blocked,
+    &ls__cpu_linear_bwd_data_blocked,
     &ls__cpu_linear_dot,
     &ls__cpu_linear_sum,
     &ls__cpu_conv2d_lanes,

@@ -10,6 +10,7 @@ extern const struct ls_impl ls__cpu_maxpool_lanes, ls__cpu_maxpool_bwd_lanes;
 extern const struct ls_impl ls__cpu_conv2d_winograd, ls__cpu_conv2d_bwd_data_winograd,
     ls__cpu_conv2d_bwd_weights_winograd;
 extern const struct ls_impl ls__cpu_conv2d_wino, ls__cpu_conv2d_bwd_data_wino, ls__cpu_conv2d_bwd_weights_wino;
+extern const struct ls_impl ls__cpu_linear_blocked, ls__cpu_linear_bwd_data_blocked;
 extern const struct ls_impl ls__cpu_linear_dot, ls__cpu_linear_sum, ls__cpu_linear, ls__cpu_linear_bwd_data,
     ls__cpu_linear_bwd_weights;
 extern const struct ls_impl ls__cpu_maxpool, ls__cpu_maxpool_bwd, ls__cpu_avgpool, ls__cpu_avgpool_bwd;

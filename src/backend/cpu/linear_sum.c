@@ -1,31 +1,39 @@
 /* linear_sum.c: the gradient of a large linear layer, summed over the shards in one pass (graph/ops/keep.c has the
  * idea).
  *
- * A part is a block of rows of the weights. The block's columns of diff_dst, and 32 columns of src at a time, are
- * packed side by side, for rows of a large layer lie a power of two apart and would fall onto each other in the cache.
- * Then 8 x 32 weights at a time: for every shard the sum over its rows in 16 registers, rounded to fixed point and
- * added to sums that stay in the first cache until the last shard. AVX-512; elsewhere ref does it.
+ * In:  src f32 [batch,ic], diff_dst f32 [batch,oc]        Out: weights i64, as the weights lie; bias? i64 [oc]
+ *
+ * The product of two matrices over the batch, cut at the shards. One of them, v, gives vectors, the other, b, single
+ * numbers: v is diff_dst where the weights lie in blocks of 16 outputs, src where they lie plain. Both are packed into
+ * panels, for rows of a large layer lie a power of two apart and would fall onto each other in the cache. A part is a
+ * number of units of UNIT x UNIT weights. The tile (linear_tiles.h) holds 4 x 32 sums in registers over all shards, so
+ * that each of them is read and written once per step. Scratch: struct job.
  */
+#include "backend/cpu/dnn.h"
 #include "backend/cpu/impls.h"
-#include "backend/cpu/lanes.h"
-#include "lockstep/backend.h"
+#include "backend/cpu/linear_blocked.h"
+#include "backend/cpu/linear_tiles.h"
 
-#if defined(__x86_64__)
-#include <immintrin.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { BLOCK_ROWS = 64, TILE_ROWS = 8, TILE_COLUMNS = 32, FIXED_LIMIT_LOG2 = 54 };
+enum { UNIT = 128, FIXED_LIMIT_LOG2 = 54, MAX_WIDTH = 32, BIAS_AT_ONCE = 64 };
 
-#define TARGET __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq")))
-#define INLINE512 static inline __attribute__((always_inline, target("avx512f,avx512vl,avx512bw,avx512dq")))
+struct side {
+    int input;   /* which input of the node */
+    int n;       /* its columns */
+    int n_units; /* groups of at most UNIT columns, as even as panels allow */
+    float scale;
+    ptrdiff_t step; /* from one column of b, or one block of 16 of v, to the next, in the sums */
+};
 
 struct sum_kernel {
     struct ls_kernel base;
-    int batch, ic, oc;
-    float scale; /* 2^scale_log2: diff_dst is multiplied by it, exactly, so that sums come out in fixed-point units */
+    const struct linear_tiles *tiles;
+    int batch;
+    struct side v, b;
+    bool is_blocked;
     char name[64];
 };
 
@@ -34,147 +42,184 @@ static int min(int a, int b)
     return a < b ? a : b;
 }
 
-/* Rows of shards that are not here hold anything, NaN too: they must not be read into a sum. */
-static bool is_here(const struct ls_step_ctx *ctx, int first)
+/* Columns [*begin, *end) of unit u, in multiples of `panel` but for the last. */
+static void unit_range(const struct side *s, int u, int panel, int *begin, int *end)
 {
-    return !ctx->mine || ctx->mine[first / ctx->shard_size];
+    int n_panels = (s->n + panel - 1) / panel;
+    *begin = min(s->n, n_panels * u / s->n_units * panel);
+    *end = min(s->n, n_panels * (u + 1) / s->n_units * panel);
 }
 
-/* sum[0..15] += round(x), ties to even; the largest |x| seen goes into *largest, as bits. */
-INLINE512 void add_fixed(int64_t *sum, __mmask16 in, __m512 x, __m512i *largest)
+/* A job: one launch, with its places in the scratch. */
+struct job {
+    const struct sum_kernel *k;
+    const struct ls_bound *bound;
+    int batch_n;
+    struct linear_rows *shards; /* [batch] those that are here */
+    int n_shards;
+    float *v; /* [batch][sum_width] */
+    float *b; /* [UNIT / SUM_PANEL][batch][SUM_PANEL] */
+    uint32_t largest;
+};
+
+/* Rows of shards that are not here hold anything, NaN too: no sum may see them. */
+static void begin(struct job *job, const struct ls_bound *bound, const struct ls_step_ctx *ctx)
 {
-    const __m512i low = _mm512_cvtps_epi64(_mm512_castps512_ps256(x));
-    const __m512i high = _mm512_cvtps_epi64(_mm512_extractf32x8_ps(x, 1));
-    const __mmask8 in_low = (__mmask8)in, in_high = (__mmask8)(in >> 8);
-    _mm512_mask_storeu_epi64(sum, in_low, _mm512_add_epi64(_mm512_maskz_loadu_epi64(in_low, sum), low));
-    _mm512_mask_storeu_epi64(sum + 8, in_high, _mm512_add_epi64(_mm512_maskz_loadu_epi64(in_high, sum + 8), high));
-    const __m512i bits = _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7fffffff));
-    *largest = _mm512_mask_max_epu32(*largest, in, *largest, bits);
+    const struct sum_kernel *k = (const struct sum_kernel *)bound->kernel;
+    *job = (struct job){.k = k, .bound = bound, .batch_n = ctx->batch_n, .shards = bound->scratch};
+    job->v = (float *)bound->scratch + round_up(2 * k->batch, 16);
+    job->b = job->v + (ptrdiff_t)k->batch * k->tiles->sum_width;
+    for (int first = 0; first < ctx->batch_n; first += ctx->shard_size)
+        if (!ctx->mine || ctx->mine[first / ctx->shard_size])
+            job->shards[job->n_shards++] = (struct linear_rows){first, min(ctx->shard_size, ctx->batch_n - first)};
 }
 
-/* One tile of weights: n_rows (<= 8) rows of `sums`, ic apart, and 32 columns of which `in` exist. */
-TARGET static __m512i tile(const struct sum_kernel *k, const struct ls_step_ctx *ctx, const float *src /* [batch,32] */,
-                           const float *diff /* [batch,64] */, int n_rows, const __mmask16 in[2], int64_t *sums,
-                           __m512i largest)
+static void add_tile(struct job *job, struct linear_sum_tile t)
 {
-    for (int first = 0; first < ctx->batch_n; first += ctx->shard_size) {
-        if (!is_here(ctx, first)) continue;
-        __m512 acc[TILE_ROWS][2];
-        int end = min(first + ctx->shard_size, ctx->batch_n);
-#pragma GCC unroll 8
-        for (int o = 0; o < TILE_ROWS; o++) acc[o][0] = acc[o][1] = _mm512_setzero_ps();
-        for (int r = first; r < end; r++) {
-            const __m512 v0 = _mm512_load_ps(src + r * TILE_COLUMNS);
-            const __m512 v1 = _mm512_load_ps(src + r * TILE_COLUMNS + LANES);
-#pragma GCC unroll 8
-            for (int o = 0; o < TILE_ROWS; o++) {
-                const __m512 g = _mm512_set1_ps(diff[r * BLOCK_ROWS + o]);
-                acc[o][0] = _mm512_fmadd_ps(g, v0, acc[o][0]);
-                acc[o][1] = _mm512_fmadd_ps(g, v1, acc[o][1]);
-            }
-        }
-#pragma GCC unroll 8
-        for (int o = 0; o < TILE_ROWS; o++) {
-            if (o >= n_rows) continue;
-            add_fixed(sums + (int64_t)o * k->ic, in[0], acc[o][0], &largest);
-            add_fixed(sums + (int64_t)o * k->ic + LANES, in[1], acc[o][1], &largest);
+    for (int s = 0; s < job->n_shards; s += SUM_SHARDS) {
+        t.shards = job->shards + s;
+        t.n_shards = min(SUM_SHARDS, job->n_shards - s);
+        uint32_t largest = job->k->tiles->sum(&t);
+        job->largest = largest > job->largest ? largest : job->largest;
+    }
+}
+
+/* A tile that reaches beyond the weights: n_b x n_v of it exist. */
+static void add_rest(struct job *job, struct linear_sum_tile t, int n_b, int n_v)
+{
+    int64_t sums[SUM_ROWS][MAX_WIDTH] = {{0}}, *to = t.to;
+    t.to = sums[0];
+    t.step_b = MAX_WIDTH;
+    t.step_v = 16;
+    add_tile(job, t);
+    for (int j = 0; j < n_b; j++)
+        for (int i = 0; i < n_v; i++) to[j * job->k->b.step + i] += sums[j][i];
+}
+
+/* All tiles of the panel of v that is packed, at column v_at, with the packed panels of b, columns [b_at, b_end). */
+static void run_panel(struct job *job, int v_at, int b_at, int b_end)
+{
+    const struct sum_kernel *k = job->k;
+    const int left = (k->is_blocked ? round_up(k->v.n, 16) : k->v.n) - v_at;
+    const int n_v = min(left, k->tiles->sum_width);
+    for (int j = b_at; j < b_end; j += SUM_ROWS) {
+        const int at = j - b_at, n_b = k->is_blocked ? SUM_ROWS : min(SUM_ROWS, b_end - j);
+        const struct linear_sum_tile t = {.v = job->v,
+                                          .b = job->b + (ptrdiff_t)(at / SUM_PANEL) * k->batch * SUM_PANEL +
+                                               at % SUM_PANEL,
+                                          .to = (int64_t *)job->bound->out[0] + j * k->b.step + v_at / 16 * k->v.step,
+                                          .step_b = k->b.step,
+                                          .step_v = k->v.step};
+        if (n_v == k->tiles->sum_width && n_b == SUM_ROWS)
+            add_tile(job, t);
+        else
+            add_rest(job, t, n_b, n_v);
+    }
+}
+
+static void pack(const struct job *job, const struct side *s, int at, int width, float *to)
+{
+    job->k->tiles->pack(job->bound->in[s->input], job->batch_n, s->n, at, width, s->scale, to);
+}
+
+/* Units are counted with v running fastest, so that neighbours share the panels of b. */
+static void run_units(struct job *job, int unit, int end)
+{
+    const struct sum_kernel *k = job->k;
+    int packed = -1, v_at, v_end, b_at, b_end;
+    for (; unit < end; unit++) {
+        unit_range(&k->b, unit / k->v.n_units, SUM_PANEL, &b_at, &b_end);
+        unit_range(&k->v, unit % k->v.n_units, k->tiles->sum_width, &v_at, &v_end);
+        for (int j = b_at; j < b_end && packed != b_at; j += SUM_PANEL)
+            pack(job, &k->b, j, SUM_PANEL, job->b + (ptrdiff_t)(j - b_at) * k->batch);
+        packed = b_at;
+        for (; v_at < v_end; v_at += k->tiles->sum_width) {
+            pack(job, &k->v, v_at, k->tiles->sum_width, job->v);
+            run_panel(job, v_at, b_at, b_end);
         }
     }
-    return largest;
 }
 
-static __mmask16 columns_left(int left)
+/* A few outputs' sums over the rows of each shard. */
+static float add_bias(const struct job *job, const float *diff, int oc, int n, float scale, int64_t *sums)
 {
-    return (__mmask16)(left >= LANES ? 0xffff : left > 0 ? (1 << left) - 1 : 0);
-}
-
-/* Columns [at, at + width) of a [n,stride] matrix as [n,width] times scale, zeros where it has none. */
-TARGET static void pack(const float *from, int n, int stride, int at, int width, float scale, float *to)
-{
-    for (int r = 0; r < n; r++, to += width)
-        for (int i = 0; i < width; i += LANES) {
-            const __m512 v =
-                _mm512_maskz_loadu_ps(columns_left(stride - at - i), from + (size_t)r * (size_t)stride + at + i);
-            _mm512_store_ps(to + i, _mm512_mul_ps(v, _mm512_set1_ps(scale)));
+    float most = 0;
+    for (int s = 0; s < job->n_shards; s++) {
+        float acc[BIAS_AT_ONCE] = {0};
+        for (int r = 0; r < job->shards[s].n; r++)
+            for (int i = 0; i < n; i++) acc[i] += diff[(ptrdiff_t)(job->shards[s].first + r) * oc + i] * scale;
+        for (int i = 0; i < n; i++) {
+            most = fabsf(acc[i]) <= most ? most : fabsf(acc[i]); /* a NaN stays */
+            sums[i] = (int64_t)((uint64_t)sums[i] + (uint64_t)llrintf(acc[i]));
         }
-}
-
-TARGET static __m512i add_bias(const struct sum_kernel *k, const struct ls_step_ctx *ctx, const float *diff, int n_rows,
-                               int64_t *sums, __m512i largest)
-{
-    for (int o = 0; o < n_rows; o += LANES)
-        for (int first = 0; first < ctx->batch_n; first += ctx->shard_size) {
-            if (!is_here(ctx, first)) continue;
-            __m512 acc = _mm512_setzero_ps();
-            for (int r = first; r < min(first + ctx->shard_size, ctx->batch_n); r++)
-                acc = _mm512_add_ps(acc, _mm512_load_ps(diff + r * BLOCK_ROWS + o));
-            add_fixed(sums + o, columns_left(n_rows - o), acc, &largest);
-        }
-    return largest;
-}
-
-TARGET static float run_block(const struct sum_kernel *k, const struct ls_bound *b, const struct ls_step_ctx *ctx,
-                              int block)
-{
-    int row = block * BLOCK_ROWS, n_rows = min(BLOCK_ROWS, k->oc - row);
-    float *diff = b->scratch, *src = diff + (size_t)k->batch * BLOCK_ROWS;
-    int64_t *sums = (int64_t *)b->out[0] + (int64_t)row * k->ic;
-    __m512i largest = _mm512_setzero_si512();
-    pack(b->in[1], ctx->batch_n, k->oc, row, BLOCK_ROWS, k->scale, diff);
-    for (int at = 0; at < k->ic; at += TILE_COLUMNS) {
-        const __mmask16 in[2] = {columns_left(k->ic - at), columns_left(k->ic - at - LANES)};
-        pack(b->in[0], ctx->batch_n, k->ic, at, TILE_COLUMNS, 1, src);
-        for (int o = 0; o < n_rows; o += TILE_ROWS)
-            largest =
-                tile(k, ctx, src, diff + o, min(TILE_ROWS, n_rows - o), in, sums + (int64_t)o * k->ic + at, largest);
     }
-    if (b->out[1]) largest = add_bias(k, ctx, diff, n_rows, (int64_t *)b->out[1] + row, largest);
-    /* Floats without sign order as their bits do, infinity and NaN at the top. */
-    const uint32_t bits = _mm512_reduce_max_epu32(largest);
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
+    return most;
+}
+
+static float run_bias(const struct job *job, const struct ls_step_ctx *ctx)
+{
+    const struct side *diff = job->k->is_blocked ? &job->k->v : &job->k->b;
+    int64_t begin_at, end;
+    float most = 0;
+    ls_part_range(diff->n, ctx->part, ctx->n_parts, &begin_at, &end);
+    for (int64_t o = begin_at; o < end; o += BIAS_AT_ONCE) {
+        float one = add_bias(job, (const float *)job->bound->in[1] + o, diff->n, min(BIAS_AT_ONCE, (int)(end - o)),
+                             diff->scale, (int64_t *)job->bound->out[1] + o);
+        most = one <= most ? most : one;
+    }
+    return most;
 }
 
 static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     const struct sum_kernel *k = (const struct sum_kernel *)b->kernel;
-    int n_blocks = (k->oc + BLOCK_ROWS - 1) / BLOCK_ROWS;
-    for (int i = n_blocks * ctx->part / ctx->n_parts; i < n_blocks * (ctx->part + 1) / ctx->n_parts; i++)
-        if (!(run_block(k, b, ctx, i) < ldexpf(1, FIXED_LIMIT_LOG2))) /* true for NaN */
-            return ls_fail(LS_NONFINITE, "%s: gradient not finite or beyond the fixed-point range", k->name);
-    return LS_OK;
+    const int64_t n_units = (int64_t)k->v.n_units * k->b.n_units;
+    const float limit = ldexpf(1, FIXED_LIMIT_LOG2);
+    struct job job;
+    float most;
+    begin(&job, b, ctx);
+    run_units(&job, (int)(n_units * ctx->part / ctx->n_parts), (int)(n_units * (ctx->part + 1) / ctx->n_parts));
+    memcpy(&most, &job.largest, sizeof most);
+    if (most < limit && (!b->out[1] || run_bias(&job, ctx) < limit)) return LS_OK; /* false for NaN */
+    return ls_fail(LS_NONFINITE, "%s: gradient not finite or beyond the fixed-point range", k->name);
+}
+
+static void set_sides(struct sum_kernel *k, const struct ls_shape *src, const struct ls_shape *diff, int scale_log2)
+{
+    const int ic = (int)src->dims[1], oc = (int)diff->dims[1];
+    struct side inputs = {.input = 0, .n = ic, .scale = 1};
+    /* 2^scale_log2 multiplies exactly, so that sums come out in fixed-point units. */
+    struct side outputs = {.input = 1, .n = oc, .scale = ldexpf(1, scale_log2)};
+    inputs.step = 16; /* a block of 16 inputs in a row; or one input within a block of 16 outputs */
+    outputs.step = k->is_blocked ? (ptrdiff_t)round_up(ic, 16) * 16 : ic;
+    inputs.n_units = (ic + UNIT - 1) / UNIT;
+    outputs.n_units = (oc + UNIT - 1) / UNIT;
+    k->v = k->is_blocked ? outputs : inputs;
+    k->b = k->is_blocked ? inputs : outputs;
 }
 
 static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out)
 {
     const struct ls_node *n = prep->node;
-    const struct ls_shape *src = &prep->graph->values[n->in[0]].shape, *diff = &prep->graph->values[n->in[1]].shape;
+    const struct ls_value *sums = dnn_value_out(prep, 0);
     struct sum_kernel *k;
-    if (!lanes_are_available()) return ls_fail(LS_UNSUPPORTED, "needs AVX-512");
+    struct ls_layout blocked;
+    if (!linear_tiles()) return ls_fail(LS_UNSUPPORTED, "needs AVX2");
+    TRY(linear_blocked_layout(prep->device, sums, &blocked));
+    if (prep->out[0].id > LS_LAYOUT_PLAIN && prep->out[0].id != blocked.id)
+        return ls_fail(LS_UNSUPPORTED, "the weights lie as %s", prep->out[0].tag);
     TRY(ls_kernel_create(&k, sizeof *k, prep, &ls__cpu_linear_sum));
-    k->batch = (int)src->dims[0];
-    k->ic = (int)src->dims[1];
-    k->oc = (int)diff->dims[1];
-    k->scale = ldexpf(1, n->attrs.scale_log2);
+    k->tiles = linear_tiles();
+    k->batch = (int)dnn_value_in(prep, 0)->shape.dims[0];
+    k->is_blocked = prep->out[0].id == blocked.id;
+    if (k->is_blocked) k->base.out[0] = prep->out[0];
+    set_sides(k, &dnn_value_in(prep, 0)->shape, &dnn_value_in(prep, 1)->shape, n->attrs.scale_log2);
     snprintf(k->name, sizeof k->name, "%s", n->name);
-    k->base.scratch_bytes = (size_t)k->batch * (BLOCK_ROWS + TILE_COLUMNS) * sizeof(float);
+    snprintf(k->base.name, sizeof k->base.name, "own:%s", k->tiles->name);
+    k->base.scratch_bytes =
+        ((size_t)round_up(2 * k->batch, 16) + (size_t)k->batch * (size_t)(k->tiles->sum_width + UNIT)) * sizeof(float);
     *out = &k->base;
     return LS_OK;
 }
-
-#else
-
-static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
-{
-    return LS_OK;
-}
-
-static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out)
-{
-    return ls_fail(LS_UNSUPPORTED, "needs AVX-512");
-}
-
-#endif
 
 const struct ls_impl ls__cpu_linear_sum = {.name = "own", .op = LS_OP_LINEAR_SUM, .prepare = prepare, .launch = launch};

@@ -1,0 +1,251 @@
+/* vec.h: vectors of 16 floats (AVX-512) and of 8 (AVX2) under one set of names, for kernels written once.
+ *
+ * A file that is compiled for both defines VEC as 16 or 8 before the template, which says V(load), V(fma) and
+ * VEC_TARGET. Only what cannot be told apart by the compiler is here.
+ */
+#ifndef LS_BACKEND_CPU_VEC_H
+#define LS_BACKEND_CPU_VEC_H
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#define AVX512_TARGET __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")))
+#define AVX2_TARGET __attribute__((target("avx2,fma")))
+#define INLINE static inline __attribute__((always_inline, unused))
+
+#define VEC_JOIN_(a, b) a##b
+#define VEC_JOIN(a, b) VEC_JOIN_(a, b)
+#define V(name) VEC_JOIN(VEC_JOIN(v, VEC), VEC_JOIN(_, name))
+
+typedef __m512 v16_float;
+typedef __m512i v16_int; /* 16 x 32 or 8 x 64 bits */
+typedef __m256 v8_float;
+typedef __m256i v8_int;
+
+AVX512_TARGET INLINE v16_float v16_zero(void)
+{
+    return _mm512_setzero_ps();
+}
+
+AVX2_TARGET INLINE v8_float v8_zero(void)
+{
+    return _mm256_setzero_ps();
+}
+
+AVX512_TARGET INLINE v16_float v16_load(const float *p)
+{
+    return _mm512_loadu_ps(p);
+}
+
+AVX2_TARGET INLINE v8_float v8_load(const float *p)
+{
+    return _mm256_loadu_ps(p);
+}
+
+AVX512_TARGET INLINE void v16_store(float *p, v16_float x)
+{
+    _mm512_storeu_ps(p, x);
+}
+
+AVX2_TARGET INLINE void v8_store(float *p, v8_float x)
+{
+    _mm256_storeu_ps(p, x);
+}
+
+AVX512_TARGET INLINE v16_float v16_all(float x)
+{
+    return _mm512_set1_ps(x);
+}
+
+AVX2_TARGET INLINE v8_float v8_all(float x)
+{
+    return _mm256_set1_ps(x);
+}
+
+AVX512_TARGET INLINE v16_float v16_add(v16_float a, v16_float b)
+{
+    return _mm512_add_ps(a, b);
+}
+
+AVX2_TARGET INLINE v8_float v8_add(v8_float a, v8_float b)
+{
+    return _mm256_add_ps(a, b);
+}
+
+AVX512_TARGET INLINE v16_float v16_sub(v16_float a, v16_float b)
+{
+    return _mm512_sub_ps(a, b);
+}
+
+AVX2_TARGET INLINE v8_float v8_sub(v8_float a, v8_float b)
+{
+    return _mm256_sub_ps(a, b);
+}
+
+AVX512_TARGET INLINE v16_float v16_mul(v16_float a, v16_float b)
+{
+    return _mm512_mul_ps(a, b);
+}
+
+AVX2_TARGET INLINE v8_float v8_mul(v8_float a, v8_float b)
+{
+    return _mm256_mul_ps(a, b);
+}
+
+/* a * b + c, rounded once. */
+AVX512_TARGET INLINE v16_float v16_fma(v16_float a, v16_float b, v16_float c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+
+AVX2_TARGET INLINE v8_float v8_fma(v8_float a, v8_float b, v8_float c)
+{
+    return _mm256_fmadd_ps(a, b, c);
+}
+
+/* x > 0 ? x : 0, but NaN stays. */
+AVX512_TARGET INLINE v16_float v16_relu(v16_float x)
+{
+    return _mm512_max_ps(_mm512_setzero_ps(), x);
+}
+
+AVX2_TARGET INLINE v8_float v8_relu(v8_float x)
+{
+    return _mm256_max_ps(_mm256_setzero_ps(), x);
+}
+
+AVX512_TARGET INLINE v16_int v16_load_int(const void *p)
+{
+    return _mm512_loadu_si512(p);
+}
+
+AVX2_TARGET INLINE v8_int v8_load_int(const void *p)
+{
+    return _mm256_loadu_si256((const __m256i *)p);
+}
+
+AVX512_TARGET INLINE void v16_store_int(void *p, v16_int x)
+{
+    _mm512_storeu_si512(p, x);
+}
+
+AVX2_TARGET INLINE void v8_store_int(void *p, v8_int x)
+{
+    _mm256_storeu_si256((__m256i *)p, x);
+}
+
+AVX512_TARGET INLINE v16_int v16_zero_int(void)
+{
+    return _mm512_setzero_si512();
+}
+
+AVX2_TARGET INLINE v8_int v8_zero_int(void)
+{
+    return _mm256_setzero_si256();
+}
+
+AVX512_TARGET INLINE v16_int v16_all_int(int x)
+{
+    return _mm512_set1_epi32(x);
+}
+
+AVX2_TARGET INLINE v8_int v8_all_int(int x)
+{
+    return _mm256_set1_epi32(x);
+}
+
+AVX512_TARGET INLINE v16_int v16_add32(v16_int a, v16_int b)
+{
+    return _mm512_add_epi32(a, b);
+}
+
+AVX2_TARGET INLINE v8_int v8_add32(v8_int a, v8_int b)
+{
+    return _mm256_add_epi32(a, b);
+}
+
+AVX512_TARGET INLINE v16_int v16_add64(v16_int a, v16_int b)
+{
+    return _mm512_add_epi64(a, b);
+}
+
+AVX2_TARGET INLINE v8_int v8_add64(v8_int a, v8_int b)
+{
+    return _mm256_add_epi64(a, b);
+}
+
+/* The larger of `most` and |x|, both as bits: floats without sign order as their bits do, infinity and NaN at the top.
+ */
+AVX512_TARGET INLINE v16_int v16_max_bits(v16_int most, v16_float x)
+{
+    return _mm512_max_epu32(most, _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7fffffff)));
+}
+
+AVX2_TARGET INLINE v8_int v8_max_bits(v8_int most, v8_float x)
+{
+    return _mm256_max_epu32(most, _mm256_and_si256(_mm256_castps_si256(x), _mm256_set1_epi32(0x7fffffff)));
+}
+
+/* Is any element of x, without sign, at least `limit`? Below 2^31 both. */
+AVX512_TARGET INLINE int v16_any_from(v16_int x, int limit)
+{
+    return _mm512_cmpge_epi32_mask(x, _mm512_set1_epi32(limit)) != 0;
+}
+
+AVX2_TARGET INLINE int v8_any_from(v8_int x, int limit)
+{
+    return _mm256_movemask_epi8(_mm256_cmpgt_epi32(x, _mm256_set1_epi32(limit - 1))) != 0;
+}
+
+/* Elements [0, VEC/2) or, with half 1, the others of a 32-bit vector as 64-bit integers. */
+AVX512_TARGET INLINE v16_int v16_widen(v16_int x, int half)
+{
+    return _mm512_cvtepi32_epi64(half ? _mm512_extracti64x4_epi64(x, 1) : _mm512_castsi512_si256(x));
+}
+
+AVX2_TARGET INLINE v8_int v8_widen(v8_int x, int half)
+{
+    return _mm256_cvtepi32_epi64(half ? _mm256_extracti128_si256(x, 1) : _mm256_castsi256_si128(x));
+}
+
+AVX512_TARGET INLINE v16_int v16_shift_left64(v16_int x, int by)
+{
+    return _mm512_slli_epi64(x, (unsigned)by);
+}
+
+AVX2_TARGET INLINE v8_int v8_shift_left64(v8_int x, int by)
+{
+    return _mm256_slli_epi64(x, by);
+}
+
+AVX512_TARGET INLINE v16_int v16_as_int(v16_float x)
+{
+    return _mm512_castps_si512(x);
+}
+
+AVX2_TARGET INLINE v8_int v8_as_int(v8_float x)
+{
+    return _mm256_castps_si256(x);
+}
+
+/* Rows of 8 floats into columns. */
+AVX2_TARGET INLINE void v8_transpose(v8_float r[8])
+{
+    v8_float a[8], b[8];
+    for (int i = 0; i < 8; i += 2) {
+        a[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+        a[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4) {
+        b[i] = _mm256_shuffle_ps(a[i], a[i + 2], 0x44);
+        b[i + 1] = _mm256_shuffle_ps(a[i], a[i + 2], 0xEE);
+        b[i + 2] = _mm256_shuffle_ps(a[i + 1], a[i + 3], 0x44);
+        b[i + 3] = _mm256_shuffle_ps(a[i + 1], a[i + 3], 0xEE);
+    }
+    for (int i = 0; i < 4; i++) {
+        r[i] = _mm256_permute2f128_ps(b[i], b[i + 4], 0x20);
+        r[i + 4] = _mm256_permute2f128_ps(b[i], b[i + 4], 0x31);
+    }
+}
+
+#endif
