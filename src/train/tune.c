@@ -17,7 +17,8 @@
 
 enum { MIN_ROUNDS = 4, MAX_ROUNDS = 400, ROUNDS_BEFORE_GIVING_UP = 2 };
 /* Less than this is noise, or not worth a line; problems that take less are left to the rules. */
-static const double GAIN_OF_CHANGED = 0.03, GAIN_OF_STEP = 0.0005, WORTH_TRYING = 0.002;
+static const double GAIN_OF_CHANGED = 0.03, GAIN_OF_STEP = 0.0005, WORTH_TRYING = 0.002,
+                    LONG_ENOUGH_SECONDS = 0.05; /* for the first step to be believed */
 
 struct move {
     enum { EVERYWHERE, LAYER, PROBLEM } scope;
@@ -177,14 +178,16 @@ static bool is_gain(struct side *now, struct side *other)
 /* Steps of both in turn, after one of each that does not count. Ends early when the other one is clearly behind. */
 static enum ls_status compare(struct tuner *t, struct side *other, bool *is_better)
 {
+    double changed;
+    *is_better = false;
     TRY(side_step(&t->now));
     TRY(side_step(other));
+    bool is_hopeless = side_gain(&t->now, other, &changed) < -0.5 * changed;
+    if (is_hopeless && changed > LONG_ENOUGH_SECONDS) return LS_OK;
     side_reset(&t->now);
     side_reset(other);
     int64_t start = ls__now_ns();
-    *is_better = false;
     for (int i = 0; i < MAX_ROUNDS && (i < MIN_ROUNDS || ls__seconds_since(start) < t->o->seconds); i++) {
-        double changed;
         TRY(side_step(&t->now));
         TRY(side_step(other));
         bool may_give_up = i + 1 >= ROUNDS_BEFORE_GIVING_UP && ls__seconds_since(start) > 0.2 * t->o->seconds;

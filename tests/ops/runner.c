@@ -316,12 +316,31 @@ static enum ls_status run_job(struct runner *r, struct job *j)
     return store_outputs(r, j);
 }
 
+/* The kernel of a node: the implementation that is asked for, else the first that takes it. */
+static enum ls_status pick_asked(struct runner *r, const struct ls_prep *prep, struct ls_kernel **out)
+{
+    struct ls_prep asked = *prep;
+    asked.is_asked_for = true;
+    TRY(pick_kernel(r->backend, prep, out));
+    for (const struct ls_impl *const *impl = r->backend->impls; r->asked && *impl; impl++) {
+        struct ls_kernel *kernel = NULL;
+        if ((*impl)->op != prep->node->op || strcmp((*impl)->name, r->asked) != 0 || (*out)->impl == *impl) continue;
+        enum ls_status status = (*impl)->prepare(&asked, &kernel);
+        if (status == LS_UNSUPPORTED) continue;
+        ls_kernel_destroy(out);
+        *out = kernel;
+        r->n_asked++;
+        return status;
+    }
+    return LS_OK;
+}
+
 static enum ls_status run_node(struct runner *r, int index)
 {
     struct job j = {.node = r->g->nodes[index]};
     struct ls_prep prep = {.device = r->device, .graph = r->g, .node = &j.node};
     enum ls_status status = fill_prep(r, &prep);
-    if (status == LS_OK) status = pick_kernel(r->backend, &prep, &r->kernels[index]);
+    if (status == LS_OK) status = pick_asked(r, &prep, &r->kernels[index]);
     if (status == LS_UNSUPPORTED) status = ls_fail(LS_ERROR, "nobody takes it: %s", ls_error_message());
     j.kernel = r->kernels[index];
     if (status == LS_OK) status = run_job(r, &j);

@@ -37,6 +37,9 @@ struct runner {
     const struct runner *truth;
     bool is_native; /* offer images in the layout the backend's convolution makes, not in plain */
     bool is_perf;   /* print the time of every node */
+    /* The implementation to ask for, as a tuning table would; nodes it does not take are picked as ever. NULL: none. */
+    const char *asked;
+    int n_asked; /* nodes that took it and would not have by themselves */
 };
 
 /* Loads the values without producer. Close also after a failure. */

@@ -9,12 +9,20 @@
 
 #include <string.h>
 
+/* "dnnl2" is the library's second choice for a problem, and so on; the first is "dnnl". */
+static int skip_of(const struct dnn_kernel *k)
+{
+    const char *name = k->base.impl->name;
+    return strncmp(name, "dnnl", 4) == 0 && name[4] ? name[4] - '1' : 0;
+}
+
 /* oneDNN computes the last padding itself: what is left over on the right and below. */
-static void window_of(const struct ls_prep *prep, const struct ls_shape *src, const struct ls_shape *dst,
-                      struct dnn_window *w)
+static void window_of(const struct ls_prep *prep, const struct dnn_kernel *k, const struct ls_shape *src,
+                      const struct ls_shape *dst, struct dnn_window *w)
 {
     const struct ls_attrs *a = &prep->node->attrs;
     dnn_window_of(a, w);
+    w->skip = skip_of(k);
     for (int i = 0; i < 2; i++) {
         int64_t extent = (w->kernel[i] - 1) * (w->dilates[i] + 1) + 1;
         w->padding_r[i] = (dst->dims[2 + i] - 1) * w->strides[i] + extent - src->dims[2 + i] - w->padding_l[i];
@@ -26,11 +34,14 @@ static dnnl_alg_kind_t alg_of(const struct dnn_kernel *k)
     return strcmp(k->base.impl->name, "wino") == 0 ? dnnl_convolution_winograd : dnnl_convolution_direct;
 }
 
-/* The forward kernel of a backward one, direct or Winograd. */
+/* The forward kernel of a backward one, if it is any of oneDNN's. */
 static const_dnnl_primitive_desc_t hint_of(const struct ls_prep *prep)
 {
-    const_dnnl_primitive_desc_t hint = dnn_hint(prep, &ls__cpu_conv2d);
-    return hint ? hint : dnn_hint(prep, &ls__cpu_conv2d_wino);
+    const struct ls_impl *const forward[] = {&ls__cpu_conv2d, &ls__cpu_conv2d_wino, &ls__cpu_conv2d_dnnl2,
+                                             &ls__cpu_conv2d_dnnl3, &ls__cpu_conv2d_dnnl4};
+    const_dnnl_primitive_desc_t hint = NULL;
+    for (int i = 0; i < 5 && !hint; i++) hint = dnn_hint(prep, forward[i]);
+    return hint;
 }
 
 static enum ls_status make_forward(const struct ls_prep *prep, struct dnn_kernel *k, struct dnn_md_box md[4],
@@ -40,7 +51,7 @@ static enum ls_status make_forward(const struct ls_prep *prep, struct dnn_kernel
     const struct ls_value *dst = dnn_value_out(prep, 0);
     int groups = prep->node->attrs.groups;
     struct dnn_window w;
-    window_of(prep, &src->shape, &dst->shape, &w);
+    window_of(prep, k, &src->shape, &dst->shape, &w);
     TRY(dnn_any_md(src, 1, &md[0]));
     TRY(dnn_any_md(weights, groups, &md[1]));
     if (bias) TRY(dnn_plain_md(bias, 1, &md[2]));
@@ -61,7 +72,7 @@ static enum ls_status make_bwd_data(const struct ls_prep *prep, struct dnn_kerne
                           *diff_src = dnn_value_out(prep, 0);
     int groups = prep->node->attrs.groups;
     struct dnn_window w;
-    window_of(prep, &diff_src->shape, &diff_dst->shape, &w);
+    window_of(prep, k, &diff_src->shape, &diff_dst->shape, &w);
     TRY(dnn_any_md(diff_src, 1, &md[0]));
     TRY(dnn_any_md(weights, groups, &md[1]));
     TRY(dnn_any_md(diff_dst, 1, &md[2]));
@@ -88,7 +99,7 @@ static enum ls_status make_bwd_weights(const struct ls_prep *prep, struct dnn_ke
     const struct ls_value *diff_weights = dnn_value_out(prep, 0), *diff_bias = dnn_value_out(prep, 1);
     int groups = prep->node->attrs.groups;
     struct dnn_window w;
-    window_of(prep, &src->shape, &diff_dst->shape, &w);
+    window_of(prep, k, &src->shape, &diff_dst->shape, &w);
     TRY(dnn_any_md(src, 1, &md[0]));
     TRY(dnn_any_md(diff_weights, groups, &md[1]));
     if (diff_bias) TRY(dnn_plain_md(diff_bias, 1, &md[2]));
@@ -135,6 +146,48 @@ static enum ls_status prepare_bwd_weights(const struct ls_prep *prep, struct ls_
 const struct ls_impl ls__cpu_conv2d = DNN_IMPL(LS_OP_CONV2D, prepare_forward);
 const struct ls_impl ls__cpu_conv2d_bwd_data = DNN_IMPL(LS_OP_CONV2D_BWD_DATA, prepare_bwd_data);
 const struct ls_impl ls__cpu_conv2d_bwd_weights = DNN_IMPL(LS_OP_CONV2D_BWD_WEIGHTS, prepare_bwd_weights);
+
+/* --- what oneDNN itself would choose next: only where a tuning table asks for it --- */
+
+static bool is_reference(const struct dnn_kernel *k)
+{
+    const char *info = "";
+    dnnl_primitive_desc_query(k->pd, dnnl_query_impl_info_str, 0, &info);
+    return strstr(info, "ref") != NULL;
+}
+
+static enum ls_status prepare_next(const struct ls_prep *prep, const struct ls_impl *impl, dnn_make *make,
+                                   struct ls_kernel **out)
+{
+    if (!prep->is_asked_for) return ls_fail(LS_UNSUPPORTED, "only where a table asks for it");
+    TRY(dnn_prepare(prep, impl, make, prep->node->op == LS_OP_CONV2D && prep->node->attrs.relu, out));
+    if (!is_reference((const struct dnn_kernel *)*out)) return LS_OK;
+    ls_kernel_destroy(out);
+    return ls_fail(LS_UNSUPPORTED, "the library has only its reference code left");
+}
+
+#define NEXT_IMPL(OP, suffix, make, number)                                                                            \
+    static enum ls_status prepare##suffix##_##number(const struct ls_prep *prep, struct ls_kernel **out)               \
+    {                                                                                                                  \
+        return prepare_next(prep, &ls__cpu_conv2d##suffix##_##number, make, out);                                      \
+    }                                                                                                                  \
+    const struct ls_impl ls__cpu_conv2d##suffix##_##number = {.name = #number,                                         \
+                                                              .op = (OP),                                              \
+                                                              .prepare = prepare##suffix##_##number,                   \
+                                                              .bind = dnn_bind,                                        \
+                                                              .unbind = dnn_unbind,                                    \
+                                                              .launch = dnn_launch,                                    \
+                                                              .release = dnn_release};
+
+NEXT_IMPL(LS_OP_CONV2D, , make_forward, dnnl2)
+NEXT_IMPL(LS_OP_CONV2D, , make_forward, dnnl3)
+NEXT_IMPL(LS_OP_CONV2D, , make_forward, dnnl4)
+NEXT_IMPL(LS_OP_CONV2D_BWD_DATA, _bwd_data, make_bwd_data, dnnl2)
+NEXT_IMPL(LS_OP_CONV2D_BWD_DATA, _bwd_data, make_bwd_data, dnnl3)
+NEXT_IMPL(LS_OP_CONV2D_BWD_DATA, _bwd_data, make_bwd_data, dnnl4)
+NEXT_IMPL(LS_OP_CONV2D_BWD_WEIGHTS, _bwd_weights, make_bwd_weights, dnnl2)
+NEXT_IMPL(LS_OP_CONV2D_BWD_WEIGHTS, _bwd_weights, make_bwd_weights, dnnl3)
+NEXT_IMPL(LS_OP_CONV2D_BWD_WEIGHTS, _bwd_weights, make_bwd_weights, dnnl4)
 
 /* --- Winograd: 3x3, stride 1, where docs/performance.md shows that it pays --- */
 

@@ -98,30 +98,46 @@ dnnl_status_t dnn_append_relu(dnnl_post_ops_t ops)
     return dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_relu, 0.f, 0.f);
 }
 
+/* Passes over the first `skip` implementations; unimplemented if there are no more. */
+static dnnl_status_t skip_impls(dnnl_status_t status, dnnl_primitive_desc_t *pd, int skip)
+{
+    for (; status == dnnl_success && skip > 0; skip--)
+        if (dnnl_primitive_desc_next_impl(*pd) != dnnl_success) {
+            dnnl_primitive_desc_destroy(*pd);
+            *pd = NULL;
+            return dnnl_unimplemented;
+        }
+    return status;
+}
+
 dnnl_status_t dnn_conv_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg, dnn_md src,
                            dnn_md weights, dnn_md bias, dnn_md dst, const struct dnn_window *w,
                            dnnl_primitive_attr_t attr)
 {
-    return dnnl_convolution_forward_primitive_desc_create(pd, engine, dnnl_forward_training, alg, src, weights, bias,
-                                                          dst, w->strides, w->dilates, w->padding_l, w->padding_r,
-                                                          attr);
+    return skip_impls(dnnl_convolution_forward_primitive_desc_create(pd, engine, dnnl_forward_training, alg, src,
+                                                                     weights, bias, dst, w->strides, w->dilates,
+                                                                     w->padding_l, w->padding_r, attr),
+                      pd, w->skip);
 }
 
 dnnl_status_t dnn_conv_bwd_data(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg, dnn_md diff_src,
                                 dnn_md weights, dnn_md diff_dst, const struct dnn_window *w, dnnl_primitive_attr_t attr,
                                 const_dnnl_primitive_desc_t hint)
 {
-    return dnnl_convolution_backward_data_primitive_desc_create(
-        pd, engine, alg, diff_src, weights, diff_dst, w->strides, w->dilates, w->padding_l, w->padding_r, hint, attr);
+    return skip_impls(dnnl_convolution_backward_data_primitive_desc_create(pd, engine, alg, diff_src, weights, diff_dst,
+                                                                           w->strides, w->dilates, w->padding_l,
+                                                                           w->padding_r, hint, attr),
+                      pd, w->skip);
 }
 
 dnnl_status_t dnn_conv_bwd_weights(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg, dnn_md src,
                                    dnn_md diff_weights, dnn_md diff_bias, dnn_md diff_dst, const struct dnn_window *w,
                                    dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint)
 {
-    return dnnl_convolution_backward_weights_primitive_desc_create(pd, engine, alg, src, diff_weights, diff_bias,
-                                                                   diff_dst, w->strides, w->dilates, w->padding_l,
-                                                                   w->padding_r, hint, attr);
+    return skip_impls(dnnl_convolution_backward_weights_primitive_desc_create(
+                          pd, engine, alg, src, diff_weights, diff_bias, diff_dst, w->strides, w->dilates, w->padding_l,
+                          w->padding_r, hint, attr),
+                      pd, w->skip);
 }
 
 dnnl_status_t dnn_ip_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md src, dnn_md weights, dnn_md bias,
@@ -251,6 +267,21 @@ dnnl_status_t dnn_append_relu(dnnl_post_ops_t ops)
     return dnnl_post_ops_append_eltwise(ops, 1.f, dnnl_eltwise_relu, 0.f, 0.f);
 }
 
+/* The implementation after the first `skip`; unimplemented if there are no more. */
+static dnnl_status_t create_after(dnnl_primitive_desc_t *pd, const dnnl_convolution_desc_t *d,
+                                  dnnl_primitive_attr_t attr, dnnl_engine_t engine, const_dnnl_primitive_desc_t hint,
+                                  int skip)
+{
+    dnnl_primitive_desc_iterator_t it;
+    if (skip == 0) return dnnl_primitive_desc_create(pd, d, attr, engine, hint);
+    DNN_TRY(dnnl_primitive_desc_iterator_create(&it, d, attr, engine, hint));
+    dnnl_status_t status = dnnl_success;
+    for (; status == dnnl_success && skip > 0; skip--) status = dnnl_primitive_desc_iterator_next(it);
+    *pd = status == dnnl_success ? dnnl_primitive_desc_iterator_fetch(it) : NULL;
+    dnnl_primitive_desc_iterator_destroy(it);
+    return *pd ? dnnl_success : dnnl_unimplemented;
+}
+
 dnnl_status_t dnn_conv_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg, dnn_md src,
                            dnn_md weights, dnn_md bias, dnn_md dst, const struct dnn_window *w,
                            dnnl_primitive_attr_t attr)
@@ -258,7 +289,7 @@ dnnl_status_t dnn_conv_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl
     dnnl_convolution_desc_t d;
     DNN_TRY(dnnl_dilated_convolution_forward_desc_init(&d, dnnl_forward_training, alg, src, weights, bias, dst,
                                                        w->strides, w->dilates, w->padding_l, w->padding_r));
-    return dnnl_primitive_desc_create(pd, &d, attr, engine, NULL);
+    return create_after(pd, &d, attr, engine, NULL, w->skip);
 }
 
 dnnl_status_t dnn_conv_bwd_data(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg, dnn_md diff_src,
@@ -268,7 +299,7 @@ dnnl_status_t dnn_conv_bwd_data(dnnl_primitive_desc_t *pd, dnnl_engine_t engine,
     dnnl_convolution_desc_t d;
     DNN_TRY(dnnl_dilated_convolution_backward_data_desc_init(&d, alg, diff_src, weights, diff_dst, w->strides,
                                                              w->dilates, w->padding_l, w->padding_r));
-    return dnnl_primitive_desc_create(pd, &d, attr, engine, hint);
+    return create_after(pd, &d, attr, engine, hint, w->skip);
 }
 
 dnnl_status_t dnn_conv_bwd_weights(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg, dnn_md src,
@@ -278,7 +309,7 @@ dnnl_status_t dnn_conv_bwd_weights(dnnl_primitive_desc_t *pd, dnnl_engine_t engi
     dnnl_convolution_desc_t d;
     DNN_TRY(dnnl_dilated_convolution_backward_weights_desc_init(&d, alg, src, diff_weights, diff_bias, diff_dst,
                                                                 w->strides, w->dilates, w->padding_l, w->padding_r));
-    return dnnl_primitive_desc_create(pd, &d, attr, engine, hint);
+    return create_after(pd, &d, attr, engine, hint, w->skip);
 }
 
 dnnl_status_t dnn_ip_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md src, dnn_md weights, dnn_md bias,

@@ -48,6 +48,7 @@ dnnl_status_t dnn_attr_deterministic(dnnl_primitive_attr_t attr);
 /* The geometry of a sliding window, 2-D. */
 struct dnn_window {
     dnnl_dims_t strides, kernel, dilates, padding_l, padding_r; /* dilates: 0 = none */
+    int skip; /* convolution: how many of the library's implementations to pass over, best first */
 };
 
 /* alg: dnnl_convolution_direct, or dnnl_convolution_winograd, which 3.x knows but no longer has for x86. */

@@ -11,6 +11,9 @@ extern const struct ls_impl ls__cpu_conv2d_winograd, ls__cpu_conv2d_bwd_data_win
     ls__cpu_conv2d_bwd_weights_winograd;
 extern const struct ls_impl ls__cpu_conv2d_wino, ls__cpu_conv2d_bwd_data_wino, ls__cpu_conv2d_bwd_weights_wino;
 extern const struct ls_impl ls__cpu_linear_blocked, ls__cpu_linear_bwd_data_blocked;
+extern const struct ls_impl ls__cpu_conv2d_dnnl2, ls__cpu_conv2d_bwd_data_dnnl2, ls__cpu_conv2d_bwd_weights_dnnl2;
+extern const struct ls_impl ls__cpu_conv2d_dnnl3, ls__cpu_conv2d_bwd_data_dnnl3, ls__cpu_conv2d_bwd_weights_dnnl3;
+extern const struct ls_impl ls__cpu_conv2d_dnnl4, ls__cpu_conv2d_bwd_data_dnnl4, ls__cpu_conv2d_bwd_weights_dnnl4;
 extern const struct ls_impl ls__cpu_linear_dot, ls__cpu_linear_sum, ls__cpu_linear, ls__cpu_linear_bwd_data,
     ls__cpu_linear_bwd_weights;
 extern const struct ls_impl ls__cpu_maxpool, ls__cpu_maxpool_bwd, ls__cpu_avgpool, ls__cpu_avgpool_bwd;
