@@ -84,9 +84,32 @@ enum ls_status ls__gradient_through_relu(struct ls_gradient *gr, int forward, in
 {
     int out[LS_MAX_OUT];
     *masked = diff_dst;
-    if (!gr->g->nodes[forward].attrs.relu) return LS_OK;
+    if (!gr->g->nodes[forward].attrs.relu || gr->is_masked[gr->g->nodes[forward].out[0]]) return LS_OK;
     const int in[2] = {gr->g->nodes[forward].out[0], diff_dst};
     TRY(ls__gradient_node(gr, LS_OP_RELU_BWD, forward, in, 2, out));
+    *masked = out[0];
+    return LS_OK;
+}
+
+static int count_uses(const struct ls_gradient *gr, int value)
+{
+    int n_uses = 0;
+    for (int i = 0; i < gr->n_forward; i++)
+        for (int k = 0; k < gr->g->nodes[i].n_in; k++) n_uses += gr->g->nodes[i].in[k] == value;
+    return n_uses;
+}
+
+enum ls_status ls__gradient_mask_early(struct ls_gradient *gr, int forward, int diff_dst, int *masked)
+{
+    const struct ls_graph *g = gr->g;
+    const int value = g->nodes[forward].in[0], producer = g->values[value].producer;
+    int out[LS_MAX_OUT];
+    *masked = diff_dst;
+    if (producer < 0 || !g->nodes[producer].attrs.relu || g->nodes[producer].op == LS_OP_BATCHNORM) return LS_OK;
+    if (count_uses(gr, value) != 1) return LS_OK;
+    const int in[2] = {g->nodes[forward].out[0], diff_dst};
+    TRY(ls__gradient_node(gr, LS_OP_RELU_BWD, forward, in, 2, out));
+    gr->is_masked[value] = true;
     *masked = out[0];
     return LS_OK;
 }
@@ -139,7 +162,9 @@ enum ls_status ls_graph_add_gradient(struct ls_graph *g)
     if (g->stats < 0 || !g->is_training) return ls_fail(LS_INTERNAL, "gradient of a graph without a training loss");
     enum ls_status status = ls__calloc(&gr.grad, (size_t)g->n_values, sizeof *gr.grad);
     if (status == LS_OK) status = ls__calloc(&gr.is_needed, (size_t)g->n_values, sizeof *gr.is_needed);
+    if (status == LS_OK) status = ls__calloc(&gr.is_masked, (size_t)g->n_values, sizeof *gr.is_masked);
     if (status == LS_OK) status = walk(&gr);
+    free(gr.is_masked);
     free(gr.grad);
     free(gr.is_needed);
     return status;

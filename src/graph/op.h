@@ -50,9 +50,10 @@ double ls__count_flops(const struct ls_graph *g, int value, double per_element);
 struct ls_gradient {
     struct ls_graph *g;
     int n_forward;   /* nodes before the pass began */
-    int n_values;    /* values before the pass began: the two arrays have this size */
+    int n_values;    /* values before the pass began: the arrays have this size */
     int *grad;       /* value -> gradient value, -1 = none yet */
     bool *is_needed; /* value depends on a parameter */
+    bool *is_masked; /* value ends in a relu, and its gradient arrives masked already */
 };
 
 /* Appends a backward node of forward node `forward` (its attrs are copied). out ids: g->nodes[last].out. */
@@ -71,5 +72,8 @@ enum ls_status ls__gradient_keep(struct ls_gradient *gr, int forward, const char
                                  int *kept) LS_MUST_CHECK;
 /* diff_dst masked by dst > 0 when the node ends in a relu; else diff_dst itself. */
 enum ls_status ls__gradient_through_relu(struct ls_gradient *gr, int forward, int diff_dst, int *masked) LS_MUST_CHECK;
+/* For an op that passes on elements of its input as they are: where the input ends in a relu and nobody else uses it,
+ * the relu's mask is taken from the op's result, which may be smaller. (Not for batch norm, which masks as it goes.) */
+enum ls_status ls__gradient_mask_early(struct ls_gradient *gr, int forward, int diff_dst, int *masked) LS_MUST_CHECK;
 
 #endif

@@ -74,6 +74,20 @@ static void test_chain(void **state)
                    "conv2d_bwd_data(b) maxpool_bwd(maxpool1) conv2d_bwd_weights(a)");
 }
 
+/* A relu before a pooling is undone after it, on fewer elements; not where somebody else uses what lies between. */
+static void test_relu_before_pool(void **state)
+{
+    check_backward(HEAD "conv a 4 3\nrelu\nmaxpool 2\nflatten\nlinear c classes\n",
+                   "linear_bwd_weights(c) linear_bwd_data(c) reshape(flatten1) relu_bwd(maxpool1) "
+                   "maxpool_bwd(maxpool1) conv2d_bwd_weights(a)");
+    check_backward(HEAD "conv a 4 3\nrelu\nkeep x\nmaxpool 3 stride=1 pad=1\nadd x\nflatten\nlinear c classes\n",
+                   "linear_bwd_weights(c) linear_bwd_data(c) reshape(flatten1) maxpool_bwd(maxpool1) add(join) "
+                   "relu_bwd(a) conv2d_bwd_weights(a)");
+    check_backward(HEAD "conv a 4 3 bias=no\nbn b\nrelu\nmaxpool 2\nflatten\nlinear c classes\n",
+                   "linear_bwd_weights(c) linear_bwd_data(c) reshape(flatten1) maxpool_bwd(maxpool1) "
+                   "batchnorm_bwd(b) conv2d_bwd_weights(a)");
+}
+
 /* Nothing before the first parameter has a gradient, whatever stands there. */
 static void test_no_gradient_before_parameters(void **state)
 {
@@ -226,10 +240,15 @@ static void test_updates(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chain),          cmocka_unit_test(test_no_gradient_before_parameters),
-        cmocka_unit_test(test_batchnorm),      cmocka_unit_test(test_joins),
-        cmocka_unit_test(test_concat_offsets), cmocka_unit_test(test_batchnorm_keeps_only_what_it_reads),
-        cmocka_unit_test(test_statistics),     cmocka_unit_test(test_a_parameter_used_twice_is_refused),
+        cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_relu_before_pool),
+        cmocka_unit_test(test_no_gradient_before_parameters),
+        cmocka_unit_test(test_batchnorm),
+        cmocka_unit_test(test_joins),
+        cmocka_unit_test(test_concat_offsets),
+        cmocka_unit_test(test_batchnorm_keeps_only_what_it_reads),
+        cmocka_unit_test(test_statistics),
+        cmocka_unit_test(test_a_parameter_used_twice_is_refused),
         cmocka_unit_test(test_updates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

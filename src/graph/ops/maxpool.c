@@ -14,8 +14,9 @@ static enum ls_status infer(const struct ls_graph *g, struct ls_node *n, struct 
 static enum ls_status gradient(struct ls_gradient *gr, int index, int diff_dst)
 {
     const struct ls_node n = gr->g->nodes[index];
-    const int in[2] = {diff_dst, n.out[1]};
     int out[LS_MAX_OUT];
+    TRY(ls__gradient_mask_early(gr, index, diff_dst, &diff_dst));
+    const int in[2] = {diff_dst, n.out[1]};
     TRY(ls__gradient_node(gr, LS_OP_MAXPOOL_BWD, index, in, 2, out));
     return ls__gradient_flow(gr, n.in[0], out[0]);
 }
