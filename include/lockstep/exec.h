@@ -30,6 +30,12 @@ size_t ls_exec_arena_bytes(const struct ls_exec *exec); /* of one thread */
  * all ranks. is_balanced: slower nodes get fewer shards. */
 enum ls_status ls_exec_join_job(struct ls_exec *exec, struct ls_comm *comm, bool is_balanced) LS_MUST_CHECK;
 
+/* Rounds every gradient to `bits` bits (8 or 16) before it is summed, with the remainder added at the next step; 0:
+ * off. Fewer bits travel between machines. The weights differ from those without, but not by the number of workers. */
+void ls_exec_compress(struct ls_exec *exec, int bits, int n_shards);
+/* Drops the remainders, on every rank after the same step: a run resumed from there goes on as this one does. */
+enum ls_status ls_exec_forget_remainders(struct ls_exec *exec) LS_MUST_CHECK;
+
 /* Takes over *plan and binds it for every thread; the store gets memory for what the plan needs. Later calls find the
  * plan by (shard size, training or not). Call for all sizes before the first step. */
 enum ls_status ls_exec_add_plan(struct ls_exec *exec, struct ls_plan **plan) LS_MUST_CHECK;

@@ -332,6 +332,10 @@ static enum ls_status resolve_workers(const struct ls_options *o)
         return ls_fail(LS_USAGE, "--workers is for this machine, --hosts with --procs-per-node for several: give one");
     if (!o->hosts && o->procs_per_node > 1)
         return ls_fail(LS_USAGE, "--procs-per-node needs --hosts; on this machine alone it is --workers");
+    if (o->train.compress != 0 && o->train.compress != 8 && o->train.compress != 16)
+        return ls_fail(LS_USAGE, "--compress %lld: expected 8, 16 or 0", (long long)o->train.compress);
+    if (o->train.compress && strcmp(o->train.sum, "fixed") != 0)
+        return ls_fail(LS_USAGE, "--compress needs --sum fixed");
     return LS_OK;
 }
 

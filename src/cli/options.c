@@ -188,6 +188,10 @@ const struct ls_option ls__options[] = {
     {.name = "balance", .type = LS_OPT_FLAG, .def = "on",
      .help = "Give slower machines fewer shards, by measured speed; the weights stay the same. --no-balance: equal shares.",
      .group = group_place, .commands = ON(TRAIN), AT(train.balance)},
+    {.name = "compress", .arg = "BITS", .type = LS_OPT_INT, .min = 0, .max = 16, .def = "0",
+     .help = "Round gradients to 8 or 16 bits before they travel between machines, the rest follows at the next step. "
+             "Changes the weights, but not by the number of workers. 0: off.",
+     .group = group_place, .commands = ON(TRAIN), AT(train.compress)},
     {.name = "timeout", .arg = "SECONDS", .type = LS_OPT_REAL, .min = 0.1, .max = 86400, .def = "300",
      .help = "How long to wait for a worker that does not answer before the run ends with its name.",
      .group = group_place, .commands = ON(TRAIN), AT(train.timeout)},

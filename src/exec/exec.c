@@ -39,6 +39,7 @@ void ls_exec_destroy(struct ls_exec **exec)
     for (int t = 0; e->arenas && t < e->n_threads; t++) ls__free_aligned(e->arenas[t].data, e->arenas[t].bytes);
     free(e->arenas);
     ls__exec_free_sums(e);
+    ls__compress_release(e);
     free(e->weights);
     free(e->mine);
     free(e);
@@ -139,6 +140,7 @@ static enum ls_status run_shards(struct ls_exec *e, const struct ls_exec_step *s
 {
     TRY(prepare(e, s, is_training, bp));
     ls__exec_share_shards(e, n_shards_of(s));
+    if (is_training) TRY(ls__compress_begin(e, (*bp)->plan));
     TRY(ls__exec_sum_begin(e, is_training, e->n_own_shards));
     ls__exec_fill_control(e);
     note(e, s, is_training ? "shards" : "evaluation");

@@ -45,6 +45,15 @@ struct sum_block {
     int n_buckets;
 };
 
+/* Coarse rounding of gradients and what it left over; compress.c. */
+struct compress {
+    int bits;                    /* 0: off */
+    float *remainders;           /* [shards of the node][per_shard] */
+    int64_t per_shard, *offsets; /* floats; [entries of the store] where a sum's remainders begin */
+    int n_shards, n_all;         /* of the node; of a full batch */
+    size_t own_bytes;
+};
+
 /* Control words: each node adds its own, all see the sums. */
 enum {
     LS_CONTROL_FAILED,
@@ -74,6 +83,7 @@ struct ls_exec {
     struct ls_comm *comm; /* borrowed; NULL: alone */
     int seat, n_seats, node, n_nodes;
     struct sum_block sums;
+    struct compress compress;
     struct step_news *news;                /* the node's */
     int64_t own_control[LS_CONTROL_NODES]; /* what this rank adds at the next step */
     int64_t *weights;                      /* [n_nodes] shares of the shards */
@@ -124,7 +134,15 @@ enum ls_status ls__exec_await_sums(struct ls_exec *e, const struct ls_plan *p,
 int64_t ls__exec_sums_end(const struct ls_exec *e, const struct ls_plan *p, const struct ls_plan_op *op);
 int64_t *ls__exec_control(const struct ls_exec *e);
 
+/* compress.c */
+enum ls_status ls__compress_begin(struct ls_exec *e, const struct ls_plan *p) LS_MUST_CHECK;
+void ls__compress_gradient(struct ls_exec *e, const struct ls_plan *p, const struct ls_plan_op *op,
+                           const struct ls_bound *b, int shard);
+void ls__compress_release(struct ls_exec *e);
+
 /* job.c */
+/* The first shard of a node among n_shards. */
+int ls__exec_first_shard(const struct ls_exec *e, int n_shards, int node);
 void ls__exec_share_shards(struct ls_exec *e, int n_shards);
 void ls__exec_fill_control(struct ls_exec *e);
 void ls__exec_flush(struct ls_exec *e, bool has_failed);

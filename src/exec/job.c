@@ -41,7 +41,7 @@ enum ls_status ls_exec_join_job(struct ls_exec *e, struct ls_comm *comm, bool is
 /* --- whose shards --- */
 
 /* The first shard of a node: shares in proportion to the weights, rounded so that all add up. */
-static int first_of(const struct ls_exec *e, int n_shards, int node)
+int ls__exec_first_shard(const struct ls_exec *e, int n_shards, int node)
 {
     int64_t before = 0, all = 0;
     for (int k = 0; k < e->n_nodes; k++) {
@@ -56,8 +56,11 @@ void ls__exec_share_shards(struct ls_exec *e, int n_shards)
     e->first_shard = 0;
     e->n_own_shards = n_shards;
     if (e->n_nodes == 1) return;
-    e->first_shard = first_of(e, n_shards, e->node);
-    e->n_own_shards = first_of(e, n_shards, e->node + 1) - e->first_shard;
+    /* With remainders a shard stays where they are, also in a smaller last batch. */
+    int n = e->compress.bits ? e->compress.n_all : n_shards;
+    int first = ls__exec_first_shard(e, n, e->node), end = ls__exec_first_shard(e, n, e->node + 1);
+    e->first_shard = first < n_shards ? first : n_shards;
+    e->n_own_shards = (end < n_shards ? end : n_shards) - e->first_shard;
     memset(e->mine, 0, (size_t)n_shards);
     memset(e->mine + e->first_shard, 1, (size_t)e->n_own_shards);
 }
@@ -70,7 +73,7 @@ static void balance(struct ls_exec *e, int n_shards)
     if (e->n_nodes == 1 || !e->is_balanced || ++e->window_steps < BALANCE_STEPS) return;
     if (ls__calloc(&tau, (size_t)e->n_nodes, sizeof *tau) != LS_OK) return; /* another time */
     for (int k = 0; k < e->n_nodes; k++) {
-        int n = first_of(e, n_shards, k + 1) - first_of(e, n_shards, k);
+        int n = ls__exec_first_shard(e, n_shards, k + 1) - ls__exec_first_shard(e, n_shards, k);
         tau[k] = n > 0 ? (double)e->window_ns[k] / n : 0;
         if (tau[k] > 0 && tau[k] < fastest) fastest = tau[k];
         if ((double)e->window_ns[k] > now) now = (double)e->window_ns[k];
@@ -140,7 +143,7 @@ enum ls_status ls__exec_read_news(struct ls_exec *e, const struct ls_plan *p, in
     for (int k = 0; e->n_nodes > 1 && k < e->n_nodes; k++) {
         e->window_ns[k] += news->node_ns[k];
         e->total_ns[k] += news->node_ns[k];
-        e->total_shards[k] += first_of(e, n_shards, k + 1) - first_of(e, n_shards, k);
+        e->total_shards[k] += ls__exec_first_shard(e, n_shards, k + 1) - ls__exec_first_shard(e, n_shards, k);
     }
     balance(e, n_shards);
     if (news->control[LS_CONTROL_FAILED] > 0)

@@ -15,6 +15,7 @@ static enum ls_status reduce(struct ls_exec *e, const struct ls_plan *p, const s
     enum ls_status status = LS_OK;
     int entry = p->slots[op->node.out[0]].stored;
     ctx->n_parts = op->n_parts;
+    ls__compress_gradient(e, p, op, b, shard);
     for (int i = 0; i < op->n_parts && status == LS_OK; i++) {
         ctx->part = (i + shard) % op->n_parts;
         ls__team_lock(e, entry + ctx->part);

@@ -72,7 +72,8 @@ static enum ls_status add_plan(struct session *s, const struct session_options *
     struct ls_plan *plan = NULL;
     if (mb <= 0 || ls_exec_plan(s->exec, mb, is_training)) return LS_OK;
     TRY(ls_model_build(s->model, &build, &g));
-    g->batch_size = o->float_sums ? 0 : s->batch_size; /* float sums are made shard by shard */
+    /* Float sums and coarse ones are made shard by shard. */
+    g->batch_size = o->float_sums || o->compress ? 0 : s->batch_size;
     enum ls_status status = ls_graph_fuse(g);
     if (status == LS_OK) status = ls_graph_add_loss(g, is_training ? (float)o->label_smoothing : 0);
     if (status == LS_OK && is_training) status = ls_graph_add_gradient(g);
@@ -171,6 +172,7 @@ enum ls_status session_open(struct session *s, const struct session_options *o)
     TRY(ls_store_create(&s->store));
     TRY(ls_exec_create(&s->exec, s->backend, s->device, s->store, s->threads));
     if (s->comm) TRY(ls_exec_join_job(s->exec, s->comm, o->balance));
+    ls_exec_compress(s->exec, (int)o->compress, (int)s->shards);
     return add_plans(s, o);
 }
 

@@ -27,6 +27,7 @@ struct session_options {
     struct ls_optim optim;
     struct ls_comm *comm;        /* the job this session is part of; NULL: none */
     bool balance;                /* slower machines get fewer shards */
+    int64_t compress;            /* bits of a gradient that leaves a shard; 0: all */
     const char *isa;             /* NULL, "native", or the level to stay below: "avx2" */
     const char *tune;            /* tuning table: a file, "none", or NULL: the program's own for this machine */
     const struct ls_tune *table; /* the table itself, borrowed, instead of `tune`; for `lockstep tune` */

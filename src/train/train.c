@@ -93,6 +93,7 @@ static enum ls_status open_session(struct trainer *t)
                   .eps = o->eps},
         .comm = t->comm,
         .balance = o->balance,
+        .compress = o->compress,
     };
     if (strcmp(o->optimizer, "sgd") != 0 && strcmp(o->optimizer, "adamw") != 0)
         return ls_fail(LS_USAGE, "--optimizer %s: expected sgd or adamw", o->optimizer);
@@ -252,7 +253,12 @@ static enum ls_status save(struct trainer *t, bool is_best)
     struct snapshot snap;
     struct state_meta *m;
     int64_t start = ls__now_ns();
-    if ((t->saved_step == t->st.step && !is_best) || !t->is_chief) return LS_OK;
+    if (t->saved_step == t->st.step && !is_best) return LS_OK;
+    TRY(ls_exec_forget_remainders(t->s.exec));
+    if (!t->is_chief) {
+        t->saved_step = t->st.step;
+        return LS_OK;
+    }
     m = calloc(1, sizeof *m);
     if (!m) return ls_fail(LS_NOMEM, "out of memory while making a checkpoint");
     enum ls_status status = state_to_meta(&t->st, t->o, &t->s, m);

@@ -1,0 +1,119 @@
+/* compress.c: gradients rounded coarsely before they leave a shard, so that sums need fewer bits on the wire.
+ *
+ * For every part of a gradient (some 32768 neighbours) a shard takes the power of two that lets its largest element fit
+ * `bits` bits, and rounds all of them to multiples of it. What the rounding took away is kept with the shard and added
+ * the next time (error feedback), so nothing is lost, only late. A multiple of a power of two is still a fixed-point
+ * number: sums stay exact and the same for any number of workers.
+ *
+ * The remainders belong to (shard, gradient), wherever the shard runs: they lie in the memory of the node, and a node
+ * keeps its shards (no balancing). They are set to zero whenever a checkpoint is due, so that a resumed run, which has
+ * none, goes on as the unbroken one does.
+ */
+#include "base/mem.h"
+#include "base/simd.h"
+#include "exec/exec_internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MIN_ELEMENTS = 1024 }; /* smaller gradients (biases, batch norm) cost nothing on the wire */
+
+/* Gradients of parameters; not losses and running statistics, which are sums of another scale. */
+static bool is_compressed(const struct ls_plan_op *op)
+{
+    return op->node.op == LS_OP_REDUCE && op->node.attrs.scale_log2 == LS_SCALE_GRAD &&
+           op->kernel->in[0].bytes >= MIN_ELEMENTS * sizeof(float);
+}
+
+void ls_exec_compress(struct ls_exec *e, int bits, int n_shards)
+{
+    e->compress.bits = bits;
+    e->compress.n_all = n_shards;
+    if (bits) e->is_balanced = false;
+}
+
+enum ls_status ls__compress_begin(struct ls_exec *e, const struct ls_plan *p)
+{
+    struct compress *c = &e->compress;
+    void *data;
+    if (!c->bits || c->remainders) return LS_OK;
+    TRY(ls__calloc(&c->offsets, (size_t)e->store->n_entries, sizeof *c->offsets));
+    for (int i = 0; i < p->n_ops; i++) {
+        if (!is_compressed(&p->ops[i])) continue;
+        c->offsets[p->slots[p->ops[i].node.out[0]].stored] = c->per_shard;
+        c->per_shard += (int64_t)(p->ops[i].kernel->in[0].bytes / sizeof(float) + 15) / 16 * 16;
+    }
+    int n_shards = ls__exec_first_shard(e, c->n_all, e->node + 1) - ls__exec_first_shard(e, c->n_all, e->node);
+    size_t bytes = (size_t)c->per_shard * (size_t)n_shards * sizeof(float);
+    if (e->comm) {
+        TRY(ls_comm_share(e->comm, bytes, &data));
+    } else {
+        TRY(ls__alloc_aligned(&data, bytes));
+        c->own_bytes = bytes;
+    }
+    c->remainders = data;
+    c->n_shards = n_shards;
+    return LS_OK;
+}
+
+void ls__compress_release(struct ls_exec *e)
+{
+    if (e->compress.own_bytes) ls__free_aligned(e->compress.remainders, e->compress.own_bytes);
+    free(e->compress.offsets);
+}
+
+LS_VECTORIZE
+static float add_remainders(float *restrict g, const float *restrict remainder, int64_t n)
+{
+    float largest = 0;
+    for (int64_t i = 0; i < n; i++) {
+        g[i] += remainder[i];
+        float a = g[i] < 0 ? -g[i] : g[i];
+        largest = a <= largest ? largest : a; /* a NaN stays */
+    }
+    return largest;
+}
+
+/* Adding and taking away 1.5 * 2^23 rounds to an integer, ties to even. */
+LS_VECTORIZE
+static void quantise(float *restrict g, float *restrict remainder, int64_t n, float unit, float inverse)
+{
+    const float round = 12582912.0f;
+    for (int64_t i = 0; i < n; i++) {
+        float q = (g[i] * inverse + round) - round;
+        float kept = q * unit;
+        remainder[i] = g[i] - kept;
+        g[i] = kept;
+    }
+}
+
+void ls__compress_gradient(struct ls_exec *e, const struct ls_plan *p, const struct ls_plan_op *op,
+                           const struct ls_bound *b, int shard)
+{
+    const struct compress *c = &e->compress;
+    if (!c->remainders || !is_compressed(op)) return;
+    int64_t n = (int64_t)(op->kernel->in[0].bytes / sizeof(float));
+    int entry = p->slots[op->node.out[0]].stored;
+    float *remainders =
+        c->remainders + (shard - ls__exec_first_shard(e, c->n_all, e->node)) * c->per_shard + c->offsets[entry];
+    for (int part = 0; part < op->n_parts; part++) {
+        int64_t begin, end;
+        int exponent;
+        ls_part_range(n, part, op->n_parts, &begin, &end);
+        float *g = (float *)b->in[0] + begin;
+        float largest = add_remainders(g, remainders + begin, end - begin);
+        if (!(largest > 0) || !isfinite(largest)) continue; /* nothing to round, or REDUCE will refuse it */
+        frexpf(largest, &exponent);                         /* largest < 2^exponent */
+        int unit = exponent - (c->bits - 1);
+        quantise(g, remainders + begin, end - begin, ldexpf(1, unit), ldexpf(1, -unit));
+    }
+}
+
+enum ls_status ls_exec_forget_remainders(struct ls_exec *e)
+{
+    struct compress *c = &e->compress;
+    if (!c->remainders) return LS_OK;
+    if (e->seat == 0) memset(c->remainders, 0, (size_t)c->per_shard * (size_t)c->n_shards * sizeof(float));
+    return ls__team_meet(e, LS_OK);
+}
