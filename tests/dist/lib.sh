@@ -1,0 +1,145 @@
+# shellcheck shell=bash
+# lib.sh: what the tests of jobs share, on top of ../e2e/lib.sh. Sourced with the script's own arguments.
+#
+# A job is `lockstep train -w N ...`; its ranks are found by their run directory and by the number mpirun gave them. What a single
+# rank is to do otherwise (another machine's name, other arguments, slower, dead at a moment) is done by ./as, a wrapper that
+# mpirun starts in front of the program: --mpi-args "$PWD/as WHAT RANK ...". It is made here, so that nothing is installed.
+source "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib.sh"
+dist=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd) || exit 2
+unset LOCKSTEP_NODE LOCKSTEP_MPI LOCKSTEP_RSH LOCKSTEP_PLUGINS LOCKSTEP_TERMINAL
+command -v python3 >/dev/null || skip_all "python3 is not installed"
+
+# need_mpi: ends the script, skipped, where this build has no MPI or the machine no mpirun
+need_mpi() {
+    local mpi
+    mpis=()
+    for mpi in openmpi mpich; do
+        if [ -e "$(dirname "$lockstep")/lockstep-$mpi.so" ] && command -v "mpirun.$mpi" >/dev/null; then mpis+=("$mpi"); fi
+    done
+    if [ ${#mpis[@]} -eq 0 ] && [ -e "$(dirname "$lockstep")/lockstep-openmpi.so" ] && command -v mpirun >/dev/null; then
+        mpis=(openmpi)
+    fi
+    [ ${#mpis[@]} -gt 0 ] || skip_all "no MPI here: this build has no plug-in for it, or mpirun is not installed"
+    export LOCKSTEP_MPI=${mpis[0]}
+    note "MPI: ${mpis[*]}"
+}
+has_mpi() { [[ " ${mpis[*]} " == *" $1 "* ]]; }
+
+now_ms() { local t=$EPOCHREALTIME; echo $((${t%.*} * 1000 + 10#${t#*.} / 1000)); }
+
+# --- the ranks of a job ---
+
+# ranks_of RUN: "rank pid" for each live rank of the job that writes into RUN, by rank
+ranks_of() {
+    local pid rank
+    for pid in $(pgrep -f -- "--run $1( |/|\$)"); do
+        rank=$(tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | sed -n 's/^\(OMPI_COMM_WORLD\|PMI\)_RANK=//p' | head -n 1)
+        # Between fork and exec a process looks like its parent; a wrapper is not the program yet.
+        [ -n "$rank" ] && [ "$(readlink "/proc/$pid/exe")" = "$lockstep" ] && echo "$rank $pid"
+    done | sort -n
+}
+rank_pid() { ranks_of "$1" | sed -n "s/^$2 //p" | head -n 1; } # RUN RANK
+has_ranks() { [ "$(ranks_of "$1" | wc -l)" -eq "$2" ]; }         # RUN N
+has_checkpoint() { [ -n "$(newest_of "$1")" ]; }                 # RUN
+is_gone() { ! kill -0 "$1" 2>/dev/null; }
+nothing_runs() { [ -z "$(pgrep -f -- "--run $1( |/|\$)")" ]; }   # RUN: neither ranks nor mpirun nor the launcher
+
+# leaves_nothing WHAT RUN: no process of the job within 10 s, nothing of it in /dev/shm or as a session folder
+leaves_nothing() {
+    local left
+    if until_true 10 nothing_runs "$2"; then
+        left=$(comm -13 shm.before <(shm_now))
+        if [ -z "$left" ]; then ok "$1: no process and nothing in /dev/shm is left"; else bad "$1: left in /dev/shm: $left"; fi
+    else
+        bad "$1: still runs: $(pgrep -af -- "--run $2( |/|\$)" | cut -c 1-200)"
+        pkill -KILL -f -- "--run $2( |/|\$)"
+    fi
+}
+shm_now() { find /dev/shm -maxdepth 1 -type f -printf '%f\n' | sort; }
+shm_now >shm.before
+
+# Everything of ours goes at the end, whatever happened: all our run directories are below $work.
+clean_up_jobs() {
+    pkill -CONT -f -- "--run $work/" 2>/dev/null
+    pkill -KILL -f -- "--run $work/" 2>/dev/null
+    clean_up
+}
+trap clean_up_jobs EXIT
+
+# job ARGS...: starts `lockstep train ARGS --json`; pid, out.bg, err.bg. The run directory must be given in full: --run "$work/name"
+job() {
+    "$lockstep" train "$@" --json >out.bg 2>err.bg </dev/null &
+    pid=$!
+    pids+=("$pid")
+}
+
+# job_end SECONDS: waits for it, but not for ever; leaves code (124: it did not end) and ms
+job_end() {
+    local begin
+    begin=$(now_ms)
+    if until_true "$1" is_gone "$pid"; then
+        wait "$pid"
+        code=$?
+    else
+        code=124
+        kill -KILL "$pid" 2>/dev/null
+        wait "$pid" 2>/dev/null
+    fi
+    ms=$(($(now_ms) - begin))
+    cp out.bg out
+    cp err.bg err
+}
+
+# --- the wrapper ---
+#   as machines K     ranks 0..K-1 are on machine0, the next K on machine1, ...
+#   as slow R S C     rank R is stopped for S seconds of every S + C, as soon as its job trains
+#   as dying R        rank R is killed when its job has written a checkpoint; once per run directory
+#   as late R         rank R never starts
+#   as other R ARGS   rank R gets ARGS more
+#   as with R VAR=X   rank R gets an environment variable
+# Several may follow each other, apart by "--"; then comes the command.
+cat >as <<'END'
+#!/usr/bin/env bash
+rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_PROCID:?no rank}}}
+more=()
+run_of() { while [ $# -gt 0 ]; do if [ "$1" = --run ]; then echo "$2"; return; fi; shift; done; }
+pause() { read -r -t "$1" -u 9 || :; } # sleeps, without a process for it
+slices() { kill -STOP $$ && pause "$1" && kill -CONT $$ && pause "$2"; }
+wait_for() { until [ -e "$1" ]; do kill -0 $$ || exit 0; pause 0.002; done; }
+behind() { # COMMAND...: beside the rank, holding none of its files
+    (
+        exec </dev/null >/dev/null 2>&1
+        fifo=$(mktemp -u)
+        mkfifo "$fifo" && exec 9<>"$fifo" && rm -f "$fifo"
+        "$@"
+    ) &
+}
+be_slow() { wait_for "$1/manifest.json"; while slices "$2" "$3"; do :; done; }
+die() { # RUN: in slices, so that a short run is not over before its checkpoint is seen
+    wait_for "$1/manifest.json"
+    until ls "$1"/checkpoints/step-* >/dev/null 2>&1; do slices 0.02 0.004 || exit 0; done
+    mkdir "$1.died" && kill -KILL $$
+}
+args=("$@")
+run=$(run_of "$@")
+for ((i = 0; i < ${#args[@]}; i++)); do
+    what=${args[i]}
+    case $what in
+        machines) export LOCKSTEP_NODE=machine$((rank / args[i + 1])); i=$((i + 1)) ;;
+        slow) if [ "$rank" = "${args[i + 1]}" ]; then behind be_slow "$run" "${args[i + 2]}" "${args[i + 3]}"; fi; i=$((i + 3)) ;;
+        dying) if [ "$rank" = "${args[i + 1]}" ] && [ ! -e "$run.died" ]; then behind die "$run"; fi; i=$((i + 1)) ;;
+        late) if [ "$rank" = "${args[i + 1]}" ]; then exec sleep 60; fi; i=$((i + 1)) ;;
+        with) if [ "$rank" = "${args[i + 1]}" ]; then export "${args[i + 2]?}"; fi; i=$((i + 2)) ;;
+        other) own=${args[i + 1]}; i=$((i + 2))
+            for (( ; i < ${#args[@]}; i++)); do
+                if [ "${args[i]}" = -- ]; then break; fi
+                if [ "$rank" = "$own" ]; then more+=("${args[i]}"); fi
+            done
+            i=$((i - 1)) ;;
+        --) ;;
+        *) exec "${args[@]:i}" "${more[@]}" ;;
+    esac
+done
+END
+chmod +x as
+as=$work/as

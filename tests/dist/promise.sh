@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# promise.sh LOCKSTEP: the promise as one table: however a job is spread, broken or slowed, a network ends with one hash.
+#
+# Rows: softmax, LeNet-5, the SVHN CNN and a small residual network with batch norm; among them dropout, augmentation, a clipped
+# gradient, AdamW and label smoothing. Columns: threads, processes, machines (ranks that are told to be on different ones), the other
+# MPI, a killed rank, another number of workers after it, and a slow machine that gets fewer shards.
+# test: timeout=600
+# shellcheck disable=SC2154,SC2086 # what lib.sh assigns; words without blanks
+source "$(dirname "$0")/lib.sh"
+need_mpi
+
+cat >residual.net <<'END'
+model residual
+input 3x16x16 fixed=no
+block basic out
+    keep x
+    conv conv1 $out 3 pad=1 bias=no
+    bn bn1
+    relu
+    conv conv2 $out 3 pad=1 bias=no
+    bn bn2
+    add x
+    relu
+end
+conv conv1 8 3 pad=1 bias=no
+bn bn1
+relu
+use basic layer1.0 out=8
+conv down 16 3 stride=2 pad=1
+bn bn2
+use basic layer2.0 out=16
+globalavgpool
+flatten
+dropout 0.1
+linear fc classes
+END
+
+rows=(softmax lenet5 svhn-cnn residual)
+declare -A line=(
+    [softmax]="softmax digits -b 100 -i 150 --label-smoothing 0.1 --checkpoint-every 20"
+    [lenet5]="lenet5 digits -b 64 -i 40 --optimizer adamw --crop-pad 2 --checkpoint-every 7"
+    [svhn-cnn]="svhn-cnn fake:3x32x32:10:640 -b 16 --shards 4 -i 60 --flip --cutout 6 --clip-norm 1 --checkpoint-every 9"
+    [residual]="$work/residual.net fake:3x16x16:10:320 -b 48 --shards 7 -i 25 --nesterov --wd 5e-4 --crop-pad 2 --checkpoint-every 4"
+)
+
+columns=('1 thread' '4 threads' '2 workers' '3 workers' '4 workers' '2 x 2 threads' '3 machines' '2 machines x 2' 'MPICH' 'killed'
+    'other number' 'slow machine')
+
+# One cell: leaves its hash, or what went wrong, in `cell`.
+cell_of() { # ROW COLUMN
+    local args=(${line[$1]} --no-eval --timeout 60)
+    rm -rf "$work/r" "$work/r.died"
+    case $2 in
+        '1 thread') cell=$(hash_of "${args[@]}" -t 1) ;;
+        '4 threads') cell=$(hash_of "${args[@]}" -t 4) ;;
+        '2 workers') cell=$(hash_of "${args[@]}" -w 2) ;;
+        '3 workers') cell=$(hash_of "${args[@]}" -w 3) ;;
+        '4 workers') cell=$(hash_of "${args[@]}" -w 4) ;;
+        '2 x 2 threads') cell=$(hash_of "${args[@]}" -w 2 -t 2) ;;
+        '3 machines') cell=$(hash_of "${args[@]}" -w 3 --mpi-args "$as machines 1") ;;
+        '2 machines x 2') cell=$(hash_of "${args[@]}" -w 4 --mpi-args "$as machines 2") ;;
+        MPICH) if has_mpi mpich; then cell=$(LOCKSTEP_MPI=mpich hash_of "${args[@]}" -w 2); else cell=skipped; fi ;;
+        killed) killed "${args[@]}" ;;
+        'other number') killed_and_resumed "${args[@]}" ;;
+        'slow machine') slowed "${args[@]}" ;;
+    esac
+}
+
+# A rank, another one in each row, dies after the first checkpoint; the launcher starts the job again.
+killed() {
+    local rank=$((n_killed++ % 3))
+    cell=$(hash_of "$@" -w 3 --max-restarts 2 --mpi-args "$as machines 2 -- dying $rank" --run "$work/r")
+    grep -q 'restart 1 of 2' err || cell="was not killed: $cell"
+}
+
+# The same without restarts, then resumed with fewer workers.
+killed_and_resumed() {
+    train "$@" -w 3 --mpi-args "$as dying 1" --run "$work/r"
+    cell="was not killed: exit code $code"
+    if [ "$code" -eq 6 ]; then cell=$(hash_of "$@" -w 2 --run "$work/r" --resume auto); fi
+}
+
+slowed() {
+    cell=$(hash_of "$@" -w 2 --mpi-args "$as machines 1 -- slow 1 0.008 0.002" --run "$work/r")
+}
+
+n_killed=0
+table=()
+for row in "${rows[@]}"; do
+    reference='' marks=''
+    for column in "${columns[@]}"; do
+        begin=$(now_ms)
+        cell_of "$row" "$column"
+        if [[ $cell == *'was not killed'* ]]; then cell_of "$row" "$column"; fi # it was over too soon: once more
+        ms=$(($(now_ms) - begin))
+        reference=${reference:-$cell}
+        if [ "$cell" = "$reference" ]; then marks+=" same"; else marks+=" ${cell:0:4}"; fi
+        if [ "$cell" = skipped ]; then skipped "$row, $column: no such MPI here"
+        elif [ ${#cell} -eq 32 ]; then equal "$(printf '%-9s %-15s %s  %5d ms' "$row" "$column" "$cell" $ms)" "$cell" "$reference"
+        else bad "$row, $column: $cell"
+        fi
+    done
+    table+=("$(printf '%-9s %s %s' "$row" "$reference" "$marks")")
+done
+printf '\nOne hash per row, for: %s\n' "$(printf '%s, ' "${columns[@]}" | sed 's/, $//')"
+printf '%s\n' "${table[@]}"
+finish
