@@ -50,6 +50,7 @@ enum ls_status ls_comm_open(struct ls_comm **out, const struct ls_comm_options *
 void ls_comm_close(struct ls_comm **comm);
 const struct ls_comm_place *ls_comm_place(const struct ls_comm *comm);
 const char *ls_comm_host(const struct ls_comm *comm, int node);
+int ls_comm_node_of(const struct ls_comm *comm, int rank);
 /* Of the ranks of a node the first that asks: it says why the job ends, the others keep silent. */
 bool ls_comm_may_tell(struct ls_comm *comm);
 
@@ -62,10 +63,11 @@ enum ls_status ls_comm_agree(struct ls_comm *comm, enum ls_status mine, const ch
 
 /* `bytes` of every rank to rank 0, in the order of ranks; `all` is used there only. */
 enum ls_status ls_comm_gather(struct ls_comm *comm, const void *mine, size_t bytes, void *all) LS_MUST_CHECK;
-/* `bytes` at data of rank 0 to all ranks. */
-enum ls_status ls_comm_broadcast(struct ls_comm *comm, void *data, size_t bytes) LS_MUST_CHECK;
-/* The same among the leaders only: for what lies in the memory of a node. The other ranks return at once. */
-enum ls_status ls_comm_broadcast_nodes(struct ls_comm *comm, void *data, size_t bytes) LS_MUST_CHECK;
+/* `bytes` at data of rank `root` to all ranks. */
+enum ls_status ls_comm_broadcast(struct ls_comm *comm, int root, void *data, size_t bytes) LS_MUST_CHECK;
+/* The same among the leaders only, from the node `root`: for what lies in the memory of a node. The other ranks return
+ * at once. */
+enum ls_status ls_comm_broadcast_nodes(struct ls_comm *comm, int root, void *data, size_t bytes) LS_MUST_CHECK;
 
 /* --- the node --- */
 

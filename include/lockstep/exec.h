@@ -87,8 +87,8 @@ double ls_exec_op_seconds(const struct ls_exec *exec, const struct ls_plan *plan
 
 /* Fills parameters, buffers and state as their init says; parameters keyed by (seed, their number). */
 enum ls_status ls_exec_init_store(struct ls_exec *exec, uint64_t seed) LS_MUST_CHECK;
-/* After ls_exec_set on rank 0: all nodes get its parameters, buffers and state. */
-enum ls_status ls_exec_sync_store(struct ls_exec *exec) LS_MUST_CHECK;
+/* After ls_exec_set on the node `root`: all nodes get its parameters, buffers and state. */
+enum ls_status ls_exec_sync_store(struct ls_exec *exec, int root) LS_MUST_CHECK;
 /* A stored float32 value to or from plain order. out/in have ls_shape_count(shape) floats. */
 enum ls_status ls_exec_get(struct ls_exec *exec, int entry, float *out) LS_MUST_CHECK;
 enum ls_status ls_exec_set(struct ls_exec *exec, int entry, const float *in) LS_MUST_CHECK;

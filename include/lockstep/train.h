@@ -56,6 +56,7 @@ struct ls_train_options {
     int64_t workers;         /* ranks the job must have; 0: as many as were started */
     double timeout;          /* seconds to wait for a worker that does not answer */
     bool balance;            /* slower machines get fewer shards */
+    int64_t rescue_every;    /* steps between copies of the state in memory, kept for a restart; 0: none */
     int64_t compress;        /* bits of a gradient that leaves a shard: 8, 16; 0: all */
     const char *sum;         /* "fixed" (the promise) or "float" (plain float32 sums, for comparison only) */
 };

@@ -115,12 +115,24 @@ static enum ls_status run_with_restarts(struct launch *l, int *code)
     }
 }
 
+/* A place in memory where the ranks leave copies of their state for the next attempt: train/rescue.h. */
+static void open_rescue(const struct launch *l, char folder[64])
+{
+    *folder = '\0';
+    if (l->o->max_restarts == 0 || l->o->train.rescue_every == 0) return;
+    snprintf(folder, 64, "/dev/shm/lockstep-%ld-%lld", (long)getpid(), (long long)time(NULL));
+    setenv("LOCKSTEP_RESCUE", folder, 1);
+}
+
 enum ls_status ls__launch(const struct ls_options *o, int *exit_code)
 {
+    char rescue[64];
     struct launch l = {.o = o};
     enum ls_status status = ls__launch_prepare(&l);
     hand_on_signals();
+    open_rescue(&l, rescue);
     if (status == LS_OK) status = run_with_restarts(&l, exit_code);
+    if (*rescue) ls__launch_remove(&l, rescue);
     ls__launch_release(&l);
     if (status == LS_OK && !is_final(*exit_code)) {
         if (*exit_code != ls_status_exit_code(LS_REMOTE))

@@ -21,6 +21,8 @@ void ls__launch_release(struct launch *l);
 /* NULL-terminated; ls__launch_command_free ends it. */
 enum ls_status ls__launch_command(const struct launch *l, bool is_restart, char ***argv) LS_MUST_CHECK;
 void ls__launch_command_free(char **argv);
+/* rm -r, here and on the hosts that answer. */
+void ls__launch_remove(const struct launch *l, const char *folder);
 /* Whether the remote shell gets through to a host within seconds. */
 bool ls__launch_host_answers(const char *host);
 

@@ -163,6 +163,20 @@ static void add_environment(struct words *w)
     }
 }
 
+/* Words apart by spaces. */
+static void add_all(struct words *w, const char *text)
+{
+    char *copy = NULL;
+    if (!text || w->status != LS_OK) return;
+    w->status = ls__strdup(&copy, text);
+    char *at = copy, *word;
+    while (w->status == LS_OK && (word = strsep(&at, " \t")))
+        if (*word) add(w, word);
+    free(copy);
+}
+
+/* Ranks of one machine talk through memory of their own; Open MPI's would stay behind in /dev/shm when a rank is
+ * killed, so it is told to use TCP for the little it has to carry. */
 static void add_openmpi(struct words *w, const struct launch *l, int64_t n)
 {
     const char *agent = getenv("LOCKSTEP_RSH");
@@ -179,10 +193,9 @@ static void add_openmpi(struct words *w, const struct launch *l, int64_t n)
         add(w, "--map-by");
         add(w, "slot");
         add_environment(w);
-    } else { /* one machine: no need to look for networks */
-        static const char *const local[] = {
-            "--mca", "pml", "ob1", "--mca", "btl", "self,vader", "--mca", "btl_vader_single_copy_mechanism", "none"};
-        for (size_t i = 0; i < sizeof local / sizeof local[0]; i++) add(w, local[i]);
+        add_all(w, "--mca btl ^vader");
+    } else {
+        add_all(w, "--mca pml ob1 --mca btl self,tcp --mca btl_tcp_if_include lo");
     }
     if (agent && *agent) {
         add(w, "--mca");
@@ -210,17 +223,6 @@ static void add_mpich(struct words *w, const struct launch *l, int64_t n)
         add(w, "-launcher-exec");
         add(w, agent);
     }
-}
-
-static void add_extra(struct words *w, const char *text)
-{
-    char *copy = NULL;
-    if (!text || w->status != LS_OK) return;
-    w->status = ls__strdup(&copy, text);
-    char *at = copy, *word;
-    while (w->status == LS_OK && (word = strsep(&at, " \t")))
-        if (*word) add(w, word);
-    free(copy);
 }
 
 /* The user's own arguments, without those that only the launcher reads: a later one wins, so the number of workers, the
@@ -258,7 +260,7 @@ enum ls_status ls__launch_command(const struct launch *l, bool is_restart, char 
         add_openmpi(&w, l, n);
     else
         add_mpich(&w, l, n);
-    add_extra(&w, l->o->mpi_args);
+    add_all(&w, l->o->mpi_args);
     add_arguments(&w, l, n, is_restart);
     *argv = w.argv;
     if (w.status != LS_OK) ls__launch_command_free(w.argv);
@@ -271,20 +273,16 @@ void ls__launch_command_free(char **argv)
     free(argv);
 }
 
-bool ls__launch_host_answers(const char *host)
+/* Runs a command with an end to the wait. True if it succeeded. */
+static bool run_briefly(char *const *argv)
 {
     enum { SECONDS = 10 };
-    const char *agent = getenv("LOCKSTEP_RSH");
     int status = 0;
-    if (!strcmp(host, "localhost") || !strcmp(host, "127.0.0.1")) return true;
     pid_t pid = fork();
     if (pid < 0) return false;
     if (pid == 0) {
         setsid();
-        if (agent && *agent)
-            execlp(agent, agent, host, "true", (char *)NULL);
-        else
-            execlp("ssh", "ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", host, "true", (char *)NULL);
+        execvp(argv[0], argv);
         _exit(127);
     }
     for (int64_t start = ls__now_ns(); ls__seconds_since(start) < SECONDS;) {
@@ -294,4 +292,34 @@ bool ls__launch_host_answers(const char *host)
     kill(-pid, SIGKILL);
     waitpid(pid, &status, 0);
     return false;
+}
+
+static bool is_here(const char *host)
+{
+    char name[64] = "";
+    gethostname(name, sizeof name - 1);
+    return !strcmp(host, "localhost") || !strcmp(host, "127.0.0.1") || !strcmp(host, name);
+}
+
+static bool run_on(const char *host, const char *command)
+{
+    const char *agent = getenv("LOCKSTEP_RSH");
+    char *const own[] = {(char *)agent, (char *)host, (char *)command, NULL};
+    char *const ssh[] = {"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", (char *)host, (char *)command, NULL};
+    return run_briefly(agent && *agent ? own : ssh);
+}
+
+bool ls__launch_host_answers(const char *host)
+{
+    return is_here(host) || run_on(host, "true");
+}
+
+void ls__launch_remove(const struct launch *l, const char *folder)
+{
+    char command[128];
+    char *const here[] = {"rm", "-rf", "--", (char *)folder, NULL};
+    snprintf(command, sizeof command, "rm -rf -- %s", folder);
+    run_briefly(here);
+    for (int i = 0; i < l->n_hosts; i++)
+        if (!is_here(l->hosts[i])) run_on(l->hosts[i], command);
 }

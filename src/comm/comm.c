@@ -61,6 +61,11 @@ const char *ls_comm_host(const struct ls_comm *c, int node)
     return c->peers[c->leaders[node]].host;
 }
 
+int ls_comm_node_of(const struct ls_comm *c, int rank)
+{
+    return c->peers[rank].node;
+}
+
 bool ls_comm_may_tell(struct ls_comm *c)
 {
     return atomic_exchange(&c->board->is_told, 1) == 0;
@@ -207,26 +212,27 @@ enum ls_status ls_comm_gather(struct ls_comm *c, const void *mine, size_t bytes,
 struct broadcast {
     char *data;
     size_t bytes;
+    int root;
     bool is_among_nodes;
 };
 
-/* A tree: place i has from its parent and hands on to i + 2^k. */
+/* A tree, counted from the root: place i has from its parent and hands on to i + 2^k. */
 static enum ls_status broadcast(struct ls_comm *c, void *arg)
 {
     const struct broadcast *b = arg;
     int n = b->is_among_nodes ? c->place.n_nodes : c->place.n_ranks;
-    int me = b->is_among_nodes ? c->place.node : c->place.rank;
+    int me = ((b->is_among_nodes ? c->place.node : c->place.rank) - b->root + n) % n;
     for (size_t at = 0; at < b->bytes; at += PIECE) {
         size_t bytes = b->bytes - at < PIECE ? b->bytes - at : PIECE;
         int reach = 1;
         while (reach <= me) reach *= 2;
         if (me > 0) {
-            int from = me - reach / 2;
+            int from = (me - reach / 2 + b->root) % n;
             TRY(ls__link_receive(c, b->data + at, bytes, b->is_among_nodes ? c->leaders[from] : from, TAG_BROADCAST,
                                  c->timeout));
         }
         for (; me + reach < n; reach *= 2) {
-            int to = me + reach;
+            int to = (me + reach + b->root) % n;
             TRY(ls__link_send(c, b->data + at, bytes, b->is_among_nodes ? c->leaders[to] : to, TAG_BROADCAST,
                               c->timeout));
         }
@@ -234,15 +240,15 @@ static enum ls_status broadcast(struct ls_comm *c, void *arg)
     return LS_OK;
 }
 
-enum ls_status ls_comm_broadcast(struct ls_comm *c, void *data, size_t bytes)
+enum ls_status ls_comm_broadcast(struct ls_comm *c, int root, void *data, size_t bytes)
 {
-    struct broadcast b = {data, bytes, false};
+    struct broadcast b = {data, bytes, root, false};
     return c->place.n_ranks == 1 ? LS_OK : ls__courier_call(c, broadcast, &b);
 }
 
-enum ls_status ls_comm_broadcast_nodes(struct ls_comm *c, void *data, size_t bytes)
+enum ls_status ls_comm_broadcast_nodes(struct ls_comm *c, int root, void *data, size_t bytes)
 {
-    struct broadcast b = {data, bytes, true};
+    struct broadcast b = {data, bytes, root, true};
     return c->place.n_nodes == 1 || c->place.seat > 0 ? LS_OK : ls__courier_call(c, broadcast, &b);
 }
 

@@ -160,13 +160,13 @@ double ls_exec_node_shard_seconds(const struct ls_exec *e, int node)
 
 /* --- stores --- */
 
-enum ls_status ls_exec_sync_store(struct ls_exec *e)
+enum ls_status ls_exec_sync_store(struct ls_exec *e, int root)
 {
     if (!e->comm) return LS_OK;
     for (int i = 0; i < e->store->n_entries; i++) {
         const struct ls_stored *s = &e->store->entries[i];
         if (s->source >= 0 || s->kind == LS_VALUE_SUM || s->kind == LS_VALUE_KEPT) continue;
-        TRY(ls_comm_broadcast_nodes(e->comm, s->data, s->layout.bytes));
+        TRY(ls_comm_broadcast_nodes(e->comm, root, s->data, s->layout.bytes));
     }
     e->store->version++;
     return ls__team_meet(e, LS_OK);

@@ -76,6 +76,7 @@ static const struct field fields[] = {
     FIELD(INTEGER, workers, .number = 0),
     FIELD(REAL, timeout, .number = 300),
     FIELD(FLAG, balance, .number = 1),
+    FIELD(INTEGER, rescue_every, .number = 50),
     FIELD(INTEGER, compress, .number = 0),
     FIELD(TEXT, sum, .text = "fixed"),
 };

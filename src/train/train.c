@@ -16,6 +16,7 @@
 #include "run/run.h"
 #include "train/defaults.h"
 #include "train/manifest.h"
+#include "train/rescue.h"
 #include "train/result.h"
 #include "train/session.h"
 #include "train/signals.h"
@@ -38,6 +39,7 @@ struct trainer {
     struct ls_run *run;
     struct ls_ckpt_writer *writer;
     struct ls_loader *loader;
+    struct rescue rescue;
     struct ls_schedule schedule;
     struct train_state st;
     struct ls_progress progress;
@@ -202,6 +204,25 @@ static enum ls_status resume_run(struct trainer *t, const char *folder)
     return ls__run_metrics_rewind(t->run, t->st.step, t->st.epoch_step > 0);
 }
 
+/* After a restart: a copy in memory that is newer than the checkpoint on disk, on whichever machine still has it. */
+static enum ls_status resume_from_memory(struct trainer *t)
+{
+    struct ls_ckpt *ckpt = NULL;
+    char path[LS_PATH_BYTES];
+    int from;
+    TRY(rescue_open(&t->rescue, t->comm, t->o->rescue_every));
+    TRY(rescue_find(&t->rescue, t->comm, t->o->resume ? t->st.step : INT64_MAX, &ckpt, path, &from));
+    if (from < 0) return LS_OK;
+    enum ls_status status = ckpt ? take_over(t, ckpt, path) : LS_OK;
+    ls_ckpt_close(&ckpt);
+    t->saved_step = -1;
+    TRY(workers_take_state(t->comm, from, status, &t->s, &t->st, &t->saved_step));
+    if (!t->is_chief) return LS_OK;
+    ls__log(LS_LOG_INFO, "going on from step %lld, out of the memory of %s", (long long)t->st.step,
+            ls_comm_host(t->comm, ls_comm_node_of(t->comm, from)));
+    return ls__run_metrics_rewind(t->run, t->st.step, t->st.epoch_step > 0);
+}
+
 static void say_hello(const struct trainer *t)
 {
     char shape[64];
@@ -234,7 +255,8 @@ static enum ls_status set_up(struct trainer *t)
     state_init(&t->st);
     t->saved_step = -1;
     TRY(ls_exec_init_store(t->s.exec, (uint64_t)t->o->seed));
-    TRY(workers_take_state(t->comm, t->is_chief ? set_up_run(t) : LS_OK, &t->s, &t->st, &t->saved_step));
+    TRY(workers_take_state(t->comm, 0, t->is_chief ? set_up_run(t) : LS_OK, &t->s, &t->st, &t->saved_step));
+    TRY(resume_from_memory(t));
     const struct ls_loader_options lo = {.batch_size = (int)t->s.batch_size,
                                          .seed = (uint64_t)t->o->seed,
                                          .first_epoch = t->st.epoch,
@@ -248,30 +270,40 @@ static enum ls_status set_up(struct trainer *t)
 
 /* --- the loop --- */
 
-static enum ls_status save(struct trainer *t, bool is_best)
+/* The state of now, to be written in the background. */
+static enum ls_status submit(struct trainer *t, struct ls_ckpt_writer *writer, bool is_best)
 {
     struct snapshot snap;
     struct state_meta *m;
     int64_t start = ls__now_ns();
-    if (t->saved_step == t->st.step && !is_best) return LS_OK;
-    TRY(ls_exec_forget_remainders(t->s.exec));
-    if (!t->is_chief) {
-        t->saved_step = t->st.step;
-        return LS_OK;
-    }
     m = calloc(1, sizeof *m);
     if (!m) return ls_fail(LS_NOMEM, "out of memory while making a checkpoint");
     enum ls_status status = state_to_meta(&t->st, t->o, &t->s, m);
     if (status == LS_OK) status = session_snapshot(&t->s, t->st.step, &snap);
     if (status == LS_OK) {
-        status = ls_ckpt_writer_submit(t->writer, t->st.step, is_best, snap.tensors, snap.n, m->meta, m->n);
+        status = ls_ckpt_writer_submit(writer, t->st.step, is_best, snap.tensors, snap.n, m->meta, m->n);
         snapshot_release(&snap);
     }
     state_meta_release(m);
     free(m);
-    t->saved_step = t->st.step;
     t->seconds.checkpoint += ls__seconds_since(start);
     return status;
+}
+
+static enum ls_status save(struct trainer *t, bool is_best)
+{
+    if (t->saved_step == t->st.step && !is_best) return LS_OK;
+    TRY(ls_exec_forget_remainders(t->s.exec));
+    t->saved_step = t->st.step;
+    return t->is_chief ? submit(t, t->writer, is_best) : LS_OK;
+}
+
+/* A copy in the memory of every machine, for a restart. */
+static enum ls_status save_in_memory(struct trainer *t)
+{
+    if (!rescue_is_due(&t->rescue, t->st.step)) return LS_OK;
+    TRY(ls_exec_forget_remainders(t->s.exec));
+    return t->rescue.writer ? submit(t, t->rescue.writer, false) : LS_OK;
 }
 
 static void write_metric(struct trainer *t, const char *split, double loss, double accuracy, double lr, double images,
@@ -403,6 +435,7 @@ static enum ls_status loop(struct trainer *t)
         }
         bool is_due = t->checkpoint_steps > 0 && t->st.step % t->checkpoint_steps == 0;
         if (is_due || t->save_wanted) TRY(save(t, false));
+        TRY(save_in_memory(t));
     }
     return LS_OK;
 }
@@ -517,6 +550,7 @@ enum ls_status ls_train(const struct ls_train_options *o, struct ls_result *resu
     mute_others(t.comm, status);
     ls_loader_destroy(&t.loader);
     ls_ckpt_writer_destroy(&t.writer);
+    rescue_close(&t.rescue);
     ls__run_close(&t.run);
     session_close(&t.s);
     ls_comm_close(&t.comm);

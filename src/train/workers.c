@@ -95,14 +95,14 @@ enum ls_status workers_agree_run(struct ls_comm *comm, const struct ls_train_opt
     return status;
 }
 
-enum ls_status workers_take_state(struct ls_comm *comm, enum ls_status status, struct session *s,
+enum ls_status workers_take_state(struct ls_comm *comm, int root, enum ls_status status, struct session *s,
                                   struct train_state *st, int64_t *saved_step)
 {
     if (ls_comm_place(comm)->n_ranks == 1) return status;
     TRY(ls_comm_agree(comm, status, "started"));
-    TRY(ls_comm_broadcast(comm, st, sizeof *st));
-    TRY(ls_comm_broadcast(comm, saved_step, sizeof *saved_step));
-    return st->step > 0 ? ls_exec_sync_store(s->exec) : LS_OK;
+    TRY(ls_comm_broadcast(comm, root, st, sizeof *st));
+    TRY(ls_comm_broadcast(comm, root, saved_step, sizeof *saved_step));
+    return st->step > 0 ? ls_exec_sync_store(s->exec, ls_comm_node_of(comm, root)) : LS_OK;
 }
 
 /* --- the end --- */

@@ -18,8 +18,8 @@ enum ls_status workers_agree_inputs(struct ls_comm *comm, enum ls_status status,
 /* Whether all ranks are about to do the same, to the last option and kernel. */
 enum ls_status workers_agree_run(struct ls_comm *comm, const struct ls_train_options *o,
                                  const struct session *s) LS_MUST_CHECK;
-/* Spreads the chief's outcome, and what it loaded: position and weights. */
-enum ls_status workers_take_state(struct ls_comm *comm, enum ls_status status, struct session *s,
+/* Spreads the outcome of the rank `root`, and what it loaded: position and weights. */
+enum ls_status workers_take_state(struct ls_comm *comm, int root, enum ls_status status, struct session *s,
                                   struct train_state *st, int64_t *saved_step) LS_MUST_CHECK;
 /* At the end: the same weights everywhere, and what all ranks used together. */
 enum ls_status workers_total(struct ls_comm *comm, struct ls_result *r) LS_MUST_CHECK;
