@@ -1,0 +1,94 @@
+/* journey.c: what a chunk of sums costs under each algorithm.
+ *
+ * In all of them P is the number of peers, m the chunk's bytes, B the bandwidth and a the latency. A message of s bytes
+ * takes a + s/B; a link carries both directions at once; packing and adding happen on one thread.
+ *
+ *     ring     2(P-1) messages of m/P, one after the other
+ *     tree     2 log2(P) messages, 2(P-1)/P m in all; when P is no power of two, those beyond it first give everything
+ *              to a partner and get it back at the end
+ *     servers  each of k servers gets m/k from every peer, adds, updates and sends m/k to every peer
+ *
+ * Chunks follow each other: the slowest of link and packing thread sets the pace, the messages of a chunk its delay.
+ */
+#include "predict/journey.h"
+
+#include <math.h>
+
+static double later(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* What a chunk takes alone, and what of it the link and the packing thread are busy. */
+struct cost {
+    double delay, link, cpu, bytes;
+};
+
+static struct cost ring_cost(const struct journey *j, double n, double bytes)
+{
+    double p = j->n_peers, hops = 2 * (p - 1);
+    double crossing = j->n_nodes / p; /* of the hops between neighbours those that leave a machine */
+    double link = hops / p * bytes / j->cluster->network->bandwidth;
+    double cpu = hops / p * n * (j->profile->pack_seconds + j->profile->unpack_seconds);
+    return (struct cost){.delay = hops * crossing * j->cluster->network->latency + link + cpu,
+                         .link = link,
+                         .cpu = cpu,
+                         .bytes = hops / p * bytes};
+}
+
+static struct cost tree_cost(const struct journey *j, double n, double bytes)
+{
+    int rounds = 0, nodes = j->n_nodes, even = 1;
+    for (; even * 2 <= nodes; even *= 2) rounds++;
+    double volume = 2.0 * (even - 1) / even + (nodes > even ? 2 : 0);
+    double link = volume * bytes / j->cluster->network->bandwidth;
+    double cpu = volume * n * (j->profile->pack_seconds + j->profile->unpack_seconds);
+    double messages = 2 * rounds + (nodes > even ? 2 : 0);
+    return (struct cost){.delay = messages * j->cluster->network->latency + link + cpu,
+                         .link = link,
+                         .cpu = cpu,
+                         .bytes = volume * bytes};
+}
+
+/* A chunk starts when it is complete and a slot is free. */
+static void send_chunk(struct journey *j, struct cost c, double ready)
+{
+    double *slot = &j->slots[j->n_chunks++ % WINDOW];
+    double start = later(ready, *slot);
+    j->arrived = *slot = later(start + c.delay, j->arrived + later(c.link, c.cpu));
+    j->wire_seconds += c.link;
+    j->wire_bytes += c.bytes;
+    j->cpu_seconds += c.cpu;
+}
+
+/* Weights come back as 4 bytes each. */
+static void serve_chunk(struct journey *j, double n, double bytes, double update_seconds, double ready)
+{
+    const struct ls_predict_cluster *c = j->cluster;
+    double k = c->servers > 0 ? c->servers : 1, p = j->n_peers, latency = c->network->latency;
+    double at_node = p / j->n_nodes, at_server = p / k, most = later(at_node, at_server) / c->network->bandwidth;
+    double up = most * bytes, down = most * n * 4;
+    double serve = at_server * n * j->profile->unpack_seconds + update_seconds / (k * c->threads);
+    double pack = n * j->profile->pack_seconds;
+    j->up_free = later(ready + pack, j->up_free) + up;
+    j->serve_free = later(j->up_free + latency, j->serve_free) + serve;
+    j->down_free = later(j->serve_free, j->down_free) + down;
+    j->arrived = later(j->arrived, j->down_free + latency);
+    j->wire_seconds += later(up, down);
+    j->wire_bytes += at_node * bytes;
+    j->cpu_seconds += pack;
+}
+
+double journey_send(struct journey *j, int64_t n, double bytes, double update_seconds, double ready)
+{
+    for (int64_t at = 0; at < n; at += CHUNK) {
+        double count = (double)(n - at < CHUNK ? n - at : CHUNK), part = count / (double)n;
+        if (j->algorithm == LS_PREDICT_SERVERS)
+            serve_chunk(j, count, part * bytes, part * update_seconds, ready);
+        else if (j->algorithm == LS_PREDICT_TREE)
+            send_chunk(j, tree_cost(j, count, part * bytes), ready);
+        else
+            send_chunk(j, ring_cost(j, count, part * bytes), ready);
+    }
+    return j->arrived;
+}

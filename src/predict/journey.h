@@ -1,0 +1,25 @@
+/* journey.h: sums on their way: when do those that were complete at some time arrive everywhere? */
+#ifndef LS_PREDICT_JOURNEY_H
+#define LS_PREDICT_JOURNEY_H
+
+#include "lockstep/predict.h"
+
+/* As in src/comm/ring.c: a bucket travels in chunks of so many sums, so many of them under way at once. */
+enum { CHUNK = 1 << 17, WINDOW = 4 };
+
+struct journey {
+    enum ls_predict_algorithm algorithm;
+    const struct ls_predict_profile *profile;
+    const struct ls_predict_cluster *cluster;
+    int n_peers, n_nodes;                         /* that exchange; machines they sit on */
+    double slots[WINDOW];                         /* when the chunk in a slot arrives */
+    int64_t n_chunks;                             /* so far */
+    double arrived;                               /* the last chunk */
+    double up_free, serve_free, down_free;        /* servers: when each stage has done the chunk before */
+    double wire_seconds, wire_bytes, cpu_seconds; /* so far, of one machine */
+};
+
+/* The sums of a bucket, complete at `ready`; returns when they have arrived. Buckets must come in their order. */
+double journey_send(struct journey *j, int64_t n, double bytes, double update_seconds, double ready);
+
+#endif

@@ -1,0 +1,165 @@
+/* step.c: one step of a job, played through on the machine with the most shards. See lockstep/predict.h. */
+#include "base/mem.h"
+#include "predict/journey.h"
+
+#include <stdlib.h>
+
+enum { CONTROL_WORDS = 8 };
+
+const int ls_predict_workers[LS_PREDICT_POINTS] = {1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
+
+const char *ls_predict_name(enum ls_predict_algorithm a)
+{
+    static const char *const names[LS_N_PREDICT] = {"ring", "tree", "hierarchical", "servers"};
+    return names[a];
+}
+
+void ls_predict_profile_release(struct ls_predict_profile *p)
+{
+    free(p->buckets);
+    p->buckets = NULL;
+    p->n_buckets = 0;
+}
+
+double ls_predict_bytes(const struct ls_predict_profile *p)
+{
+    double bytes = 0;
+    for (int i = 0; i < p->n_buckets; i++) bytes += p->buckets[i].bytes;
+    return bytes;
+}
+
+static int64_t divide_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* Who shares out the shards: machines whose workers share memory, or workers each for itself. */
+struct place {
+    int n_peers, n_nodes;
+    int64_t threads, shards, waves; /* of a peer: all, its most, rounds of them */
+    double spare;                   /* cores of a peer that no thread of it computes on */
+};
+
+static struct place place_of(const struct ls_predict_profile *p, const struct ls_predict_cluster *c,
+                             enum ls_predict_algorithm a)
+{
+    struct place at;
+    int per_node = c->workers < c->workers_per_node ? c->workers : c->workers_per_node;
+    at.n_nodes = (int)divide_up(c->workers, per_node);
+    bool is_flat = at.n_nodes > 1 && a != LS_PREDICT_HIERARCHICAL;
+    at.n_peers = is_flat ? c->workers : at.n_nodes;
+    at.threads = is_flat ? c->threads : (int64_t)c->threads * per_node;
+    at.shards = divide_up(p->shards, at.n_peers);
+    at.waves = divide_up(at.shards, at.threads);
+    double cores = c->cores > 0 ? c->cores : (double)c->threads * per_node;
+    at.spare = (is_flat ? cores / per_node : cores) - (double)at.threads;
+    return at;
+}
+
+/* Times within the step. */
+struct timeline {
+    double shards_begin, last_wave, shards_end, compute_end;
+    double end, exposed;
+    double early_cpu; /* seconds of the communication thread that fall before compute_end, however fast the network */
+};
+
+/* delay: by which the machine's shards take longer because communication uses their cores. */
+static void lay_out(const struct ls_predict_profile *p, const struct place *at, double delay, struct timeline *t)
+{
+    double threads = (double)at->threads, share = (double)at->shards / (double)p->shards, join = 0;
+    for (int i = 0; i < p->n_buckets; i++) join += p->buckets[i].join_seconds;
+    t->shards_begin = p->pre_seconds / threads;
+    t->last_wave = t->shards_begin + (double)(at->waves - 1) * p->shard_seconds + delay;
+    t->shards_end = t->last_wave + p->shard_seconds;
+    t->compute_end = t->shards_end + join * share / threads;
+}
+
+/* Sums travel while shards are computed, updates follow them in. */
+static void travel(const struct ls_predict_profile *p, const struct place *at, struct journey *j, struct timeline *t)
+{
+    double threads = (double)at->threads, share = (double)at->shards / (double)p->shards;
+    double joined = t->shards_end, now = t->compute_end, packed = 0, arrived;
+    t->exposed = t->early_cpu = 0;
+    for (int i = 0; i <= p->n_buckets; i++) {
+        const struct ls_predict_bucket none = {.n = CONTROL_WORDS, .bytes = CONTROL_WORDS};
+        const struct ls_predict_bucket *b = i < p->n_buckets ? &p->buckets[i] : &none;
+        double ready = i < p->n_buckets ? t->last_wave + b->ready_seconds : t->compute_end;
+        joined += b->join_seconds * share / threads;
+        if (b->join_seconds > 0) ready = joined;
+        double before = j->cpu_seconds;
+        arrived = at->n_nodes > 1 ? journey_send(j, b->n, b->bytes, b->update_seconds, ready) : ready;
+        double cpu = j->cpu_seconds - before, begin = ready > packed ? ready : packed;
+        if (begin < t->compute_end) t->early_cpu += begin + cpu < t->compute_end ? cpu : t->compute_end - begin;
+        packed = begin + cpu;
+        if (arrived > now) {
+            t->exposed += arrived - now;
+            now = arrived;
+        }
+        if (j->algorithm != LS_PREDICT_SERVERS || at->n_nodes == 1) now += b->update_seconds / threads;
+    }
+    t->end = now + p->overhead_seconds;
+}
+
+/* Mean over all threads of the job. */
+static double busy_seconds(const struct ls_predict_profile *p, const struct place *at, enum ls_predict_algorithm a)
+{
+    double once = 0, each = p->pre_seconds, threads = (double)at->threads;
+    for (int i = 0; i < p->n_buckets; i++) {
+        once += p->buckets[i].join_seconds;
+        if (a != LS_PREDICT_SERVERS || at->n_nodes == 1) each += p->buckets[i].update_seconds;
+    }
+    once += p->shard_seconds * (double)p->shards;
+    return once / (threads * at->n_peers) + each / threads;
+}
+
+static struct ls_predict_point play(const struct ls_predict_profile *p, const struct ls_predict_cluster *c,
+                                    enum ls_predict_algorithm a)
+{
+    struct place at = place_of(p, c, a);
+    struct journey j = {.algorithm = a, .profile = p, .cluster = c, .n_peers = at.n_peers, .n_nodes = at.n_nodes};
+    const struct journey fresh = j;
+    struct timeline t;
+    lay_out(p, &at, 0, &t);
+    travel(p, &at, &j, &t);
+    if (at.spare < 1 && t.early_cpu > 0) { /* nowhere to pack but where shards are computed */
+        double delay = t.early_cpu * (1 - (at.spare > 0 ? at.spare : 0)) / (double)at.threads;
+        j = fresh;
+        lay_out(p, &at, delay, &t);
+        travel(p, &at, &j, &t);
+    }
+    int64_t threads = at.threads * at.n_peers;
+    struct ls_predict_point r = {.workers = c->workers,
+                                 .nodes = at.n_nodes,
+                                 .step_seconds = t.end,
+                                 .images_per_second = (double)p->batch_size / t.end,
+                                 .compute = busy_seconds(p, &at, a),
+                                 .communicate = t.exposed,
+                                 .wire_seconds = j.wire_seconds,
+                                 .wire_bytes = j.wire_bytes,
+                                 .busy_threads = (int)(threads < p->shards ? threads : p->shards)};
+    r.wait = r.step_seconds - r.compute - r.communicate;
+    if (r.wait < 0) r.wait = 0; /* rounding */
+    return r;
+}
+
+struct ls_predict_point ls_predict_step(const struct ls_predict_profile *p, const struct ls_predict_cluster *c,
+                                        enum ls_predict_algorithm a)
+{
+    struct ls_predict_cluster one = *c;
+    one.workers = 1;
+    struct ls_predict_point r = play(p, c, a), alone = play(p, &one, a);
+    r.speedup = alone.step_seconds / r.step_seconds;
+    return r;
+}
+
+void ls_predict_sweep(const struct ls_predict_profile *p, const struct ls_predict_cluster *c,
+                      enum ls_predict_algorithm a, struct ls_predict_series *out)
+{
+    out->best = 0;
+    for (int i = 0; i < LS_PREDICT_POINTS; i++) {
+        struct ls_predict_cluster at = *c;
+        at.workers = ls_predict_workers[i];
+        out->points[i] = ls_predict_step(p, &at, a);
+        if (out->points[i].step_seconds < 0.999 * out->points[out->best].step_seconds) out->best = i;
+    }
+}

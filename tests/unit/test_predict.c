@@ -1,0 +1,326 @@
+/* test_predict.c: laws of predictions, units of networks, the picture and the sentence. */
+#include "lockstep/predict.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Buckets like a network's: small ones early in backward, a large one made after the shards. */
+static struct ls_predict_bucket buckets[] = {
+    {.n = 16, .bytes = 60, .ready_seconds = 0.004},
+    {.n = 200000, .bytes = 900000, .ready_seconds = 0.005, .update_seconds = 0.0004},
+    {.n = 70000, .bytes = 320000, .ready_seconds = 0.009, .update_seconds = 0.0002},
+    {.n = 3000000, .bytes = 14000000, .join_seconds = 0.006, .update_seconds = 0.006},
+};
+static const struct ls_predict_profile usual = {.model = "made-up",
+                                                .n_parameters = 3270000,
+                                                .batch_size = 128,
+                                                .shards = 8,
+                                                .shard_seconds = 0.010,
+                                                .pre_seconds = 0.001,
+                                                .overhead_seconds = 0.0002,
+                                                .pack_seconds = 1e-9,
+                                                .unpack_seconds = 1.5e-9,
+                                                .buckets = buckets,
+                                                .n_buckets = 4};
+static const struct ls_predict_network gigabit = {"1 Gbit/s", 1e-4, 117e6}, perfect = {"perfect", 0, INFINITY};
+
+static struct ls_predict_cluster cluster(int workers, int per_node, int threads, const struct ls_predict_network *net)
+{
+    return (struct ls_predict_cluster){.workers = workers,
+                                       .workers_per_node = per_node,
+                                       .threads = threads,
+                                       .cores = threads * per_node + 1,
+                                       .servers = 2,
+                                       .network = net};
+}
+
+static void expect_near(const char *what, double got, double expected)
+{
+    if (!(fabs(got - expected) <= 1e-9 * fabs(expected) + 1e-15))
+        fail_msg("%s: got %.12g, expected %.12g", what, got, expected);
+}
+
+static void expect_at_most(const char *what, double got, double most)
+{
+    if (!(got <= most * (1 + 1e-12))) fail_msg("%s: got %.12g, at most %.12g", what, got, most);
+}
+
+/* Every combination the laws are asked of. */
+#define FOR_ALL(W, PER_NODE, THREADS, A)                                                                               \
+    for (int W = 1; W <= 1024; W = W < 8 ? W + 1 : W * 2)                                                              \
+        for (int PER_NODE = 1; PER_NODE <= 4; PER_NODE *= 2)                                                           \
+            for (int THREADS = 1; THREADS <= 3; THREADS++)                                                             \
+                for (int A = 0; A < LS_N_PREDICT; A++)
+
+static void test_one_node_is_silent(void **state)
+{
+    FOR_ALL(w, per_node, threads, a)
+    {
+        struct ls_predict_cluster c = cluster(w, per_node, threads, &gigabit);
+        struct ls_predict_point r = ls_predict_step(&usual, &c, (enum ls_predict_algorithm)a);
+        if (w > per_node) {
+            assert_true(r.wire_bytes > 0 && r.communicate > 0);
+            continue;
+        }
+        assert_int_equal(r.nodes, 1);
+        expect_near("bytes on one node", r.wire_bytes, 0);
+        expect_near("exposed on one node", r.communicate, 0);
+    }
+}
+
+/* Only shards, a perfect network: exactly ceil(shards / threads) shards after each other. */
+static void test_perfect_network_is_compute_bound(void **state)
+{
+    struct ls_predict_profile p = usual;
+    struct ls_predict_bucket bare[] = {{.n = 1000000, .bytes = 5e6, .ready_seconds = 0.01}};
+    p.pre_seconds = p.overhead_seconds = p.pack_seconds = p.unpack_seconds = 0;
+    p.buckets = bare;
+    p.n_buckets = 1;
+    for (p.shards = 1; p.shards <= 40; p.shards += 3) FOR_ALL(w, per_node, threads, a)
+        {
+            struct ls_predict_cluster c = cluster(w, per_node, threads, &perfect);
+            int64_t all = (int64_t)w * threads, waves = (p.shards + all - 1) / all;
+            if (w > per_node && w % per_node) continue; /* machines are counted as equal */
+            struct ls_predict_point r = ls_predict_step(&p, &c, (enum ls_predict_algorithm)a);
+            expect_near("step of shards alone", r.step_seconds, (double)waves * p.shard_seconds);
+        }
+}
+
+static void test_speedup_is_bounded(void **state)
+{
+    FOR_ALL(w, per_node, threads, a)
+    {
+        struct ls_predict_cluster c = cluster(w, per_node, threads, a % 2 ? &perfect : &gigabit);
+        struct ls_predict_point r = ls_predict_step(&usual, &c, (enum ls_predict_algorithm)a);
+        int helpers = w + (a == LS_PREDICT_SERVERS && w > per_node ? c.servers : 0);
+        if (w > per_node && w % per_node) continue; /* the last machine is taken for a full one */
+        expect_at_most("speed-up", r.speedup, helpers);
+        expect_near("parts of the step", r.compute + r.communicate + r.wait, r.step_seconds);
+        expect_at_most("compute", r.compute, r.step_seconds);
+    }
+}
+
+static void test_monotone_in_the_network(void **state)
+{
+    FOR_ALL(w, per_node, threads, a)
+    {
+        double before = INFINITY;
+        for (double bandwidth = 1e6; bandwidth < 1e12; bandwidth *= 3) {
+            const struct ls_predict_network net = {"", 5e-5, bandwidth};
+            struct ls_predict_cluster c = cluster(w, per_node, threads, &net);
+            c.cores = threads * per_node; /* packing takes from computing */
+            double step = ls_predict_step(&usual, &c, (enum ls_predict_algorithm)a).step_seconds;
+            expect_at_most("more bandwidth", step, before);
+            before = step;
+        }
+        for (double latency = 1e-2; latency > 1e-7; latency /= 5) {
+            const struct ls_predict_network net = {"", latency, 1e12};
+            struct ls_predict_cluster c = cluster(w, per_node, threads, &net);
+            double step = ls_predict_step(&usual, &c, (enum ls_predict_algorithm)a).step_seconds;
+            if (latency < 1e-2) expect_at_most("less latency", step, before);
+            before = step;
+        }
+    }
+}
+
+/* A network so slow that nothing else counts: 2(P-1)/P of the bytes, over the bandwidth. */
+static void test_ring_volume(void **state)
+{
+    const struct ls_predict_network slow = {"slow", 0, 1e3};
+    double bytes = ls_predict_bytes(&usual);
+    for (int p = 2; p <= 1024; p = p < 5 ? p + 1 : p * 2) {
+        struct ls_predict_cluster c = cluster(p, 1, 1, &slow);
+        struct ls_predict_point r = ls_predict_step(&usual, &c, LS_PREDICT_HIERARCHICAL);
+        double expected = 2.0 * (p - 1) / p * bytes;
+        if (fabs(r.wire_bytes / expected - 1) > 1e-4)
+            fail_msg("%d nodes: %.9g bytes, expected %.9g", p, r.wire_bytes, expected);
+        double seconds = expected / slow.bandwidth;
+        if (fabs(r.communicate / seconds - 1) > 1e-3)
+            fail_msg("%d nodes: %.9g s, expected %.9g", p, r.communicate, seconds);
+    }
+}
+
+/* Latency alone: a ring pays 2(P-1) of them for the last chunk, a tree 2 log2(P), servers 2. */
+static void test_latency_counts_messages(void **state)
+{
+    const struct ls_predict_network far = {"far", 10, INFINITY};
+    struct ls_predict_profile p = usual;
+    struct ls_predict_bucket none[1] = {{0}};
+    p.buckets = none;
+    p.n_buckets = 0;
+    p.pack_seconds = p.unpack_seconds = 0;
+    struct ls_predict_cluster c = cluster(16, 1, 1, &far);
+    expect_near("ring", ls_predict_step(&p, &c, LS_PREDICT_RING).communicate, 2 * 15 * 10);
+    expect_near("tree", ls_predict_step(&p, &c, LS_PREDICT_TREE).communicate, 2 * 4 * 10);
+    expect_near("servers", ls_predict_step(&p, &c, LS_PREDICT_SERVERS).communicate, 2 * 10);
+    c.workers_per_node = 4;
+    expect_near("hierarchical", ls_predict_step(&p, &c, LS_PREDICT_HIERARCHICAL).communicate, 2 * 3 * 10);
+}
+
+/* k servers share what P workers send: the time on a slow network falls with k until the workers' own links fill. */
+static void test_servers_share_the_load(void **state)
+{
+    const struct ls_predict_network slow = {"slow", 0, 1e4};
+    double bytes = ls_predict_bytes(&usual), before = INFINITY;
+    for (int k = 1; k <= 32; k *= 2) {
+        struct ls_predict_cluster c = cluster(8, 1, 1, &slow);
+        c.servers = k;
+        double step = ls_predict_step(&usual, &c, LS_PREDICT_SERVERS).communicate;
+        double load = (k < 8 ? 8.0 / k : 1) * bytes / slow.bandwidth;
+        expect_at_most("one more server", step, before);
+        if (!(step > load && step < 2 * load))
+            fail_msg("%d servers: %.6g s, expected between %.6g and twice that", k, step, load);
+        before = step;
+    }
+}
+
+/* Buckets that are complete early are hidden behind the rest of the shard. */
+static void test_overlap(void **state)
+{
+    struct ls_predict_bucket early[] = {{.n = 100000, .bytes = 500000, .ready_seconds = 0.001}};
+    struct ls_predict_profile p = usual;
+    p.pack_seconds = p.unpack_seconds = 0;
+    p.buckets = early;
+    p.n_buckets = 1;
+    struct ls_predict_cluster c = cluster(2, 1, 1, &gigabit);
+    double hidden = ls_predict_step(&p, &c, LS_PREDICT_HIERARCHICAL).communicate;
+    early[0].ready_seconds = 0.010;
+    double exposed = ls_predict_step(&p, &c, LS_PREDICT_HIERARCHICAL).communicate;
+    expect_at_most("hidden", hidden, 4 * gigabit.latency);
+    if (!(exposed > 500000 / gigabit.bandwidth))
+        fail_msg("exposed %.6g s, expected more than %.6g", exposed, 500000 / gigabit.bandwidth);
+}
+
+static void test_idle_threads(void **state)
+{
+    struct ls_predict_cluster c = cluster(4, 1, 4, &gigabit);
+    struct ls_predict_point r = ls_predict_step(&usual, &c, LS_PREDICT_HIERARCHICAL);
+    assert_int_equal(r.busy_threads, 8); /* of 16: there are 8 shards */
+    assert_true(r.wait > 0.4 * usual.shard_seconds);
+}
+
+/* Without a core of its own, packing makes shards later; with one it does not. */
+static void test_spare_core(void **state)
+{
+    struct ls_predict_profile p = usual;
+    p.pack_seconds = p.unpack_seconds = 1e-8;
+    struct ls_predict_cluster with = cluster(2, 1, 2, &perfect), without = with;
+    without.cores = 2;
+    double a = ls_predict_step(&p, &with, LS_PREDICT_HIERARCHICAL).step_seconds;
+    double b = ls_predict_step(&p, &without, LS_PREDICT_HIERARCHICAL).step_seconds;
+    if (!(b > a)) fail_msg("with a spare core %.9g s, without %.9g s", a, b);
+}
+
+static void test_latency_units(void **state)
+{
+    static const struct {
+        const char *text;
+        double seconds;
+    } good[] = {{"0.1ms", 1e-4}, {"50us", 5e-5}, {"2e-5s", 2e-5}, {"1s", 1}, {"800ns", 8e-7}, {"0s", 0}};
+    static const char *const bad[] = {"",     "ms",   "0.1",  "0.1 ms", "-1ms", "1m",  "1.2.3ms",
+                                      "1e5s", "nans", "infs", "1msx",   "0x1s", "1ems"};
+    double got = -1;
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        if (!ls_predict_parse_latency(good[i].text, &got)) fail_msg("%s is refused", good[i].text);
+        expect_near(good[i].text, got, good[i].seconds);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        if (ls_predict_parse_latency(bad[i], &got)) fail_msg("'%s' is taken as %g s", bad[i], got);
+}
+
+static void test_bandwidth_units(void **state)
+{
+    static const struct {
+        const char *text;
+        double bytes;
+    } good[] = {
+        {"1Gbit", 125e6 * 1448 / 1538}, {"300Mbps", 37.5e6 * 1448 / 1538}, {"117MB", 117e6}, {"1.5GB/s", 1.5e9}};
+    static const char *const bad[] = {"",       "1",    "1G",     "Gbit",    "0Gbit",   "-1Gbit",
+                                      "1 Gbit", "1gib", "1Gbits", "infGbit", "1e-9kbit"};
+    double got = -1;
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        if (!ls_predict_parse_bandwidth(good[i].text, &got)) fail_msg("%s is refused", good[i].text);
+        expect_near(good[i].text, got, good[i].bytes);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        if (ls_predict_parse_bandwidth(bad[i], &got)) fail_msg("'%s' is taken as %g B/s", bad[i], got);
+}
+
+static void test_presets(void **state)
+{
+    int n;
+    const struct ls_predict_network *all = ls_predict_presets(&n);
+    for (int i = 0; i < n; i++) {
+        assert_ptr_equal(ls_predict_preset(all[i].name), &all[i]);
+        assert_true(all[i].bandwidth > 0 && all[i].latency > 0);
+    }
+    assert_non_null(ls_predict_preset("1gbe"));
+    assert_null(ls_predict_preset("1gb"));
+}
+
+static void test_verdict(void **state)
+{
+    struct ls_predict_series s;
+    char text[512];
+    const struct ls_predict_network slow = {"10 Mbit/s", 1e-3, 1.2e6};
+    struct ls_predict_cluster c = cluster(1, 1, 1, &slow);
+    ls_predict_sweep(&usual, &c, LS_PREDICT_HIERARCHICAL, &s);
+    ls_predict_verdict(&usual, &c, &s, text, sizeof text);
+    assert_int_equal(s.best, 0);
+    if (!strstr(text, "2 machines over 10 Mbit/s would be slower than one: 3.27 M parameters need"))
+        fail_msg("the verdict is: %s", text);
+    c.network = &perfect;
+    ls_predict_sweep(&usual, &c, LS_PREDICT_HIERARCHICAL, &s);
+    ls_predict_verdict(&usual, &c, &s, text, sizeof text);
+    assert_int_equal(s.points[s.best].workers, 8); /* as many as there are shards */
+    if (!strstr(text, "8 machines over perfect are best") || !strstr(text, "has 8 shards"))
+        fail_msg("the verdict is: %s", text);
+}
+
+static void test_plot(void **state)
+{
+    struct ls_predict_series s[2];
+    struct ls_predict_cluster c = cluster(1, 1, 1, &gigabit);
+    char *svg;
+    for (int a = 0; a < 2; a++) {
+        ls_predict_sweep(&usual, &c, (enum ls_predict_algorithm)a, &s[a]);
+        snprintf(s[a].label, sizeof s[a].label, a ? "a<b&c" : "plain");
+    }
+    assert_int_equal(ls_predict_plot("title \"x\" <svg>", s, 2, &svg), LS_OK);
+    assert_non_null(strstr(svg, ">plain<"));
+    assert_non_null(strstr(svg, ">a?b?c<"));
+    assert_null(strstr(svg, "nan"));
+    assert_null(strstr(svg, "inf"));
+    int open = 0;
+    for (const char *p = svg; *p; p++) open += *p == '<' ? 1 : *p == '>' ? -1 : 0;
+    assert_int_equal(open, 0);
+    free(svg);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_node_is_silent),
+        cmocka_unit_test(test_perfect_network_is_compute_bound),
+        cmocka_unit_test(test_speedup_is_bounded),
+        cmocka_unit_test(test_monotone_in_the_network),
+        cmocka_unit_test(test_ring_volume),
+        cmocka_unit_test(test_latency_counts_messages),
+        cmocka_unit_test(test_servers_share_the_load),
+        cmocka_unit_test(test_overlap),
+        cmocka_unit_test(test_idle_threads),
+        cmocka_unit_test(test_spare_core),
+        cmocka_unit_test(test_latency_units),
+        cmocka_unit_test(test_bandwidth_units),
+        cmocka_unit_test(test_presets),
+        cmocka_unit_test(test_verdict),
+        cmocka_unit_test(test_plot),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
