@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PART_ELEMENTS = 1 << 15 };
+/* Elements of a part: at most, and at least where a tensor is cut for the sake of a few threads. */
+enum { PART_ELEMENTS = 1 << 15, SMALL_PART_ELEMENTS = 1 << 11, FEW_PARTS = 4 };
 
 /* A value brought into another layout. */
 struct reordered {
@@ -241,7 +242,9 @@ static int parts_of(const struct ls_plan_op *op)
 {
     size_t n_elements =
         op->phase == LS_JOIN ? op->kernel->out[0].bytes / sizeof(int64_t) : op->kernel->in[0].bytes / sizeof(float);
-    return (int)((n_elements + PART_ELEMENTS - 1) / PART_ELEMENTS);
+    size_t n_parts = (n_elements + PART_ELEMENTS - 1) / PART_ELEMENTS;
+    while (n_parts < FEW_PARTS && n_elements >= (n_parts + 1) * SMALL_PART_ELEMENTS) n_parts++;
+    return (int)n_parts;
 }
 
 static enum ls_status choose_node(struct chooser *c, int index)
