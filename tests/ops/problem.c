@@ -217,9 +217,11 @@ static enum ls_status add_backward(struct problem *p)
     struct ls_gradient gr = {.g = p->g, .n_forward = 1, .n_values = p->g->n_values};
     enum ls_status status = ls__calloc(&gr.grad, (size_t)gr.n_values, sizeof *gr.grad);
     if (status == LS_OK) status = ls__calloc(&gr.is_needed, (size_t)gr.n_values, sizeof *gr.is_needed);
+    if (status == LS_OK) status = ls__calloc(&gr.is_masked, (size_t)gr.n_values, sizeof *gr.is_masked);
     if (status == LS_OK) status = append_backward(p, &gr);
     free(gr.grad);
     free(gr.is_needed);
+    free(gr.is_masked);
     return status;
 }
 
