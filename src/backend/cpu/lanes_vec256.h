@@ -75,9 +75,19 @@ VEC void vec_store(float *p, vec v)
     _mm256_storeu_ps(p, v);
 }
 
+/* Lanes that are set; where the first is, they follow each other. */
+VEC int mask_count(vmask in)
+{
+    return __builtin_popcount((unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(in)));
+}
+
+/* Some machines take long to store under a mask, so where it is full they need not. */
 VEC void vec_store_in(float *p, vmask in, vec v)
 {
-    _mm256_maskstore_ps(p, in, v);
+    if (mask_count(in) == WIDTH)
+        _mm256_storeu_ps(p, v);
+    else
+        _mm256_maskstore_ps(p, in, v);
 }
 
 VEC vec vec_add(vec a, vec b)
@@ -128,15 +138,21 @@ VEC void winner_store(uint8_t *to, vmask in, winner which)
     const __m256i bytes =
         _mm256_shuffle_epi8(which, _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 4,
                                                     8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1));
-    uint32_t half[2] = {(uint32_t)_mm256_extract_epi32(bytes, 0), (uint32_t)_mm256_extract_epi32(bytes, 4)};
-    const int n = __builtin_popcount((unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(in))); /* from lane 0 on */
-    memcpy(to, half, (size_t)n);
+    const uint64_t all = (uint32_t)_mm256_extract_epi32(bytes, 0) | (uint64_t)(uint32_t)_mm256_extract_epi32(bytes, 4)
+                                                                        << 32;
+    if (mask_count(in) == WIDTH)
+        memcpy(to, &all, WIDTH);
+    else
+        memcpy(to, &all, (size_t)mask_count(in));
 }
 
 VEC winner winner_load(const uint8_t *from, vmask in)
 {
     uint64_t bytes = 0;
-    memcpy(&bytes, from, (size_t)__builtin_popcount((unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(in))));
+    if (mask_count(in) == WIDTH)
+        memcpy(&bytes, from, WIDTH);
+    else
+        memcpy(&bytes, from, (size_t)mask_count(in));
     return _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)bytes));
 }
 
