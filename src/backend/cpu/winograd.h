@@ -27,16 +27,18 @@ enum {
     WINO_SIDE = 6,
     WINO_POINTS = WINO_SIDE * WINO_SIDE,
     WINO_DEPTH = 64, /* input channels of a slice of V and U: what is summed in registers before M is touched */
+    WINO_PAD = 16,   /* floats between the matrices of a block, so that they do not share the sets of a cache */
     WINO_MAX_KERNEL = 5
 };
 
 struct wino_conv {
     int mb, ic, ih, iw, oc, oh, ow, kernel, ph, pw; /* kernel 3 or 5; stride and dilation 1 */
     bool is_turned; /* weights of the convolution whose backward by data this is: [ic][oc], taps turned round */
-    /* set by wino_plan */
+    /* set by the planning in winograd.c */
     int tiles_y, tiles_x, n_tiles;
     int chunk;       /* tiles at a time */
     bool keeps_u;    /* forward: U is made once per call, not once per chunk */
+    bool is_large;   /* V, U and M exceed the second cache by far: fetch them ahead */
     size_t v_count;  /* floats of a slice of V: [36][chunk][WINO_DEPTH], a line of padding after each matrix */
     size_t z_count;  /* of a block of M (forward) or Z (backward by weights): [36][chunk][2 * lanes] */
     size_t u_count;  /* of a block of U (forward) or M (backward by weights): [36][WINO_DEPTH][2 * lanes] */

@@ -12,23 +12,22 @@
 #include "backend/cpu/winograd_product.h"
 
 #define CODE __attribute__((noinline, WINO_TARGET)) static
-enum { PAD = 16 }; /* floats between the matrices of a block, so that they do not share the sets of a cache */
 
 static ptrdiff_t v_stride(const struct wino_conv *c)
 {
-    return (ptrdiff_t)c->chunk * WINO_DEPTH + PAD;
+    return (ptrdiff_t)c->chunk * WINO_DEPTH + WINO_PAD;
 }
 
 /* Of M in forward and Z in backward by weights. */
 static ptrdiff_t z_stride(const struct wino_conv *c)
 {
-    return (ptrdiff_t)c->chunk * 2 * WINO_LANES + PAD;
+    return (ptrdiff_t)c->chunk * 2 * WINO_LANES + WINO_PAD;
 }
 
 /* Of U in forward and M in backward by weights. */
 static ptrdiff_t u_stride(void)
 {
-    return WINO_DEPTH * 2 * WINO_LANES + PAD;
+    return WINO_DEPTH * 2 * WINO_LANES + WINO_PAD;
 }
 
 /* Input channels of a slice. */
@@ -69,28 +68,37 @@ static const float zeros[WINO_LANES];
 
 /* --- src -> V --- */
 
-/* One tile whose corner is pixel (top, left) of a plane [ih][iw][lanes]; with is_edge pixels outside are zero. */
-INLINE void transform_tile(const struct wino_conv *c, const float *plane, int top, int left, const bool is_edge,
-                           float *v)
+/* One tile, from its first pixel; `width` pixels to a row. */
+INLINE void transform_tile(const struct wino_conv *c, const float *from, int width, float *v)
 {
     vec x[6][6];
 #pragma GCC unroll 6
-    for (int i = 0; i < 6; i++) {
-        const bool is_row = !is_edge || (top + i >= 0 && top + i < c->ih);
-        const float *row = plane + ((ptrdiff_t)(top + i) * c->iw + left) * WINO_LANES;
+    for (int i = 0; i < 6; i++)
 #pragma GCC unroll 6
-        for (int j = 0; j < 6; j++) {
-            const bool is_inside = !is_edge || (is_row && left + j >= 0 && left + j < c->iw);
-            x[i][j] = v_load(is_inside ? row + j * WINO_LANES : zeros);
+        for (int j = 0; j < 6; j++) x[i][j] = v_load(from + ((ptrdiff_t)i * width + j) * WINO_LANES);
+    to_points_2d((const vec(*)[6])x, v, v_stride(c));
+}
+
+/* The tile at pixel (top, left) of a plane [ih][iw][lanes], zero where it lies outside. (Loads with masks instead of
+ * this copy were slower.) */
+INLINE void copy_edge_tile(const struct wino_conv *c, const float *plane, int top, int left, float *tile)
+{
+    const int x_begin = left < 0 ? -left : 0, x_end = c->iw - left < WINO_SIDE ? c->iw - left : WINO_SIDE;
+    for (int i = 0; i < WINO_SIDE; i++, tile += WINO_SIDE * WINO_LANES) {
+        const bool is_row = top + i >= 0 && top + i < c->ih;
+        const float *row = plane + ((ptrdiff_t)(is_row ? top + i : 0) * c->iw + left) * WINO_LANES;
+        for (int j = 0; j < WINO_SIDE; j++) {
+            const bool is_inside = is_row && j >= x_begin && j < x_end;
+            v_store(tile + j * WINO_LANES, v_load(is_inside ? row + j * WINO_LANES : zeros));
         }
     }
-    to_points_2d((const vec(*)[6])x, v, v_stride(c));
 }
 
 CODE void transform_src(const struct wino_conv *c, const float *src, int first, int n, float *v)
 {
     const int n_planes = c->ic / WINO_LANES;
     const ptrdiff_t plane_count = (ptrdiff_t)c->ih * c->iw * WINO_LANES;
+    float edge[WINO_POINTS * WINO_LANES] __attribute__((aligned(64)));
     for (int plane = 0; plane < n_planes; plane++) {
         const int channel = plane * WINO_LANES;
         float *to = v + (size_t)(channel / WINO_DEPTH) * c->v_count + channel % WINO_DEPTH;
@@ -98,10 +106,12 @@ CODE void transform_src(const struct wino_conv *c, const float *src, int first, 
         for (int t = 0; t < n; t++, to += WINO_DEPTH, next_tile(c, &at)) {
             const float *from = src + ((ptrdiff_t)at.n * n_planes + plane) * plane_count;
             const int top = at.y - c->ph, left = at.x - c->pw;
-            if (top >= 0 && left >= 0 && top + WINO_SIDE <= c->ih && left + WINO_SIDE <= c->iw)
-                transform_tile(c, from, top, left, false, to);
-            else
-                transform_tile(c, from, top, left, true, to);
+            if (top >= 0 && left >= 0 && top + WINO_SIDE <= c->ih && left + WINO_SIDE <= c->iw) {
+                transform_tile(c, from + ((ptrdiff_t)top * c->iw + left) * WINO_LANES, c->iw, to);
+            } else {
+                copy_edge_tile(c, from, top, left, edge);
+                transform_tile(c, edge, WINO_SIDE, to);
+            }
         }
     }
 }
@@ -117,10 +127,14 @@ INLINE void transform_weights_of(const struct wino_conv *c, const float *weights
             const ptrdiff_t ib = ((ptrdiff_t)slice * WINO_DEPTH + k) / WINO_LANES, ob = (ptrdiff_t)block * 2 + i;
             const ptrdiff_t at = c->is_turned ? ib * (c->oc / WINO_LANES) + ob : ob * (c->ic / WINO_LANES) + ib;
             const float *from = weights + at * taps * square + k % WINO_LANES * WINO_LANES;
+            const ptrdiff_t ahead = (c->is_turned ? c->oc / WINO_LANES : 1) * taps * square; /* the next square of ic */
             vec x[WINO_MAX_KERNEL][WINO_MAX_KERNEL];
 #pragma GCC unroll 25
-            for (int tap = 0; tap < taps; tap++)
-                x[tap / kernel][tap % kernel] = v_load(from + (c->is_turned ? taps - 1 - tap : tap) * square);
+            for (int tap = 0; tap < taps; tap++) {
+                const float *tap_from = from + (c->is_turned ? taps - 1 - tap : tap) * square;
+                x[tap / kernel][tap % kernel] = v_load(tap_from);
+                __builtin_prefetch(tap_from + ahead);
+            }
             evaluate_2d((const vec(*)[WINO_MAX_KERNEL])x, kernel, true, u + (k * n_vec + i) * WINO_LANES, u_stride());
         }
 }
@@ -195,9 +209,12 @@ CODE void forward(const struct wino_conv *c, const float *src, const float *weig
             for (size_t slice = 0; slice < c->n_slices; slice++) {
                 float *part = c->keeps_u ? u + (block * c->n_slices + slice) * c->u_count : u;
                 if (!c->keeps_u) transform_weights(c, weights, block, slice, part);
-                for (int p = 0; p < WINO_POINTS; p++)
-                    product_over_channels(v + slice * c->v_count + p * v_stride(c), part + p * u_stride(), n,
-                                          depth_of(c, slice), m + p * z_stride(c), slice > 0, vectors_of(c, block));
+                for (int p = 0; p < WINO_POINTS; p++) {
+                    const float *left = v + slice * c->v_count + p * v_stride(c), *right = part + p * u_stride();
+                    const float *next[2] = {left + v_stride(c), right + u_stride()};
+                    product_over_channels(left, right, n, depth_of(c, slice), m + p * z_stride(c), slice > 0, next,
+                                          c->is_large, vectors_of(c, block));
+                }
             }
             write_dst(c, m, block, first, n, bias, relu, dst);
         }
@@ -292,9 +309,13 @@ CODE void backward_weights(const struct wino_conv *c, const float *src, const fl
         for (size_t i = 0; i < c->n_blocks * c->n_slices; i++) {
             const size_t block = i % c->n_blocks, slice = i / c->n_blocks;
             float *part = is_one ? m : m + i * c->u_count;
-            for (int p = 0; p < WINO_POINTS; p++)
-                product_over_tiles(v + slice * c->v_count + p * v_stride(c), z + block * c->z_count + p * z_stride(c),
-                                   n, depth_of(c, slice), part + p * u_stride(), first > 0, vectors_of(c, block));
+            for (int p = 0; p < WINO_POINTS; p++) {
+                const float *right = z + block * c->z_count + p * z_stride(c);
+                float *sum = part + p * u_stride();
+                const float *next[2] = {right + z_stride(c), sum + u_stride()};
+                product_over_tiles(v + slice * c->v_count + p * v_stride(c), right, n, depth_of(c, slice), sum,
+                                   first > 0, next, c->is_large, vectors_of(c, block));
+            }
             if (first + n == c->n_tiles) write_diff_weights(c, part, block, slice, diff_weights);
         }
     }

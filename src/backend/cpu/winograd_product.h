@@ -5,16 +5,19 @@
  * so that they become displacements.
  */
 INLINE void product_rows(const float *a, const int row_step, const int depth_step, const float *b, int depth, float *c,
-                         bool adds, const int rows, const int n_vec)
+                         bool adds, const float *const soon[2], const bool fetches, const int rows, const int n_vec)
 {
     vec sum[WINO_ROWS][2];
     const int width = n_vec * WINO_LANES;
+    const float *soon_0 = soon[0], *soon_1 = soon[1];
 #pragma GCC unroll 14
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
         for (int i = 0; i < n_vec; i++) sum[r][i] = adds ? v_load(c + r * width + i * WINO_LANES) : v_zero();
     for (int k = 0; k < depth; k++, b += width, a += depth_step) {
         vec right[2];
+        if (fetches) __builtin_prefetch(soon_0 + k * 16, 0, 2);
+        if (fetches) __builtin_prefetch(soon_1 + k * 16, 0, 2);
 #pragma GCC unroll 2
         for (int i = 0; i < n_vec; i++) right[i] = v_load(b + i * WINO_LANES);
 #pragma GCC unroll 14
@@ -32,15 +35,16 @@ INLINE void product_rows(const float *a, const int row_step, const int depth_ste
 
 /* The rows in as few and as equal groups as fit into registers. */
 INLINE void product(const float *a, const int row_step, const int depth_step, const float *b, int rows, int depth,
-                    float *c, bool adds, const int n_vec)
+                    float *c, bool adds, const float *const next[2], const bool fetches, const int n_vec)
 {
+    const float *soon[2] = {next[0], next[1]};
     int n_groups = (rows + WINO_ROWS - 1) / WINO_ROWS;
     for (; n_groups > 0; n_groups--) {
         const int n = (rows + n_groups - 1) / n_groups;
         switch (n) {
 #define ROWS_CASE(n)                                                                                                   \
     case n:                                                                                                            \
-        product_rows(a, row_step, depth_step, b, depth, c, adds, n, n_vec);                                            \
+        product_rows(a, row_step, depth_step, b, depth, c, adds, soon, fetches, n, n_vec);                             \
         break;
             ROWS_CASE(1)
             ROWS_CASE(2)
@@ -63,25 +67,35 @@ INLINE void product(const float *a, const int row_step, const int depth_step, co
         a += n * row_step;
         c += n * n_vec * WINO_LANES;
         rows -= n;
+        soon[0] += depth * 16;
+        soon[1] += depth * 16;
     }
 }
 
 /* For forward: a is V, tile by tile, its depth the channels. */
 __attribute__((noinline, WINO_TARGET)) static void product_over_channels(const float *v, const float *u, int n_tiles,
-                                                                         int n_channels, float *m, bool adds, int n_vec)
+                                                                         int n_channels, float *m, bool adds,
+                                                                         const float *const next[2], bool fetches,
+                                                                         int n_vec)
 {
-    if (n_vec == 2)
-        product(v, WINO_DEPTH, 1, u, n_tiles, n_channels, m, adds, 2);
+    if (n_vec == 2 && fetches)
+        product(v, WINO_DEPTH, 1, u, n_tiles, n_channels, m, adds, next, true, 2);
+    else if (n_vec == 2)
+        product(v, WINO_DEPTH, 1, u, n_tiles, n_channels, m, adds, next, false, 2);
     else
-        product(v, WINO_DEPTH, 1, u, n_tiles, n_channels, m, adds, 1);
+        product(v, WINO_DEPTH, 1, u, n_tiles, n_channels, m, adds, next, false, 1);
 }
 
 /* For backward by weights: a is V again, its rows now the channels, its depth the tiles. */
 __attribute__((noinline, WINO_TARGET)) static void product_over_tiles(const float *v, const float *z, int n_tiles,
-                                                                      int n_channels, float *m, bool adds, int n_vec)
+                                                                      int n_channels, float *m, bool adds,
+                                                                      const float *const next[2], bool fetches,
+                                                                      int n_vec)
 {
-    if (n_vec == 2)
-        product(v, 1, WINO_DEPTH, z, n_channels, n_tiles, m, adds, 2);
+    if (n_vec == 2 && fetches)
+        product(v, 1, WINO_DEPTH, z, n_channels, n_tiles, m, adds, next, true, 2);
+    else if (n_vec == 2)
+        product(v, 1, WINO_DEPTH, z, n_channels, n_tiles, m, adds, next, false, 2);
     else
-        product(v, 1, WINO_DEPTH, z, n_channels, n_tiles, m, adds, 1);
+        product(v, 1, WINO_DEPTH, z, n_channels, n_tiles, m, adds, next, false, 1);
 }
