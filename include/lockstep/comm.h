@@ -114,8 +114,14 @@ struct ls_comm_stats {
 };
 struct ls_comm_stats ls_comm_stats(const struct ls_comm *comm);
 
-/* Round-trip seconds of a small message to the next node, and bytes per second of large ones; collective. Zero in a job
- * of one node. */
+/* Seconds of a small message to the next node, one way, and bytes per second that a node sends and hears at the same
+ * time, as the sums do; takes about `seconds`. Collective; all ranks get the same numbers, zero in a job of one node. */
 enum ls_status ls_comm_probe(struct ls_comm *comm, double seconds, double *latency, double *bandwidth) LS_MUST_CHECK;
+
+/* What n sums cost to travel: bytes on the wire, and seconds of one thread to pack and to add them. */
+struct ls_comm_weight {
+    double bytes, pack_seconds, unpack_seconds;
+};
+enum ls_status ls_comm_weigh(const int64_t *sums, int64_t n, struct ls_comm_weight *weight) LS_MUST_CHECK;
 
 #endif
