@@ -67,6 +67,7 @@ struct ls_kernel {
     struct ls_layout in[LS_MAX_IN];   /* what launch needs its inputs to be */
     struct ls_layout out[LS_MAX_OUT]; /* what it makes; .bytes is the size of a workspace */
     size_t scratch_bytes;
+    int n_parts;    /* (optional, default: by the number of elements) parts an op that has them is best cut into */
     bool may_alias; /* out[0] may lie where in[alias_in] lies, if that input is not needed any more */
     int alias_in;
     bool is_view; /* out[0] IS in[0] in memory (reshape); launch is never called */

@@ -240,6 +240,7 @@ static enum ls_phase phase_of(enum ls_op op)
 
 static int parts_of(const struct ls_plan_op *op)
 {
+    if (op->kernel->n_parts > 0) return op->kernel->n_parts;
     size_t n_elements =
         op->phase == LS_JOIN ? op->kernel->out[0].bytes / sizeof(int64_t) : op->kernel->in[0].bytes / sizeof(float);
     size_t n_parts = (n_elements + PART_ELEMENTS - 1) / PART_ELEMENTS;

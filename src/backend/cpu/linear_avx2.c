@@ -26,6 +26,7 @@ static const struct linear_tiles tiles = {
     .forward = forward,
     .backward = backward,
     .pack = pack,
+    .pack_narrow = pack_narrow,
     .sum = sum,
 };
 const struct linear_tiles *const linear_tiles_avx2 = &tiles;

@@ -40,6 +40,7 @@ static const struct linear_tiles tiles = {
     .forward = forward,
     .backward = backward,
     .pack = pack,
+    .pack_narrow = pack_narrow,
     .sum = sum,
 };
 const struct linear_tiles *const linear_tiles_avx512 = &tiles;

@@ -5,8 +5,8 @@
  *
  * The product of two matrices over the batch, cut at the shards. One of them, v, gives vectors, the other, b, single
  * numbers: v is diff_dst where the weights lie in blocks of 16 outputs, src where they lie plain. Both are packed into
- * panels, for rows of a large layer lie a power of two apart and would fall onto each other in the cache. A part is a
- * number of units of UNIT x UNIT weights. The tile (linear_tiles.h) holds 4 x 32 sums in registers over all shards, so
+ * panels, for rows of a large layer lie a power of two apart and would fall onto each other in the cache. A part is
+ * a unit of about UNIT_B x UNIT_V weights. The tile (linear_tiles.h) holds 3 x 32 sums in registers over all shards, so
  * that each of them is read and written once per step. Scratch: struct job.
  */
 #include "backend/cpu/dnn.h"
@@ -18,12 +18,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { UNIT = 128, FIXED_LIMIT_LOG2 = 54, MAX_WIDTH = 32, BIAS_AT_ONCE = 64 };
+enum { UNIT_V = 256, UNIT_B = 128, UNIT_TILES = UNIT_B / SUM_ROWS + 2 }; /* columns of a unit, at most */
+enum { FIXED_LIMIT_LOG2 = 54, MAX_WIDTH = 32, BIAS_AT_ONCE = 64 };
 
 struct side {
     int input;   /* which input of the node */
     int n;       /* its columns */
-    int n_units; /* groups of at most UNIT columns, as even as panels allow */
+    int n_units; /* units its columns are cut into, as even as panels allow */
     float scale;
     ptrdiff_t step; /* from one column of b, or one block of 16 of v, to the next, in the sums */
 };
@@ -50,6 +51,11 @@ static void unit_range(const struct side *s, int u, int panel, int *begin, int *
     *end = min(s->n, n_panels * (u + 1) / s->n_units * panel);
 }
 
+static ptrdiff_t b_step(const struct sum_kernel *k)
+{
+    return round_up(k->batch * SUM_ROWS + 1, 16);
+}
+
 /* A job: one launch, with its places in the scratch. */
 struct job {
     const struct sum_kernel *k;
@@ -58,7 +64,8 @@ struct job {
     struct linear_rows *shards; /* [batch] those that are here */
     int n_shards;
     float *v; /* [batch][sum_width] */
-    float *b; /* [UNIT / SUM_PANEL][batch][SUM_PANEL] */
+    float *b; /* [UNIT_TILES][b_step], each [batch][SUM_ROWS] and a gap */
+    ptrdiff_t b_step;
     uint32_t largest;
 };
 
@@ -69,6 +76,7 @@ static void begin(struct job *job, const struct ls_bound *bound, const struct ls
     *job = (struct job){.k = k, .bound = bound, .batch_n = ctx->batch_n, .shards = bound->scratch};
     job->v = (float *)bound->scratch + round_up(2 * k->batch, 16);
     job->b = job->v + (ptrdiff_t)k->batch * k->tiles->sum_width;
+    job->b_step = b_step(k);
     for (int first = 0; first < ctx->batch_n; first += ctx->shard_size)
         if (!ctx->mine || ctx->mine[first / ctx->shard_size])
             job->shards[job->n_shards++] = (struct linear_rows){first, min(ctx->shard_size, ctx->batch_n - first)};
@@ -103,10 +111,9 @@ static void run_panel(struct job *job, int v_at, int b_at, int b_end)
     const int left = (k->is_blocked ? round_up(k->v.n, 16) : k->v.n) - v_at;
     const int n_v = min(left, k->tiles->sum_width);
     for (int j = b_at; j < b_end; j += SUM_ROWS) {
-        const int at = j - b_at, n_b = k->is_blocked ? SUM_ROWS : min(SUM_ROWS, b_end - j);
+        const int n_b = min(SUM_ROWS, b_end - j);
         const struct linear_sum_tile t = {.v = job->v,
-                                          .b = job->b + (ptrdiff_t)(at / SUM_PANEL) * k->batch * SUM_PANEL +
-                                               at % SUM_PANEL,
+                                          .b = job->b + (j - b_at) / SUM_ROWS * job->b_step,
                                           .to = (int64_t *)job->bound->out[0] + j * k->b.step + v_at / 16 * k->v.step,
                                           .step_b = k->b.step,
                                           .step_v = k->v.step};
@@ -117,24 +124,21 @@ static void run_panel(struct job *job, int v_at, int b_at, int b_end)
     }
 }
 
-static void pack(const struct job *job, const struct side *s, int at, int width, float *to)
-{
-    job->k->tiles->pack(job->bound->in[s->input], job->batch_n, s->n, at, width, s->scale, to);
-}
-
 /* Units are counted with v running fastest, so that neighbours share the panels of b. */
 static void run_units(struct job *job, int unit, int end)
 {
     const struct sum_kernel *k = job->k;
     int packed = -1, v_at, v_end, b_at, b_end;
     for (; unit < end; unit++) {
-        unit_range(&k->b, unit / k->v.n_units, SUM_PANEL, &b_at, &b_end);
+        unit_range(&k->b, unit / k->v.n_units, SUM_ROWS, &b_at, &b_end);
         unit_range(&k->v, unit % k->v.n_units, k->tiles->sum_width, &v_at, &v_end);
-        for (int j = b_at; j < b_end && packed != b_at; j += SUM_PANEL)
-            pack(job, &k->b, j, SUM_PANEL, job->b + (ptrdiff_t)(j - b_at) * k->batch);
+        if (packed != b_at)
+            k->tiles->pack_narrow(job->bound->in[k->b.input], job->batch_n, k->b.n, b_at, b_end - b_at, k->b.scale,
+                                  job->b, job->b_step);
         packed = b_at;
         for (; v_at < v_end; v_at += k->tiles->sum_width) {
-            pack(job, &k->v, v_at, k->tiles->sum_width, job->v);
+            k->tiles->pack(job->bound->in[k->v.input], job->batch_n, k->v.n, v_at, k->tiles->sum_width, k->v.scale,
+                           job->v);
             run_panel(job, v_at, b_at, b_end);
         }
     }
@@ -192,10 +196,11 @@ static void set_sides(struct sum_kernel *k, const struct ls_shape *src, const st
     struct side outputs = {.input = 1, .n = oc, .scale = ldexpf(1, scale_log2)};
     inputs.step = 16; /* a block of 16 inputs in a row; or one input within a block of 16 outputs */
     outputs.step = k->is_blocked ? (ptrdiff_t)round_up(ic, 16) * 16 : ic;
-    inputs.n_units = (ic + UNIT - 1) / UNIT;
-    outputs.n_units = (oc + UNIT - 1) / UNIT;
     k->v = k->is_blocked ? outputs : inputs;
     k->b = k->is_blocked ? inputs : outputs;
+    k->v.n_units = (k->v.n + UNIT_V - 1) / UNIT_V;
+    k->b.n_units = round_up((k->b.n + UNIT_B - 1) / UNIT_B, 2); /* two threads get equal shares of few units */
+    k->base.n_parts = k->v.n_units * k->b.n_units;
 }
 
 static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out)
@@ -216,8 +221,9 @@ static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out
     set_sides(k, &dnn_value_in(prep, 0)->shape, &dnn_value_in(prep, 1)->shape, n->attrs.scale_log2);
     snprintf(k->name, sizeof k->name, "%s", n->name);
     snprintf(k->base.name, sizeof k->base.name, "own:%s", k->tiles->name);
-    k->base.scratch_bytes =
-        ((size_t)round_up(2 * k->batch, 16) + (size_t)k->batch * (size_t)(k->tiles->sum_width + UNIT)) * sizeof(float);
+    k->base.scratch_bytes = ((size_t)round_up(2 * k->batch, 16) + (size_t)(k->batch * k->tiles->sum_width) +
+                             UNIT_TILES * (size_t)b_step(k)) *
+                            sizeof(float);
     *out = &k->base;
     return LS_OK;
 }

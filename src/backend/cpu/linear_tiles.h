@@ -5,7 +5,7 @@
  *
  *     forward           acc[16 samples][16 outputs] += x[i][sample] * w[i][16 outputs]            over all i
  *     backward by data  acc[24 inputs][16 samples]  += w[i][output] * d[output][16 samples]       over all outputs
- *     sum               acc[4][2 vectors]           += b[row][4] * v[row][2 vectors]              over a shard's rows
+ *     sum               acc[3][2 vectors]           += b[row][3] * v[row][2 vectors]              over a shard's rows
  *
  * so no sum ever runs across the lanes of a vector, and what memory gives is used once per shard. Activations are put
  * into groups of 16 samples first, [c][16] ("lanes"); that is 1/oc or 1/ic of the work.
@@ -18,8 +18,8 @@
 #include "lockstep/backend.h"
 
 enum { TILE_SAMPLES = 16, TILE_OUTPUTS = 16 }; /* samples of a group, outputs of a block */
-enum { SUM_ROWS = 4, SUM_PANEL = 16 };         /* what sum takes at a time of b, and the width of a panel of b */
-enum { SUM_SHARDS = 256 };                     /* that sum takes at a time */
+enum { SUM_ROWS = 3 };                         /* columns of b that sum takes at a time */
+enum { SUM_SHARDS = 256 };                     /* shards that sum takes at a time */
 
 /* Rows of the batch that belong to one shard; n >= 1. */
 struct linear_rows {
@@ -31,7 +31,7 @@ struct linear_sum_tile {
     const struct linear_rows *shards; /* [n_shards] those that are here */
     int n_shards;                     /* <= SUM_SHARDS */
     const float *v;                   /* [rows][sum_width] */
-    const float *b;                   /* [rows][SUM_PANEL], at the first of the 4 columns */
+    const float *b;                   /* [rows][SUM_ROWS] */
     int64_t *to;                      /* element (b column j, v column 16 c + l) is to[j * step_b + c * step_v + l] */
     ptrdiff_t step_b, step_v;
 };
@@ -52,6 +52,9 @@ struct linear_tiles {
     void (*backward)(const float *d, const float *w, ptrdiff_t step, int n_blocks, int n_inputs, int n, float *out);
     /* Columns [at, at + width) of [n][stride] as [n][width] times scale, zeros where it has none; width % 16 = 0. */
     void (*pack)(const float *from, int n, int stride, int at, int width, float scale, float *to);
+    /* `count` columns as [count / SUM_ROWS][n][SUM_ROWS], `step` floats (> n * SUM_ROWS) from one group to the next. */
+    void (*pack_narrow)(const float *from, int n, int stride, int at, int count, float scale, float *to,
+                        ptrdiff_t step);
     /* For every shard its rows' sum in float32, rounded to an integer, ties to even, and added. Returns 0, or, where a
      * number of 2^44 or more was among them, the largest without its sign, as bits: floats without sign order as their
      * bits do, infinity and NaN at the top. */

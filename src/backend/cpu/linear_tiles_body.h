@@ -112,21 +112,20 @@ VEC_TARGET static void pack(const float *from, int n, int stride, int at, int wi
     }
 }
 
-VEC_TARGET INLINE void sum_rows(const float *v, const float *b, int n, V(float) acc[SUM_ROWS][2])
+/* Row by row, for rows are far apart. Four numbers are copied where three are wanted; the next row overwrites the
+ * fourth. */
+VEC_TARGET static void pack_narrow(const float *from, int n, int stride, int at, int count, float scale, float *to,
+                                   ptrdiff_t step)
 {
-#pragma GCC unroll 4
-    for (int j = 0; j < SUM_ROWS; j++) acc[j][0] = acc[j][1] = V(zero)();
-    do { /* at least one row: without that promise the compiler keeps two copies of all that follows */
-        const V(float) v0 = V(load)(v), v1 = V(load)(v + VEC);
-#pragma GCC unroll 4
-        for (int j = 0; j < SUM_ROWS; j++) {
-            const V(float) x = V(all)(b[j]);
-            acc[j][0] = V(fma)(x, v0, acc[j][0]);
-            acc[j][1] = V(fma)(x, v1, acc[j][1]);
-        }
-        v += 2 * VEC;
-        b += SUM_PANEL;
-    } while (--n);
+    for (int r = 0; r < n; r++, to += SUM_ROWS) {
+        const float *row = from + (ptrdiff_t)r * stride + at;
+        float *t = to;
+        int k = 0;
+        for (; k < count && stride - at - k > SUM_ROWS; k += SUM_ROWS, t += step)
+            _mm_storeu_ps(t, _mm_mul_ps(_mm_loadu_ps(row + k), _mm_set1_ps(scale)));
+        for (; k < count; k += SUM_ROWS, t += step)
+            pack_rest(row + k, min(SUM_ROWS, stride - at - k), SUM_ROWS, scale, t);
+    }
 }
 
 /* Where vector p of row j goes: 16 elements apart are step_v apart. */
@@ -140,21 +139,46 @@ INLINE int64_t *sum_place(const struct linear_sum_tile *t, int j, int p)
  * that the representations, added up as integers, hold the sums of both and n times the constants. No step but the
  * wanted rounding is inexact. */
 enum { UPPER_MAGIC = 0x56400000, LOWER_MAGIC = 0x4B400000, LOWER_BITS = 22 }; /* the constants' representations */
-enum { ROUNDED_LIMIT = 0x55800000 };                                          /* and that of 2^44 */
+enum { SIGN_AND_EXPONENT = -(1 << 23) };
 static const float upper_magic = 0x1.8p45f, both_magics = 0x1.8p45f + 0x1.8p23f;
 
-VEC_TARGET INLINE void add_rounded(V(float) x, V(int) * upper, V(int) * lower)
+VEC_TARGET INLINE void add_rounded(V(float) x, V(int) * upper, V(int) * lower, V(int) * unlike)
 {
     const V(float) u = V(add)(x, V(all)(upper_magic));
     *upper = V(add32)(*upper, V(as_int)(u));
     *lower = V(add32)(*lower, V(as_int)(V(add)(x, V(sub)(V(all)(both_magics), u))));
+    *unlike =
+        V(or_differences)(*unlike, V(as_int)(u), V(all_int)(UPPER_MAGIC)); /* in sign or exponent: too large, NaN */
 }
 
-/* to[0..VEC-1] += the numbers that n calls of add_rounded have put in. */
-VEC_TARGET INLINE void add_total(int64_t *to, V(int) upper, V(int) lower, int n)
+/* The sums of one shard's n rows into acc. Meanwhile those of the shard before are rounded and added up, a sixth of
+ * them after every sixth of the rows: done in one go they would hold up the multiplications behind them. */
+VEC_TARGET INLINE void sum_rows(const float *v, const float *b, int n, V(float) acc[SUM_ROWS][2],
+                                V(float) before[SUM_ROWS][2], V(int) upper[SUM_ROWS][2], V(int) lower[SUM_ROWS][2],
+                                V(int) * unlike)
 {
-    upper = V(add32)(upper, V(all_int)(-(int)((unsigned)n * UPPER_MAGIC)));
-    lower = V(add32)(lower, V(all_int)(-(int)((unsigned)n * LOWER_MAGIC)));
+    int r = 0;
+#pragma GCC unroll 3
+    for (int j = 0; j < SUM_ROWS; j++) acc[j][0] = acc[j][1] = V(zero)();
+#pragma GCC unroll 6
+    for (int q = 0; q < 2 * SUM_ROWS; q++) {
+        add_rounded(before[q / 2][q % 2], &upper[q / 2][q % 2], &lower[q / 2][q % 2], unlike);
+        for (int end = n * (q + 1) / (2 * SUM_ROWS); r < end; r++, v += 2 * VEC, b += SUM_ROWS) {
+            V(float) v0 = V(load)(v), v1 = V(load)(v + VEC);
+            __asm__("" : "+v"(v0), "+v"(v1)); /* or the compiler loads them anew for every multiplication */
+#pragma GCC unroll 3
+            for (int j = 0; j < SUM_ROWS; j++) {
+                const V(float) x = V(all)(b[j]);
+                acc[j][0] = V(fma)(x, v0, acc[j][0]);
+                acc[j][1] = V(fma)(x, v1, acc[j][1]);
+            }
+        }
+    }
+}
+
+/* to[0..VEC-1] += upper * 2^22 + lower. */
+VEC_TARGET INLINE void add_total(int64_t *to, V(int) upper, V(int) lower)
+{
 #pragma GCC unroll 2
     for (int half = 0; half < 2; half++, to += VEC / 2) {
         const V(int) wide = V(add64)(V(shift_left64)(V(widen)(upper, half), LOWER_BITS), V(widen)(lower, half));
@@ -168,61 +192,69 @@ static void fetch_sums(const struct linear_sum_tile *t)
         for (int i = 0; i < 2 * VEC; i += 8) __builtin_prefetch(t->to + j * t->step_b + i / 16 * t->step_v + i % 16, 1);
 }
 
-/* The same sums for numbers that add_rounded does not take, one by one. */
-VEC_TARGET static void sum_large(const struct linear_sum_tile *t)
+/* The same sums where add_rounded has met a number that is too large for it, one by one. */
+VEC_TARGET static uint32_t sum_large(const struct linear_sum_tile *t)
 {
+    uint32_t largest = 0;
     for (int s = 0; s < t->n_shards; s++) {
         const struct linear_rows rows = t->shards[s];
-        float numbers[SUM_ROWS][2 * VEC];
-        V(float) acc[SUM_ROWS][2];
-        sum_rows(t->v + (ptrdiff_t)rows.first * 2 * VEC, t->b + (ptrdiff_t)rows.first * SUM_PANEL, rows.n, acc);
-        for (int j = 0; j < SUM_ROWS; j++)
-            for (int p = 0; p < 2; p++) V(store)(&numbers[j][p * VEC], acc[j][p]);
         for (int j = 0; j < SUM_ROWS; j++)
             for (int i = 0; i < 2 * VEC; i++) {
                 int64_t *to = t->to + j * t->step_b + i / 16 * t->step_v + i % 16;
-                *to = (int64_t)((uint64_t)*to + (uint64_t)llrintf(numbers[j][i]));
+                float x = 0;
+                uint32_t bits;
+                for (int r = rows.first; r < rows.first + rows.n; r++)
+                    x = fmaf(t->b[r * SUM_ROWS + j], t->v[r * 2 * VEC + i], x);
+                memcpy(&bits, &x, sizeof bits);
+                bits &= 0x7fffffff;
+                largest = bits > largest ? bits : largest;
+                *to = (int64_t)((uint64_t)*to + (uint64_t)llrintf(x));
             }
     }
+    return largest;
 }
 
-/* The largest of n lanes. */
-static uint32_t most_of(const uint32_t *lanes, int n)
+INLINE const float *row_of_v(const struct linear_sum_tile *t, int shard)
 {
-    uint32_t most = 0;
-    for (int i = 0; i < n; i++) most = lanes[i] > most ? lanes[i] : most;
-    return most;
+    return t->v + (ptrdiff_t)t->shards[shard].first * 2 * VEC;
 }
 
+INLINE const float *row_of_b(const struct linear_sum_tile *t, int shard)
+{
+    return t->b + (ptrdiff_t)t->shards[shard].first * SUM_ROWS;
+}
+
+/* Two sets of accumulators take turns. The first shard finds zeros before it. */
 VEC_TARGET static uint32_t sum(const struct linear_sum_tile *t)
 {
-    V(int) upper[SUM_ROWS][2], lower[SUM_ROWS][2], largest = V(zero_int)();
-    uint32_t lanes[VEC];
+    V(int) upper[SUM_ROWS][2], lower[SUM_ROWS][2], unlike = V(zero_int)();
+    V(float) even[SUM_ROWS][2], odd[SUM_ROWS][2];
+    int s = 0;
     fetch_sums(t);
-#pragma GCC unroll 4
+#pragma GCC unroll 3
     for (int j = 0; j < SUM_ROWS; j++)
 #pragma GCC unroll 2
-        for (int p = 0; p < 2; p++) upper[j][p] = lower[j][p] = V(zero_int)();
-    for (int s = 0; s < t->n_shards; s++) {
-        const struct linear_rows rows = t->shards[s];
-        V(float) acc[SUM_ROWS][2];
-        sum_rows(t->v + (ptrdiff_t)rows.first * 2 * VEC, t->b + (ptrdiff_t)rows.first * SUM_PANEL, rows.n, acc);
-#pragma GCC unroll 4
-        for (int j = 0; j < SUM_ROWS; j++)
-#pragma GCC unroll 2
-            for (int p = 0; p < 2; p++) {
-                add_rounded(acc[j][p], &upper[j][p], &lower[j][p]);
-                largest = V(max_bits)(largest, acc[j][p]);
-            }
+        for (int p = 0; p < 2; p++) {
+            upper[j][p] = V(all_int)(-(int)((unsigned)(t->n_shards + 1) * UPPER_MAGIC));
+            lower[j][p] = V(all_int)(-(int)((unsigned)(t->n_shards + 1) * LOWER_MAGIC));
+            odd[j][p] = V(zero)();
+        }
+    for (; s + 1 < t->n_shards; s += 2) {
+        sum_rows(row_of_v(t, s), row_of_b(t, s), t->shards[s].n, even, odd, upper, lower, &unlike);
+        sum_rows(row_of_v(t, s + 1), row_of_b(t, s + 1), t->shards[s + 1].n, odd, even, upper, lower, &unlike);
     }
-    if (V(any_from)(largest, ROUNDED_LIMIT)) {
-        sum_large(t);
-        V(store_int)(lanes, largest);
-        return most_of(lanes, VEC);
+    if (s < t->n_shards) {
+        sum_rows(row_of_v(t, s), row_of_b(t, s), t->shards[s].n, even, odd, upper, lower, &unlike);
+        memcpy(odd, even, sizeof odd);
     }
-#pragma GCC unroll 4
+#pragma GCC unroll 3
     for (int j = 0; j < SUM_ROWS; j++)
 #pragma GCC unroll 2
-        for (int p = 0; p < 2; p++) add_total(sum_place(t, j, p), upper[j][p], lower[j][p], t->n_shards);
+        for (int p = 0; p < 2; p++) add_rounded(odd[j][p], &upper[j][p], &lower[j][p], &unlike);
+    if (V(any_of)(unlike, SIGN_AND_EXPONENT)) return sum_large(t);
+#pragma GCC unroll 3
+    for (int j = 0; j < SUM_ROWS; j++)
+#pragma GCC unroll 2
+        for (int p = 0; p < 2; p++) add_total(sum_place(t, j, p), upper[j][p], lower[j][p]);
     return 0;
 }

@@ -7,6 +7,7 @@
 #define LS_BACKEND_CPU_VEC_H
 
 #include <immintrin.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define AVX512_TARGET __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")))
@@ -174,27 +175,26 @@ AVX2_TARGET INLINE v8_int v8_add64(v8_int a, v8_int b)
     return _mm256_add_epi64(a, b);
 }
 
-/* The larger of `most` and |x|, both as bits: floats without sign order as their bits do, infinity and NaN at the top.
- */
-AVX512_TARGET INLINE v16_int v16_max_bits(v16_int most, v16_float x)
+/* Has any element one of these bits? */
+AVX512_TARGET INLINE bool v16_any_of(v16_int x, int bits)
 {
-    return _mm512_max_epu32(most, _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7fffffff)));
+    return _mm512_test_epi32_mask(x, _mm512_set1_epi32(bits)) != 0;
 }
 
-AVX2_TARGET INLINE v8_int v8_max_bits(v8_int most, v8_float x)
+AVX2_TARGET INLINE bool v8_any_of(v8_int x, int bits)
 {
-    return _mm256_max_epu32(most, _mm256_and_si256(_mm256_castps_si256(x), _mm256_set1_epi32(0x7fffffff)));
+    return !_mm256_testz_si256(x, _mm256_set1_epi32(bits));
 }
 
-/* Is any element of x, without sign, at least `limit`? Below 2^31 both. */
-AVX512_TARGET INLINE int v16_any_from(v16_int x, int limit)
+/* x | (a ^ b) */
+AVX512_TARGET INLINE v16_int v16_or_differences(v16_int x, v16_int a, v16_int b)
 {
-    return _mm512_cmpge_epi32_mask(x, _mm512_set1_epi32(limit)) != 0;
+    return _mm512_ternarylogic_epi32(x, a, b, 0xF6);
 }
 
-AVX2_TARGET INLINE int v8_any_from(v8_int x, int limit)
+AVX2_TARGET INLINE v8_int v8_or_differences(v8_int x, v8_int a, v8_int b)
 {
-    return _mm256_movemask_epi8(_mm256_cmpgt_epi32(x, _mm256_set1_epi32(limit - 1))) != 0;
+    return _mm256_or_si256(x, _mm256_xor_si256(a, b));
 }
 
 /* Elements [0, VEC/2) or, with half 1, the others of a 32-bit vector as 64-bit integers. */
