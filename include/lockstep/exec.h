@@ -83,6 +83,25 @@ enum ls_status ls_exec_profile(struct ls_exec *exec, bool on) LS_MUST_CHECK;
  */
 double ls_exec_op_seconds(const struct ls_exec *exec, const struct ls_plan *plan, int index);
 
+/* --- for predictions --- */
+
+/* The sums as they travel between nodes, in buckets. */
+int ls_exec_n_buckets(const struct ls_exec *exec);
+const int64_t *ls_exec_bucket(const struct ls_exec *exec, int bucket, int64_t *n);
+/* The bucket of the sums that an op makes, or that an update reads; of several the last; -1 if there are none. */
+int ls_exec_op_bucket(const struct ls_exec *exec, const struct ls_plan *plan, int op);
+
+/* A step without sums over the nodes and without update, with at most one shard per thread of the node. */
+struct ls_exec_rehearsal {
+    int n_own, n_run;                                /* shards of this node, and of these computed */
+    double pre_seconds, shard_seconds, join_seconds; /* on the clock; all n_own shards are joined */
+};
+/* All ranks of the node together. Other sums than those of a step are left behind, until ls_exec_end_rehearsal. */
+enum ls_status ls_exec_rehearse(struct ls_exec *exec, const struct ls_exec_step *step,
+                                struct ls_exec_rehearsal *rehearsal) LS_MUST_CHECK;
+/* Zeroes what a rehearsal (or ls_exec_backward) left; also after one that failed. */
+enum ls_status ls_exec_end_rehearsal(struct ls_exec *exec) LS_MUST_CHECK;
+
 /* --- stored values as plain tensors --- */
 
 /* Fills parameters, buffers and state as their init says; parameters keyed by (seed, their number). */

@@ -53,6 +53,7 @@ struct ls_train_options {
     bool no_eval;
     bool quiet, json;
     bool deterministic_only; /* reserved */
+    const char *sync;        /* "allreduce", "local:H" */
     int64_t workers;         /* ranks the job must have; 0: as many as were started */
     double timeout;          /* seconds to wait for a worker that does not answer */
     bool balance;            /* slower machines get fewer shards */
@@ -109,7 +110,8 @@ struct ls_bench_options {
     int64_t batch_size, shards, threads, steps, warmup;
     double seconds; /* run at least this long; steps 0 = until then */
     bool json;
-    bool layers; /* also measure every op: ls_bench_result.ops */
+    bool layers;      /* also measure every op: ls_bench_result.ops */
+    int64_t compress; /* as in ls_train_options */
 };
 /* One op of the step, its time summed over threads and divided by the steps. */
 struct ls_bench_op {
@@ -127,6 +129,12 @@ struct ls_bench_result {
     int n_ops;
 };
 enum ls_status ls_bench(const struct ls_bench_options *o, struct ls_bench_result *result) LS_MUST_CHECK;
+
+/* What a step costs on this machine, for predictions (predict.h): measured for about o->seconds. *threads: how many
+ * computed. Release the profile with ls_predict_profile_release. */
+struct ls_predict_profile;
+enum ls_status ls_predict_measure(const struct ls_bench_options *o, struct ls_predict_profile *profile,
+                                  int *threads) LS_MUST_CHECK;
 
 /* The plan of a training (or evaluation) step of a model, as text; free() it. */
 enum ls_status ls_plan_model(const struct ls_bench_options *o, bool is_training, char **text) LS_MUST_CHECK;

@@ -205,9 +205,9 @@ const struct ls_option ls__options[] = {
      .group = group_place, .commands = ON(TRAIN), AT(mpi_args)},
     {.name = "sync", .arg = "HOW", .type = LS_OPT_TEXT, .is_valid = is_sync,
      .expected = "allreduce, ps, async, ssp:K or local:H", .def = "allreduce",
-     .help = "How workers agree: allreduce; ps, async, ssp:K and local:H are not available in this build.",
-     .group = group_place, .commands = ON(TRAIN), AT(sync)},
-
+     .help = "How workers agree: allreduce at every step; local:H: every shard trains alone and all are averaged every H "
+             "steps, for slow networks (other weights, often less accurate). ps, async and ssp:K are not in this build.",
+     .group = group_place, .commands = ON(TRAIN), AT(train.sync)},
     {.name = "run", .aliases = {"run-dir"}, .arg = "DIR", .type = LS_OPT_TEXT, .is_valid = is_not_empty,
      .expected = "a folder", .help = "Where everything is written; without it runs/MODEL-DATA-TIME.",
      .group = group_run, .commands = ON(TRAIN), AT(train.run_dir)},

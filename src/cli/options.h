@@ -49,7 +49,7 @@ enum { LS_MAX_ARGS = 4 };
 struct ls_options {
     struct ls_train_options train;
     int64_t procs_per_node, max_restarts;
-    const char *hosts, *sync, *mpi_args;
+    const char *hosts, *mpi_args;
     int64_t steps, warmup_steps; /* bench */
     double seconds;
     bool layers;

@@ -257,18 +257,18 @@ enum ls_status ls_comm_broadcast_nodes(struct ls_comm *c, int root, void *data, 
 enum ls_status ls_comm_sum_begin(struct ls_comm *c, int64_t *block, const struct ls_comm_bucket *buckets, int n_buckets)
 {
     struct board *b = c->board;
+    struct sum_job job = {.block = block, .n_buckets = n_buckets};
     if (c->place.n_nodes == 1) return LS_OK;
     if (n_buckets > MAX_BUCKETS) return ls_fail(LS_INTERNAL, "%d buckets, at most %d", n_buckets, MAX_BUCKETS);
+    c->n_buckets = n_buckets;
     if (c->place.seat == 0) {
         for (int i = 0; i < n_buckets; i++) atomic_store(&b->parts[i], 0);
         atomic_store(&b->summed, 0);
         atomic_store(&b->sum_status, LS_OK);
-        c->sum.block = block;
-        c->sum.n_buckets = n_buckets;
-        memcpy(c->sum.buckets, buckets, (size_t)n_buckets * sizeof *buckets);
+        memcpy(job.buckets, buckets, (size_t)n_buckets * sizeof *buckets);
     }
     TRY(ls_comm_meet(c, LS_OK, 0)); /* nobody contributes before the counters are at zero */
-    if (c->place.seat == 0) ls__courier_sum(c);
+    if (c->place.seat == 0) ls__courier_sum(c, &job);
     return LS_OK;
 }
 
@@ -280,7 +280,7 @@ void ls_comm_sum_part(struct ls_comm *c, int bucket)
 void ls_comm_sum_flush(struct ls_comm *c)
 {
     if (c->place.n_nodes == 1) return;
-    for (int i = 0; i < c->sum.n_buckets; i++) atomic_store(&c->board->parts[i], INT32_MAX / 2);
+    for (int i = 0; i < c->n_buckets; i++) atomic_store(&c->board->parts[i], INT32_MAX / 2);
 }
 
 enum ls_status ls_comm_sum_wait(struct ls_comm *c, int64_t end)

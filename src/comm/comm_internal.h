@@ -129,7 +129,8 @@ struct ls_comm {
     size_t segment_bytes;
     struct share *shares;
     int n_shares;
-    struct sum_job sum;
+    struct sum_job sum, running; /* the last one asked for; the courier's own copy of the one it works on */
+    int n_buckets;               /* of the present sum */
     struct ring *rings;
     struct ls_comm_stats stats;
     bool may_spin; /* every thread of the node has a CPU */
@@ -143,7 +144,8 @@ void ls__plugin_unload(struct ls_comm *c);
 enum ls_status ls__courier_start(struct ls_comm *c) LS_MUST_CHECK;
 void ls__courier_stop(struct ls_comm *c);
 enum ls_status ls__courier_call(struct ls_comm *c, courier_fn *fn, void *arg) LS_MUST_CHECK;
-void ls__courier_sum(struct ls_comm *c); /* begins the sum job */
+/* Begins a sum. The one before has been waited for, but the courier may still be leaving it. */
+void ls__courier_sum(struct ls_comm *c, const struct sum_job *job);
 
 /* link.c */
 enum ls_status ls__link_begin_send(struct ls_comm *c, const void *data, size_t bytes, int to, int tag,

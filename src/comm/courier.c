@@ -27,10 +27,18 @@ static void serve_call(struct ls_comm *c)
     pthread_cond_broadcast(&k->done);
 }
 
+static void copy_job(struct sum_job *to, const struct sum_job *from)
+{
+    to->block = from->block;
+    to->n_buckets = from->n_buckets;
+    memcpy(to->buckets, from->buckets, (size_t)from->n_buckets * sizeof *from->buckets);
+}
+
 static void serve_sum(struct ls_comm *c)
 {
     struct courier *k = &c->courier;
     k->sum_wanted = false;
+    copy_job(&c->running, &c->sum);
     pthread_mutex_unlock(&k->lock);
     enum ls_status status = ls__ring_run(c);
     if (status != LS_OK) {
@@ -143,9 +151,10 @@ enum ls_status ls__courier_call(struct ls_comm *c, courier_fn *fn, void *arg)
     return status == LS_OK ? LS_OK : ls_fail(status, "%s", message);
 }
 
-void ls__courier_sum(struct ls_comm *c)
+void ls__courier_sum(struct ls_comm *c, const struct sum_job *job)
 {
     pthread_mutex_lock(&c->courier.lock);
+    copy_job(&c->sum, job);
     c->courier.sum_wanted = true;
     pthread_cond_signal(&c->courier.wake);
     pthread_mutex_unlock(&c->courier.lock);

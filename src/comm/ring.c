@@ -54,7 +54,7 @@ static enum ls_status start_hop(struct ls_comm *c, struct ring *r, int slot)
 {
     int p = c->place.n_nodes, out = wrap(c->place.node - r->hop + (r->hop >= p - 1 ? p : 0), p);
     int64_t begin = slice_begin(r, out, p), end = slice_begin(r, out + 1, p);
-    size_t bytes = ls__pack(c->sum.block + begin, (size_t)(end - begin), r->out);
+    size_t bytes = ls__pack(c->running.block + begin, (size_t)(end - begin), r->out);
     r->has_sent = r->has_received = false;
     TRY(ls__link_begin_receive(c, r->in, r->capacity, c->leaders[wrap(c->place.node - 1, p)], TAG_RING + slot,
                                &r->receiving));
@@ -66,7 +66,7 @@ static enum ls_status take_in(struct ls_comm *c, struct ring *r)
     int p = c->place.n_nodes, in = wrap(c->place.node - r->hop - 1 + (r->hop >= p - 1 ? p : 0), p);
     int64_t begin = slice_begin(r, in, p), end = slice_begin(r, in + 1, p);
     c->stats.bytes_received += (int64_t)r->bytes;
-    if (!ls__unpack(r->in, r->bytes, c->sum.block + begin, (size_t)(end - begin), r->hop < p - 1))
+    if (!ls__unpack(r->in, r->bytes, c->running.block + begin, (size_t)(end - begin), r->hop < p - 1))
         return ls_fail(LS_REMOTE, "rank %d got a malformed message from rank %d", c->place.rank,
                        c->leaders[wrap(c->place.node - 1, p)]);
     return LS_OK;
@@ -123,8 +123,8 @@ void ls__ring_release(struct ls_comm *c)
 /* Puts chunks into free slots, as far as buckets are ready. Chunks start in order and each has its own slot. */
 static enum ls_status start_chunks(struct ls_comm *c, struct progress *p)
 {
-    while (p->bucket < c->sum.n_buckets) {
-        const struct ls_comm_bucket *b = &c->sum.buckets[p->bucket];
+    while (p->bucket < c->running.n_buckets) {
+        const struct ls_comm_bucket *b = &c->running.buckets[p->bucket];
         struct ring *r = &c->rings[p->n_started % WINDOW];
         if (r->is_active || atomic_load_explicit(&c->board->parts[p->bucket], memory_order_acquire) < b->n_parts)
             return LS_OK;
@@ -165,7 +165,7 @@ enum ls_status ls__ring_run(struct ls_comm *c)
     struct progress p = {.moved_ns = ls__now_ns()};
     int n_idle = 0;
     TRY(make_rings(c));
-    while (p.bucket < c->sum.n_buckets || is_any_active(c)) {
+    while (p.bucket < c->running.n_buckets || is_any_active(c)) {
         bool has_moved = false;
         TRY(start_chunks(c, &p));
         for (int i = 0; i < WINDOW; i++)

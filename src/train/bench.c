@@ -139,6 +139,7 @@ enum ls_status bench_open_session(struct session *s, const struct ls_bench_optio
                                        .is_training = is_training,
                                        .with_test = !is_training,
                                        .normalize = true,
+                                       .compress = o->compress,
                                        .optim = {.momentum = 0.9}};
     return session_open(s, &so);
 }

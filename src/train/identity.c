@@ -81,7 +81,9 @@ static enum ls_status add_run(struct identity *id, const struct ls_train_options
     TRY(set(id, IDENTITY_REGULARIZATION, "label_smoothing=%.17g clip_norm=%.17g", o->label_smoothing, o->clip_norm));
     TRY(set(id, IDENTITY_INPUT, "crop_pad=%lld flip=%d cutout=%lld normalize=%d resize=%s", (long long)o->crop_pad,
             o->flip, (long long)o->cutout, o->normalize, o->resize ? o->resize : ""));
-    if (o->compress) return set(id, IDENTITY_SUM, "%s in %lld bits", o->sum, (long long)o->compress); /* remainders, too */
+    if (o->compress)
+        return set(id, IDENTITY_SUM, "%s in %lld bits", o->sum, (long long)o->compress); /* remainders, too */
+    if (strcmp(o->sync, "allreduce") != 0) return set(id, IDENTITY_SUM, "%s %s", o->sum, o->sync);
     return set(id, IDENTITY_SUM, "%s", o->sum);
 }
 

@@ -73,7 +73,7 @@ static enum ls_status add_plan(struct session *s, const struct session_options *
     if (mb <= 0 || ls_exec_plan(s->exec, mb, is_training)) return LS_OK;
     TRY(ls_model_build(s->model, &build, &g));
     /* Float sums and coarse ones are made shard by shard. */
-    g->batch_size = o->float_sums || o->compress ? 0 : s->batch_size;
+    g->batch_size = o->float_sums || o->compress || o->by_shard ? 0 : s->batch_size;
     enum ls_status status = ls_graph_fuse(g);
     if (status == LS_OK) status = ls_graph_add_loss(g, is_training ? (float)o->label_smoothing : 0);
     if (status == LS_OK && is_training) status = ls_graph_add_gradient(g);
@@ -174,6 +174,26 @@ enum ls_status session_open(struct session *s, const struct session_options *o)
     if (s->comm) TRY(ls_exec_join_job(s->exec, s->comm, o->balance));
     ls_exec_compress(s->exec, (int)o->compress, (int)s->shards);
     return add_plans(s, o);
+}
+
+enum ls_status session_replicate(const struct session *of, const struct session_options *o, struct session *replica)
+{
+    struct session_options own = *o;
+    own.with_test = false;
+    *replica = *of;
+    replica->store = NULL;
+    replica->exec = NULL;
+    replica->comm = NULL;
+    replica->threads = 1;
+    TRY(ls_store_create(&replica->store));
+    TRY(ls_exec_create(&replica->exec, replica->backend, replica->device, replica->store, 1));
+    return add_plans(replica, &own);
+}
+
+void session_drop_replica(struct session *replica)
+{
+    ls_exec_destroy(&replica->exec);
+    ls_store_destroy(&replica->store);
 }
 
 void session_close(struct session *s)

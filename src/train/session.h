@@ -28,6 +28,7 @@ struct session_options {
     struct ls_comm *comm;        /* the job this session is part of; NULL: none */
     bool balance;                /* slower machines get fewer shards */
     int64_t compress;            /* bits of a gradient that leaves a shard; 0: all */
+    bool by_shard;               /* every sum is made shard by shard: for replicas */
     const char *isa;             /* NULL, "native", or the level to stay below: "avx2" */
     const char *tune;            /* tuning table: a file, "none", or NULL: the program's own for this machine */
     const struct ls_tune *table; /* the table itself, borrowed, instead of `tune`; for `lockstep tune` */
@@ -50,6 +51,11 @@ struct session {
 /* Fills *s; on failure too, so that session_close can end it. */
 enum ls_status session_open(struct session *s, const struct session_options *o) LS_MUST_CHECK;
 void session_close(struct session *s);
+
+/* A store, plans and one thread of its own on the same model, data and device; borrowed from `of`. */
+enum ls_status session_replicate(const struct session *of, const struct session_options *o,
+                                 struct session *replica) LS_MUST_CHECK;
+void session_drop_replica(struct session *replica);
 
 /* The default number of shards: a function of the batch size alone. docs/decisions/0002-shards.md */
 int64_t session_default_shards(int64_t batch_size);

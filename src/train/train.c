@@ -15,6 +15,7 @@
 #include "run/progress.h"
 #include "run/run.h"
 #include "train/defaults.h"
+#include "train/local.h"
 #include "train/manifest.h"
 #include "train/rescue.h"
 #include "train/result.h"
@@ -35,7 +36,10 @@ struct trainer {
     struct ls_comm *comm;
     bool is_chief;                 /* rank 0: it alone has a run directory, a writer and a progress bar */
     bool stop_wanted, save_wanted; /* by some rank, since a step or two */
+    bool is_together;              /* local: the replicas have just been averaged */
+    struct session_options so;
     struct session s;
+    struct local *local; /* --sync local:H, else NULL */
     struct ls_run *run;
     struct ls_ckpt_writer *writer;
     struct ls_loader *loader;
@@ -67,7 +71,7 @@ static enum ls_status parse_checkpoint_every(const char *text, int64_t *steps)
 static enum ls_status open_session(struct trainer *t)
 {
     const struct ls_train_options *o = t->o;
-    const struct session_options so = {
+    t->so = (struct session_options){
         .model = o->model,
         .data = o->data,
         .data_dir = o->data_dir,
@@ -96,10 +100,11 @@ static enum ls_status open_session(struct trainer *t)
         .comm = t->comm,
         .balance = o->balance,
         .compress = o->compress,
+        .by_shard = local_period(o->sync) > 0,
     };
     if (strcmp(o->optimizer, "sgd") != 0 && strcmp(o->optimizer, "adamw") != 0)
         return ls_fail(LS_USAGE, "--optimizer %s: expected sgd or adamw", o->optimizer);
-    return session_open(&t->s, &so);
+    return session_open(&t->s, &t->so);
 }
 
 static enum ls_status plan_steps(struct trainer *t)
@@ -233,6 +238,11 @@ static void say_hello(const struct trainer *t)
     ls__log(LS_LOG_INFO, "global batch %lld = %lld shards of %lld, %d thread%s; run directory %s",
             (long long)s->batch_size, (long long)s->shards, (long long)s->shard_size, s->threads,
             s->threads == 1 ? "" : "s", ls__run_dir(t->run));
+    if (t->local)
+        ls__log(LS_LOG_INFO,
+                "local SGD: each of %lld shards trains its own copy, averaged every %lld steps. Not the weights of "
+                "synchronous training, but the same for any number of workers",
+                (long long)s->shards, (long long)local_period(t->o->sync));
 }
 
 /* What the chief alone does. */
@@ -257,6 +267,10 @@ static enum ls_status set_up(struct trainer *t)
     TRY(ls_exec_init_store(t->s.exec, (uint64_t)t->o->seed));
     TRY(workers_take_state(t->comm, 0, t->is_chief ? set_up_run(t) : LS_OK, &t->s, &t->st, &t->saved_step));
     TRY(resume_from_memory(t));
+    if (local_period(t->o->sync) > 0) {
+        TRY(local_open(&t->local, &t->s, &t->so, local_period(t->o->sync)));
+        TRY(local_start(t->local));
+    }
     const struct ls_loader_options lo = {.batch_size = (int)t->s.batch_size,
                                          .seed = (uint64_t)t->o->seed,
                                          .first_epoch = t->st.epoch,
@@ -362,6 +376,24 @@ static enum ls_status end_epoch(struct trainer *t, double lr, double epoch_secon
     return by_epoch ? save(t, is_best) : LS_OK;
 }
 
+/* Whether the state after this many steps is needed: saved, evaluated or the last. The same on all ranks. */
+static bool is_needed_after(const struct trainer *t, int64_t step)
+{
+    return step % t->schedule.steps_per_epoch == 0 || step == t->last_step ||
+           (t->checkpoint_steps > 0 && step % t->checkpoint_steps == 0) || rescue_is_due(&t->rescue, step);
+}
+
+static enum ls_status train_step(struct trainer *t, const struct ls_exec_step *step, struct ls_exec_stats *stats)
+{
+    bool stop = ls__signals_stop_wanted(), save = ls__signals_checkpoint_wanted();
+    if (t->local) {
+        local_want(t->local, stop, save);
+        return local_step(t->local, step, is_needed_after(t, step->step + 1), stats, &t->is_together);
+    }
+    ls_exec_want(t->s.exec, stop, save);
+    return ls_exec_train(t->s.exec, step, stats);
+}
+
 static enum ls_status one_step(struct trainer *t, double *lr)
 {
     struct train_state *st = &t->st;
@@ -378,8 +410,7 @@ static enum ls_status one_step(struct trainer *t, double *lr)
                                       .step = st->step,
                                       .lr = *lr,
                                       .clip_norm = t->o->clip_norm};
-    ls_exec_want(t->s.exec, ls__signals_stop_wanted(), ls__signals_checkpoint_wanted());
-    TRY(ls_exec_train(t->s.exec, &step, &stats));
+    TRY(train_step(t, &step, &stats));
     t->save_wanted = stats.save_wanted;
     t->stop_wanted = stats.stop_wanted;
     double seconds = ls__seconds_since(start);
@@ -401,7 +432,7 @@ static void show_progress(struct trainer *t)
 {
     char note[64];
     const struct tally *y = &t->st.epoch_tally;
-    if (!t->is_chief) return;
+    if (!t->is_chief || y->n == 0) return;
     if (t->st.epoch_step == 1 || t->progress.total == 0) {
         char label[64];
         snprintf(label, sizeof label, "Epoch %lld/%lld", (long long)t->st.epoch + 1, (long long)t->o->epochs);
@@ -416,7 +447,7 @@ static void show_progress(struct trainer *t)
 /* A process alone stops at once; of several all stop after the same step, once the wish has gone round. */
 static bool is_stop_wanted(const struct trainer *t)
 {
-    return t->stop_wanted || (ls_comm_place(t->comm)->n_ranks == 1 && ls__signals_stop_wanted());
+    return t->stop_wanted || (!t->local && ls_comm_place(t->comm)->n_ranks == 1 && ls__signals_stop_wanted());
 }
 
 static enum ls_status loop(struct trainer *t)
@@ -468,7 +499,7 @@ static enum ls_status fill_result(struct trainer *t, struct ls_result *r)
     snprintf(r->data, sizeof r->data, "%s", o->data);
     snprintf(r->device, sizeof r->device, "%s", o->device);
     snprintf(r->precision, sizeof r->precision, "%s", o->precision);
-    snprintf(r->sync, sizeof r->sync, "allreduce");
+    snprintf(r->sync, sizeof r->sync, "%s", o->sync);
     if (t->is_chief) snprintf(r->run_dir, sizeof r->run_dir, "%s", ls__run_dir(t->run));
     r->rank = ls_comm_place(t->comm)->rank;
     r->batch_size = t->s.batch_size;
@@ -549,6 +580,7 @@ enum ls_status ls_train(const struct ls_train_options *o, struct ls_result *resu
     if (status == LS_OK) status = run_all(&t, result);
     mute_others(t.comm, status);
     ls_loader_destroy(&t.loader);
+    local_close(&t.local);
     ls_ckpt_writer_destroy(&t.writer);
     rescue_close(&t.rescue);
     ls__run_close(&t.run);

@@ -3,8 +3,9 @@
  * A choice can cost reorders elsewhere, so choices are judged by what they change in the step, never alone. Starting
  * from what the rules choose, three kinds of moves are tried: one implementation everywhere it can be (a chain of
  * layers may have to change its layout together), in one layer forward and backward, and for one problem. A move is
- * kept if it beats the present choices in two separate measurements, each interleaved step by step. At the end, lines
- * that change nothing are taken out again.
+ * kept if it beats the present choices in two separate measurements, each interleaved step by step. The first kind
+ * tells what every kernel takes by itself; a later move that could not pay even if it saved all reorders of the step is
+ * not tried. At the end, lines that change nothing are taken out again.
  */
 #include "train/tune.h"
 #include "base/clock.h"
@@ -17,7 +18,7 @@
 
 enum { MIN_ROUNDS = 4, MAX_ROUNDS = 400, ROUNDS_BEFORE_GIVING_UP = 2 };
 /* Less than this is noise, or not worth a line; problems that take less are left to the rules. */
-static const double GAIN_OF_CHANGED = 0.03, GAIN_OF_STEP = 0.0005, WORTH_TRYING = 0.002,
+static const double GAIN_OF_CHANGED = 0.03, GAIN_OF_STEP = 0.001, WORTH_TRYING = 0.002,
                     LONG_ENOUGH_SECONDS = 0.05; /* for the first step to be believed */
 
 struct move {
@@ -32,6 +33,8 @@ struct tuner {
     struct side now; /* the best choices so far */
     struct move *moves;
     int n_moves;
+    uint64_t *tried; /* hashes of tables */
+    int n_tried;
 };
 
 /* --- problems --- */
@@ -175,13 +178,15 @@ static bool is_gain(struct side *now, struct side *other)
     return gain > GAIN_OF_CHANGED * changed && gain > GAIN_OF_STEP * side_seconds(now);
 }
 
-/* Steps of both in turn, after one of each that does not count. Ends early when the other one is clearly behind. */
+/* Steps of both in turn, after two of each that do not count. Ends early when the other one is clearly behind. */
 static enum ls_status compare(struct tuner *t, struct side *other, bool *is_better)
 {
     double changed;
     *is_better = false;
-    TRY(side_step(&t->now));
-    TRY(side_step(other));
+    for (int i = 0; i < 2; i++) {
+        TRY(side_step(&t->now));
+        TRY(side_step(other));
+    }
     bool is_hopeless = side_gain(&t->now, other, &changed) < -0.5 * changed;
     if (is_hopeless && changed > LONG_ENOUGH_SECONDS) return LS_OK;
     side_reset(&t->now);
@@ -205,6 +210,14 @@ static bool is_same_plan(const struct side *a, const struct side *b)
     return strcmp(x, y) == 0;
 }
 
+static void take_over(struct tuner *t, struct side *other, const int chosen[])
+{
+    struct side old = t->now;
+    for (int i = 0; i < t->r->n_problems; i++) t->r->problems[i].chosen = chosen[i];
+    t->now = *other;
+    *other = old;
+}
+
 static enum ls_status judge(struct tuner *t, const struct move *m, struct side *other, int *chosen)
 {
     bool is_better = false;
@@ -214,21 +227,46 @@ static enum ls_status judge(struct tuner *t, const struct move *m, struct side *
     TRY(compare(t, other, &is_better));
     note_times(t, other, chosen);
     if (is_better) TRY(compare(t, other, &is_better));
-    if (!is_better) return LS_OK;
-    for (int i = 0; i < t->r->n_problems; i++) t->r->problems[i].chosen = chosen[i];
-    struct side old = t->now;
-    t->now = *other;
-    *other = old;
+    if (is_better) take_over(t, other, chosen);
     return LS_OK;
 }
 
-/* What the problems of a move take of the step. */
-static double share_of(const struct tuner *t, const struct move *m)
+static double reorder_seconds(const struct side *side)
 {
-    double seconds = 0;
-    for (int i = 0; i < t->r->n_problems; i++)
-        if (is_in(m, t->r, i)) seconds += side_key_seconds(&t->now, t->r->problems[i].key);
-    return seconds / side_seconds(&t->now);
+    double sum = 0;
+    for (int i = 0; i < side->plan->n_ops; i++)
+        if (side->plan->ops[i].node.op == LS_OP_REORDER) sum += side->best[i];
+    return sum;
+}
+
+/* Whether a move could pay, by what its kernels took so far. */
+static bool is_worth_trying(const struct tuner *t, const struct move *m)
+{
+    double share = 0, most = reorder_seconds(&t->now), step = side_seconds(&t->now);
+    for (int i = 0; i < t->r->n_problems; i++) {
+        const struct ls_tune_problem *problem = &t->r->problems[i];
+        int k = is_in(m, t->r, i) ? find_choice(problem, m->impl) : -1;
+        if (k < 0 || k == problem->chosen || problem->choices[k].is_refused) continue;
+        share += side_key_seconds(&t->now, problem->key);
+        if (problem->choices[k].ms > 0) most += 1e-3 * (problem->choices[problem->chosen].ms - problem->choices[k].ms);
+        if (problem->choices[k].ms == 0) most += step; /* nothing is known */
+    }
+    return share > WORTH_TRYING * step && most > GAIN_OF_STEP * step;
+}
+
+/* Different moves can come to the same. */
+static enum ls_status remember(struct tuner *t, const struct ls_tune *table, bool *is_new)
+{
+    uint64_t hash = strtoull(table->hash, NULL, 16);
+    for (int i = 0; i < t->n_tried; i++)
+        if (t->tried[i] == hash) {
+            *is_new = false;
+            return LS_OK;
+        }
+    *is_new = true;
+    TRY(ls__grow(&t->tried, (size_t)t->n_tried, (size_t)t->n_tried + 1, sizeof *t->tried));
+    t->tried[t->n_tried++] = hash;
+    return LS_OK;
 }
 
 static enum ls_status try_move(struct tuner *t, const struct move *m, int *chosen)
@@ -236,9 +274,11 @@ static enum ls_status try_move(struct tuner *t, const struct move *m, int *chose
     struct ls_tune *table = NULL;
     struct side other = {.table = NULL};
     int n_changed;
-    if (share_of(t, m) < WORTH_TRYING) return LS_OK;
+    bool is_new = false;
+    if (!is_worth_trying(t, m)) return LS_OK;
     enum ls_status status = make_table(t, m, &table, &n_changed);
-    if (status == LS_OK && n_changed > 0) {
+    if (status == LS_OK && n_changed > 0) status = remember(t, table, &is_new);
+    if (status == LS_OK && is_new) {
         status = side_open(&other, t->o, &table);
         if (status == LS_OK) status = judge(t, m, &other, chosen);
         side_close(&other);
@@ -249,23 +289,42 @@ static enum ls_status try_move(struct tuner *t, const struct move *m, int *chose
 
 /* --- the search --- */
 
-/* Takes out the lines without which the plan is the same. */
+/* Whether the present choices do without line i: the plan stays the same, or the step is no slower. Then *other takes
+ * the place of the present ones. */
+static enum ls_status try_without(struct tuner *t, int i, struct side *other, int *chosen)
+{
+    struct ls_tune *table = NULL;
+    int ignored;
+    bool is_better;
+    enum ls_status status = make_table(t, NULL, &table, &ignored);
+    if (status == LS_OK) status = ls__tune_set(table, t->now.table->lines[i].key, NULL);
+    if (status == LS_OK) status = side_open(other, t->o, &table);
+    ls__tune_destroy(&table);
+    TRY(status);
+    bool is_needless = is_same_plan(&t->now, other);
+    if (!is_needless) {
+        TRY(compare(t, other, &is_better));
+        is_needless = !is_gain(other, &t->now);
+    }
+    if (!is_needless) return LS_OK;
+    read_plan(t, other, NULL, chosen);
+    take_over(t, other, chosen);
+    return LS_OK;
+}
+
+/* Takes out what is not needed: later choices can make earlier ones idle, and luck has a third chance to show. */
 static enum ls_status prune(struct tuner *t)
 {
-    for (int i = t->now.table->n_lines - 1; i >= 0; i--) {
-        struct ls_tune *table = NULL;
+    int *chosen;
+    TRY(ls__calloc(&chosen, (size_t)t->r->n_problems + 1, sizeof *chosen));
+    enum ls_status status = LS_OK;
+    for (int i = t->now.table->n_lines - 1; status == LS_OK && i >= 0; i--) {
         struct side other = {.table = NULL};
-        int ignored;
-        enum ls_status status = make_table(t, NULL, &table, &ignored);
-        if (status == LS_OK) status = ls__tune_set(table, t->now.table->lines[i].key, NULL);
-        if (status == LS_OK) status = side_open(&other, t->o, &table);
-        bool is_needless = status == LS_OK && is_same_plan(&t->now, &other);
+        status = try_without(t, i, &other, chosen);
         side_close(&other);
-        ls__tune_destroy(&table);
-        TRY(status);
-        if (is_needless) TRY(ls__tune_set(t->now.table, t->now.table->lines[i].key, NULL));
     }
-    return LS_OK;
+    free(chosen);
+    return status;
 }
 
 static enum ls_status search(struct tuner *t)
@@ -282,6 +341,16 @@ static enum ls_status search(struct tuner *t)
     ls__progress_end(&progress, NULL);
     free(chosen);
     return status;
+}
+
+static enum ls_status note_rules(struct tuner *t)
+{
+    int *chosen;
+    TRY(ls__calloc(&chosen, (size_t)t->r->n_problems + 1, sizeof *chosen));
+    for (int i = 0; i < t->r->n_problems; i++) chosen[i] = t->r->problems[i].rule;
+    note_times(t, &t->now, chosen);
+    free(chosen);
+    return LS_OK;
 }
 
 /* The step by the rules, and the times of what they choose. */
@@ -302,6 +371,7 @@ static enum ls_status begin(struct tuner *t)
     TRY(ls__tune_create(&t->now.table, "tune", &id));
     TRY(list_problems(t));
     for (int i = 0; i < MIN_ROUNDS; i++) TRY(side_step(&t->now));
+    TRY(note_rules(t));
     return list_moves(t);
 }
 
@@ -353,6 +423,7 @@ enum ls_status ls_tune(const struct ls_tune_options *o, struct ls_tune_result *r
     enum ls_status status = run(&t);
     side_close(&t.now);
     free(t.moves);
+    free(t.tried);
     return status;
 }
 

@@ -1,0 +1,280 @@
+/* local.c: see local.h. */
+#include "train/local.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/parse.h"
+#include "base/pool.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SCALE = 40, PART = 1 << 16 };
+/* Words behind the averaged values in the block. */
+enum { WORD_LOSS, WORD_CORRECT, WORD_SAMPLES, WORD_FAILED, WORD_STOP, WORD_SAVE, N_WORDS = 8 };
+static const double value_limit = 4096; /* of a weight: 512 replicas of it still fit 63 bits */
+
+struct piece {
+    int entry;
+    int64_t begin, end; /* elements of the entry */
+    int64_t at;         /* of the block */
+};
+
+struct local {
+    struct session *s;
+    struct ls_comm *comm;
+    int64_t period;
+    int n_replicas, first, n_own; /* in all; this rank's */
+    struct session *replicas;     /* [n_own] */
+    struct ls_exec_stats *stats;  /* [n_own] of the present step */
+    struct ls_exec_stats sum;     /* since the last meeting */
+    struct ls_pool *pool;
+    struct piece *pieces;
+    int n_pieces;
+    int64_t n_values;
+    int64_t *block; /* [n_values + N_WORDS], the node's */
+};
+
+int64_t local_period(const char *sync)
+{
+    int64_t period = 0;
+    return strncmp(sync, "local:", 6) == 0 && ls__parse_i64(sync + 6, 1, 1000000, &period) ? period : 0;
+}
+
+static bool is_averaged(const struct ls_stored *e)
+{
+    return e->source < 0 && e->kind != LS_VALUE_SUM && e->kind != LS_VALUE_KEPT;
+}
+
+static enum ls_status cut_pieces(struct local *l)
+{
+    const struct ls_store *store = l->s->store;
+    for (int i = 0; i < store->n_entries; i++) {
+        if (!is_averaged(&store->entries[i])) continue;
+        int64_t n = (int64_t)(store->entries[i].layout.bytes / sizeof(float));
+        for (int64_t at = 0; at < n; at += PART) {
+            int64_t end = at + PART < n ? at + PART : n;
+            TRY(ls__grow(&l->pieces, (size_t)l->n_pieces, (size_t)l->n_pieces + 1, sizeof *l->pieces));
+            l->pieces[l->n_pieces++] = (struct piece){i, at, end, l->n_values};
+            l->n_values += end - at;
+        }
+    }
+    return LS_OK;
+}
+
+/* A replica's entries must lie as the session's do. */
+static enum ls_status check_same(const struct session *s, const struct session *replica)
+{
+    for (int i = 0; i < s->store->n_entries; i++) {
+        const struct ls_stored *a = &s->store->entries[i];
+        if (!is_averaged(a)) continue;
+        const struct ls_stored *b = i < replica->store->n_entries ? &replica->store->entries[i] : NULL;
+        if (!b || strcmp(a->name, b->name) != 0 || a->layout.id != b->layout.id || a->layout.bytes != b->layout.bytes)
+            return ls_fail(LS_INTERNAL, "the replica of a shard has another layout of %s", a->name);
+    }
+    return LS_OK;
+}
+
+static enum ls_status build(struct local *l, const struct session_options *o)
+{
+    const struct ls_comm_place *at = ls_comm_place(l->comm);
+    l->n_replicas = (int)l->s->shards;
+    l->first = l->n_replicas * at->rank / at->n_ranks;
+    l->n_own = l->n_replicas * (at->rank + 1) / at->n_ranks - l->first;
+    TRY(cut_pieces(l));
+    TRY(ls__calloc(&l->replicas, (size_t)l->n_own + 1, sizeof *l->replicas));
+    TRY(ls__calloc(&l->stats, (size_t)l->n_own + 1, sizeof *l->stats));
+    for (int i = 0; i < l->n_own; i++) {
+        TRY(session_replicate(l->s, o, &l->replicas[i]));
+        TRY(check_same(l->s, &l->replicas[i]));
+    }
+    TRY(ls__pool_create(&l->pool, l->s->threads, true, l->s->backend->thread_begin));
+    return ls_comm_share(l->comm, (size_t)(l->n_values + N_WORDS) * sizeof(int64_t), (void **)&l->block);
+}
+
+enum ls_status local_open(struct local **out, struct session *s, const struct session_options *o, int64_t period)
+{
+    *out = NULL;
+    TRY(ls__calloc(out, 1, sizeof **out));
+    (*out)->s = s;
+    (*out)->comm = s->comm;
+    (*out)->period = period;
+    enum ls_status status = build(*out, o);
+    if (status != LS_OK) local_close(out);
+    return status;
+}
+
+void local_close(struct local **local)
+{
+    struct local *l = *local;
+    if (!l) return;
+    ls__pool_destroy(&l->pool);
+    for (int i = 0; l->replicas && i < l->n_own; i++) session_drop_replica(&l->replicas[i]);
+    free(l->replicas);
+    free(l->stats);
+    free(l->pieces);
+    free(l);
+    *local = NULL;
+}
+
+enum ls_status local_start(struct local *l)
+{
+    for (int r = 0; r < l->n_own; r++) {
+        for (int i = 0; i < l->s->store->n_entries; i++) {
+            const struct ls_stored *e = &l->s->store->entries[i];
+            if (is_averaged(e)) memcpy(l->replicas[r].store->entries[i].data, e->data, e->layout.bytes);
+        }
+        l->replicas[r].store->version++;
+    }
+    return ls_comm_meet(l->comm, LS_OK, 0);
+}
+
+void local_want(struct local *l, bool stop, bool save)
+{
+    l->sum.stop_wanted |= stop;
+    l->sum.save_wanted |= save;
+}
+
+/* --- a step --- */
+
+struct step_run {
+    struct local *l;
+    const struct ls_exec_step *step;
+};
+
+/* A replica's batch is its shard of the global one. */
+static enum ls_status step_replica(void *arg, int item, int thread)
+{
+    const struct step_run *run = arg;
+    struct local *l = run->l;
+    const struct ls_batch *b = run->step->batch;
+    int64_t first = (l->first + item) * run->step->shard_size, left = b->n - first;
+    l->stats[item] = (struct ls_exec_stats){0};
+    if (left <= 0) return LS_OK; /* a smaller last batch */
+    const struct ls_batch own = {.epoch = b->epoch,
+                                 .step = b->step,
+                                 .n = (int)(left < run->step->shard_size ? left : run->step->shard_size),
+                                 .samples = b->samples + first,
+                                 .labels = b->labels + first,
+                                 .pixels = b->pixels + first};
+    struct ls_exec_step step = *run->step;
+    step.batch = &own;
+    step.shard_size = own.n;
+    return ls_exec_train(l->replicas[item].exec, &step, &l->stats[item]);
+}
+
+static void add_stats(struct local *l)
+{
+    for (int i = 0; i < l->n_own; i++) {
+        l->sum.loss_sum += l->stats[i].loss_sum; /* exact: few bits, one scale */
+        l->sum.n_correct += l->stats[i].n_correct;
+        l->sum.n += l->stats[i].n;
+        l->sum.compute_seconds += l->stats[i].compute_seconds / l->s->threads;
+    }
+}
+
+/* --- the average --- */
+
+/* Adds this rank's replicas to the node's sums, piece by piece. */
+static enum ls_status add_piece(void *arg, int item, int thread)
+{
+    struct local *l = arg;
+    const struct piece *p = &l->pieces[item];
+    const double unit = ldexp(1, SCALE);
+    int64_t *sum = l->block + p->at;
+    bool is_good = true;
+    ls_comm_lock(l->comm, item);
+    for (int r = 0; r < l->n_own; r++) {
+        const float *x = (const float *)l->replicas[r].store->entries[p->entry].data + p->begin;
+        for (int64_t i = 0; i < p->end - p->begin; i++) {
+            is_good &= fabs((double)x[i]) < value_limit;
+            sum[i] += is_good ? llrint((double)x[i] * unit) : 0;
+        }
+    }
+    ls_comm_unlock(l->comm, item);
+    return is_good ? LS_OK
+                   : ls_fail(LS_NONFINITE, "%s of a replica is not finite or beyond %g; try a lower --lr",
+                             l->s->store->entries[p->entry].name, value_limit);
+}
+
+/* Everyone's copy of the average; the session's own is made by the leader. */
+static enum ls_status take_piece(void *arg, int item, int thread)
+{
+    struct local *l = arg;
+    const struct piece *p = &l->pieces[item];
+    const double unit = ldexp(1.0 / l->n_replicas, -SCALE);
+    const int64_t *sum = l->block + p->at;
+    bool is_leader = ls_comm_place(l->comm)->seat == 0;
+    for (int r = is_leader ? -1 : 0; r < l->n_own; r++) {
+        struct ls_store *store = r < 0 ? l->s->store : l->replicas[r].store;
+        float *x = (float *)store->entries[p->entry].data + p->begin;
+        for (int64_t i = 0; i < p->end - p->begin; i++) x[i] = (float)((double)sum[i] * unit);
+    }
+    return LS_OK;
+}
+
+/* The words of this rank join the node's. Failures travel as a word too: no rank leaves before all have met. */
+static void add_words(struct local *l, enum ls_status status)
+{
+    int64_t *words = l->block + l->n_values;
+    const int64_t mine[N_WORDS] = {[WORD_LOSS] = llrint(ldexp(l->sum.loss_sum, LS_SCALE_STATS)),
+                                   [WORD_CORRECT] = l->sum.n_correct,
+                                   [WORD_SAMPLES] = l->sum.n,
+                                   [WORD_FAILED] = status != LS_OK,
+                                   [WORD_STOP] = l->sum.stop_wanted,
+                                   [WORD_SAVE] = l->sum.save_wanted};
+    for (int i = 0; i < N_WORDS; i++) __atomic_fetch_add(&words[i], mine[i], __ATOMIC_RELAXED);
+}
+
+static enum ls_status sum_over_nodes(struct local *l)
+{
+    const struct ls_comm_bucket all = {0, l->n_values + N_WORDS, 1};
+    TRY(ls_comm_sum_begin(l->comm, l->block, &all, 1));
+    if (ls_comm_place(l->comm)->seat == 0) ls_comm_sum_flush(l->comm);
+    return ls_comm_sum_wait(l->comm, all.end);
+}
+
+static void read_words(struct local *l, struct ls_exec_stats *stats)
+{
+    const int64_t *words = l->block + l->n_values;
+    *stats = (struct ls_exec_stats){.loss_sum = ldexp((double)words[WORD_LOSS], -LS_SCALE_STATS),
+                                    .n_correct = words[WORD_CORRECT],
+                                    .n = words[WORD_SAMPLES],
+                                    .compute_seconds = l->sum.compute_seconds,
+                                    .stop_wanted = words[WORD_STOP] > 0,
+                                    .save_wanted = words[WORD_SAVE] > 0};
+}
+
+static enum ls_status average(struct local *l, enum ls_status status, struct ls_exec_stats *stats)
+{
+    int64_t start = ls__now_ns();
+    if (status == LS_OK) status = ls__pool_run(l->pool, l->n_pieces, add_piece, l);
+    add_words(l, status);
+    TRY(ls_comm_meet(l->comm, status, ls_comm_place(l->comm)->seat)); /* a failure on this node ends here */
+    TRY(sum_over_nodes(l));
+    read_words(l, stats);
+    if (l->block[l->n_values + WORD_FAILED] > 0)
+        return ls_fail(LS_REMOTE, "another machine failed since the last average; see its message");
+    TRY(ls__pool_run(l->pool, l->n_pieces, take_piece, l));
+    for (int r = 0; r < l->n_own; r++) l->replicas[r].store->version++;
+    l->s->store->version++;
+    TRY(ls_comm_meet(l->comm, LS_OK, 0));
+    if (ls_comm_place(l->comm)->seat == 0) memset(l->block, 0, (size_t)(l->n_values + N_WORDS) * sizeof *l->block);
+    TRY(ls_comm_meet(l->comm, LS_OK, 0));
+    l->sum = (struct ls_exec_stats){0};
+    stats->communicate_seconds = ls__seconds_since(start);
+    return LS_OK;
+}
+
+enum ls_status local_step(struct local *l, const struct ls_exec_step *step, bool must_meet, struct ls_exec_stats *stats,
+                          bool *is_together)
+{
+    struct step_run run = {l, step};
+    ls_comm_note(l->comm, step->step + 1, "local steps");
+    enum ls_status status = ls__pool_run(l->pool, l->n_own, step_replica, &run);
+    add_stats(l);
+    *stats = (struct ls_exec_stats){0};
+    *is_together = must_meet || (step->step + 1) % l->period == 0 || status != LS_OK;
+    return *is_together ? average(l, status, stats) : LS_OK;
+}
