@@ -33,8 +33,8 @@ static void add_choices(struct ls_buf *b, const struct ls_tune_options *o, const
         if (*p < ' ' || *p > '~') *p = '?';
     ls__buf_addf(b, "\n# %.60s, shards of %lld: a step of %lld images took %.2f ms by the rules, %.2f ms so\n",
                  r->model, (long long)r->shard_size, (long long)r->batch_size, r->ms_before, r->ms_after);
-    ls__buf_addf(b, "# CPU time of %lld thread%s, %s, %s, %s\n", (long long)r->threads, r->threads == 1 ? "" : "s",
-                 r->library, machine, day);
+    ls__buf_addf(b, "# CPU time of %lld thread%s, %s, %s, %s%s\n", (long long)r->threads, r->threads == 1 ? "" : "s",
+                 r->library, machine, day, table->n_lines ? "; at a line: its ops alone, without reorders" : "");
     for (int i = 0; i < table->n_lines; i++) {
         const struct ls_tune_problem *p = find(r, table->lines[i].key);
         ls__buf_addf(b, "%s = %s", table->lines[i].key, table->lines[i].impl);
