@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 /* --- cores --- */
@@ -29,6 +30,21 @@ static void take_cores(const cpu_set_t *allowed, int first, int n)
     sched_setaffinity(0, sizeof own, &own); /* a wish */
 }
 
+/* mpirun's default gives every rank one core, and its threads with it. */
+static void warn_if_bound(const struct ls_comm_place *at, int64_t wanted, int n)
+{
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    if (at->rank > 0 || at->n_ranks == 1 || (long)n * at->n_seats >= online) return;
+    if (wanted > n)
+        ls__log(LS_LOG_WARN,
+                "%lld threads share %d core%s: the launcher has bound this rank; give mpirun --bind-to none",
+                (long long)wanted, n, n == 1 ? "" : "s");
+    else if (wanted <= 0)
+        ls__log(LS_LOG_WARN,
+                "the launcher has bound each rank to %d of %ld cores; mpirun --bind-to none lets them use all", n,
+                online);
+}
+
 enum ls_status workers_share_cores(struct ls_comm *comm, int64_t wanted, int *threads)
 {
     const struct ls_comm_place *at = ls_comm_place(comm);
@@ -37,12 +53,16 @@ enum ls_status workers_share_cores(struct ls_comm *comm, int64_t wanted, int *th
     bool is_common = true;
     int n = ls__cpu_count();
     *threads = wanted > 0 ? (int)wanted : n;
+    if (at->n_seats == 1) warn_if_bound(at, wanted, n);
     if (at->n_seats == 1 || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return LS_OK;
     TRY(ls_comm_share(comm, (size_t)at->n_seats * sizeof *masks, (void **)&masks));
     masks[at->seat] = XXH3_64bits(&allowed, sizeof allowed);
     TRY(ls_comm_meet(comm, LS_OK, 0));
     for (int i = 0; i < at->n_seats; i++) is_common &= masks[i] == masks[0];
-    if (!is_common) return LS_OK; /* somebody has shared them out */
+    if (!is_common) { /* somebody has shared them out */
+        warn_if_bound(at, wanted, n);
+        return LS_OK;
+    }
     int share = n / at->n_seats > 0 ? n / at->n_seats : 1;
     if (wanted <= 0) *threads = share;
     if (*threads * at->n_seats <= n) take_cores(&allowed, at->seat * *threads, *threads);
