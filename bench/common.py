@@ -32,6 +32,28 @@ def lockstep_program():
     return path
 
 
+def torch_python():
+    """A Python that has PyTorch."""
+    given = os.environ.get("TORCH_PYTHON")
+    venv = os.path.join(BENCH, "venv")
+    python = given or os.path.join(venv, "bin", "python")
+    if os.path.exists(python) and subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0:
+        return python
+    if given:
+        raise Failure(f"TORCH_PYTHON={given} cannot import torch")
+    print(f"making {os.path.relpath(venv)} with PyTorch (once; some gigabytes)", file=sys.stderr)
+    for command in ([sys.executable, "-m", "venv", venv], [python, "-m", "pip", "install", "--quiet", "--upgrade", "pip"],
+                    [python, "-m", "pip", "install", "--quiet", "torch", "numpy"]):
+        if subprocess.run(command).returncode != 0:
+            raise Failure(f"{' '.join(command)} failed; python3-venv and the network are needed, or set TORCH_PYTHON")
+    return python
+
+
+def torch_env():
+    """The environment for PyTorch: what torch.compile makes is kept beside it."""
+    return {**os.environ, "TORCHINDUCTOR_CACHE_DIR": os.path.join(BENCH, "venv", "inductor-cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
 def pinned(cores):
     """Keeps a child process on the first `cores` CPUs this process may use; for subprocess's preexec_fn."""
     cpus = sorted(os.sched_getaffinity(0))[:cores]

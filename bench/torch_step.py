@@ -20,7 +20,8 @@ sys.dont_write_bytecode = True
 import nets  # noqa: E402
 
 
-def make(options):
+def make(options, wrap=lambda net: net):
+    """The step as a function; wrap: what is put around the network (torch_ddp.py)."""
     torch.set_num_threads(options.threads)
     torch.manual_seed(1)
     channels, height, width = map(int, options.input.split("x"))
@@ -29,7 +30,7 @@ def make(options):
     labels = torch.randint(options.classes, (options.batch,))
     if options.mode == "channels_last":
         net, images = net.to(memory_format=torch.channels_last), images.to(memory_format=torch.channels_last)
-    net.train()
+    net = wrap(net.train())
     optimizer = torch.optim.SGD(net.parameters(), lr=1e-4, momentum=0.9, fused=True)
     forward = torch.compile(net) if options.mode == "compile" else net
     loss_of = torch.nn.CrossEntropyLoss()
