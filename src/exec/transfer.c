@@ -129,18 +129,21 @@ static enum ls_status fill_part(void *arg, int item, int worker)
     return LS_OK;
 }
 
+/* Plain values on their way into another layout lie in the first arena where it is large enough: the first step needs
+ * that memory anyway, and having the kernel clear as much again would take longer than drawing the numbers. */
 static enum ls_status fill(struct ls_exec *e, int entry, uint64_t seed, uint32_t number)
 {
     struct ls_stored *s = &e->store->entries[entry];
     struct fill_run f = {s, seed, number, s->data};
     int64_t n = ls_shape_count(&s->shape);
     size_t bytes = (size_t)n * sizeof *f.out;
-    bool is_plain = s->layout.id == LS_LAYOUT_PLAIN;
-    if (!is_plain) TRY(ls__alloc_aligned(&f.out, bytes));
+    bool is_plain = s->layout.id == LS_LAYOUT_PLAIN, fits_arena = e->arenas[0].bytes >= bytes;
+    if (!is_plain && fits_arena) f.out = (float *)e->arenas[0].data;
+    if (!is_plain && !fits_arena) TRY(ls__alloc_aligned(&f.out, bytes));
     enum ls_status status = ls__pool_run(e->pool, (int)((n + FILL_PART - 1) / FILL_PART), fill_part, &f);
     if (is_plain) return status;
     if (status == LS_OK) status = ls_exec_set(e, entry, f.out);
-    ls__free_aligned(f.out, bytes);
+    if (!fits_arena) ls__free_aligned(f.out, bytes);
     return status;
 }
 
