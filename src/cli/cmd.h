@@ -12,6 +12,7 @@ enum ls_status ls__cmd_eval(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_bench(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_plan(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_tune(const struct ls_options *o) LS_MUST_CHECK;
+enum ls_status ls__cmd_predict(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_models(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_data(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_inspect(const struct ls_options *o) LS_MUST_CHECK;

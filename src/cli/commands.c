@@ -95,6 +95,29 @@ const struct ls_command ls__commands[LS_N_CMDS] = {
                     {"lockstep tune softmax fake:1x28x28:10:1024 --json", "given image size, as JSON"},
                 },
         },
+    [LS_CMD_PREDICT] =
+        {
+            .name = "predict",
+            .args = "MODEL [DATA]",
+            .min_args = 1,
+            .max_args = 2,
+            .summary = "tell how long a step would take on 1 to 1024 workers",
+            .text =
+                "Measures training steps on this machine (random images in memory), then plays a step through for 1 "
+                "to 1024 workers over a network: a ring, a tree, shared memory with a ring between machines (as "
+                "Lockstep does) and parameter servers. Tells step time, speed-up, the shares of computing, exposed "
+                "communication and waiting, and where more workers stop paying. Without a network it tells common "
+                "ones side by side. A worker is a process with --threads threads; machines are as this one.\n"
+                "--probe measures the network inside a job: mpirun --host a,b -n 2 lockstep predict MODEL --probe.",
+            .examples =
+                {
+                    {"lockstep predict resnet18", "over common networks"},
+                    {"lockstep predict alexnet --bandwidth 1Gbit --latency 0.1ms -o alexnet.svg",
+                     "one network, and the plot"},
+                    {"lockstep predict resnet18 -b 512 --network 10GbE --procs-per-node 2 --servers 4 --json",
+                     "two workers per machine, four parameter servers, as JSON"},
+                },
+        },
     [LS_CMD_MODELS] =
         {
             .name = "models",

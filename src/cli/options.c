@@ -6,6 +6,7 @@
 #include "cli/options.h"
 
 #include "base/parse.h"
+#include "lockstep/predict.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -61,6 +62,18 @@ static bool is_not_empty(const char *text)
     return *text != '\0';
 }
 
+static bool is_latency(const char *text)
+{
+    double seconds;
+    return ls_predict_parse_latency(text, &seconds);
+}
+
+static bool is_bandwidth(const char *text)
+{
+    double rate;
+    return ls_predict_parse_bandwidth(text, &rate);
+}
+
 /* --- the table --- */
 
 /* One entry, one paragraph. */
@@ -71,14 +84,14 @@ static bool is_not_empty(const char *text)
 
 static const char group_training[] = "Training", group_optimizer[] = "Optimizer",
                   group_schedule[] = "Learning rate over time", group_data[] = "Data and augmentation",
-                  group_place[] = "Where it runs", group_run[] = "Run directory", group_bench[] = "Measuring",
+                  group_place[] = "Where it runs", group_run[] = "Run directory", group_bench[] = "Measuring", group_network[] = "Network",
                   group_shape[] = "Model", group_fetch[] = "Download", group_texts[] = "Texts",
                   group_output[] = "Output";
 
 const struct ls_option ls__options[] = {
     {.name = "batch-size", .letter = 'b', .arg = "N", .type = LS_OPT_INT, .min = 1, .max = 1 << 20, .def = "128",
      .help = "GLOBAL batch: samples per step over all threads and workers together, not per worker.",
-     .group = group_training, .commands = ON(TRAIN) | ON(EVAL) | ON(BENCH) | ON(TUNE) | ON(PLAN), AT(train.batch_size)},
+     .group = group_training, .commands = ON(TRAIN) | ON(EVAL) | ON(BENCH) | ON(TUNE) | ON(PLAN) | ON(PREDICT), AT(train.batch_size)},
     {.name = "epochs", .arg = "N", .type = LS_OPT_INT, .min = 1, .max = 1000000, .def = "5",
      .help = "Passes over the training data.",
      .group = group_training, .commands = ON(TRAIN), AT(train.epochs)},
@@ -90,7 +103,7 @@ const struct ls_option ls__options[] = {
      .group = group_training, .commands = ON(TRAIN), AT(train.seed)},
     {.name = "shards", .arg = "N", .type = LS_OPT_INT, .min = 0, .max = 512, .def = "0",
      .help = "Shards the global batch is cut into, part of the result; 0: from the batch size alone.",
-     .group = group_training, .commands = ON(TRAIN) | ON(BENCH) | ON(TUNE) | ON(PLAN), AT(train.shards)},
+     .group = group_training, .commands = ON(TRAIN) | ON(BENCH) | ON(TUNE) | ON(PLAN) | ON(PREDICT), AT(train.shards)},
     {.name = "label-smoothing", .arg = "X", .type = LS_OPT_REAL, .min = 0, .max = 1, .is_max_open = true, .def = "0",
      .help = "Share of the target spread over all classes.",
      .group = group_training, .commands = ON(TRAIN), AT(train.label_smoothing)},
@@ -162,19 +175,19 @@ const struct ls_option ls__options[] = {
 
     {.name = "device", .arg = "NAME", .type = LS_OPT_TEXT, .def = "auto",
      .help = "What computes: cpu (oneDNN), ref (plain C, slow), or auto: the best this build has.",
-     .group = group_place, .commands = ON(TRAIN) | ON(EVAL) | ON(BENCH) | ON(TUNE) | ON(PLAN), AT(train.device)},
+     .group = group_place, .commands = ON(TRAIN) | ON(EVAL) | ON(BENCH) | ON(TUNE) | ON(PLAN) | ON(PREDICT), AT(train.device)},
     {.name = "isa", .arg = "LEVEL", .type = LS_OPT_CHOICE, .choices = "native|avx512|avx2", .def = "native",
      .help = "Instructions used at most; a level that all machines have gives all of them the same bits.",
-     .group = group_place, .commands = ON(TRAIN) | ON(EVAL) | ON(BENCH) | ON(TUNE) | ON(PLAN), AT(train.isa)},
+     .group = group_place, .commands = ON(TRAIN) | ON(EVAL) | ON(BENCH) | ON(TUNE) | ON(PLAN) | ON(PREDICT), AT(train.isa)},
     {.name = "tune", .arg = "FILE", .type = LS_OPT_TEXT, .is_valid = is_not_empty, .expected = "a table or none",
      .help = "Kernels by this table (from `lockstep tune`) instead of the program's own; none: by rules alone.",
-     .group = group_place, .commands = ON(TRAIN) | ON(EVAL) | ON(BENCH) | ON(PLAN), AT(train.tune)},
+     .group = group_place, .commands = ON(TRAIN) | ON(EVAL) | ON(BENCH) | ON(PLAN) | ON(PREDICT), AT(train.tune)},
     {.name = "precision", .arg = "NAME", .type = LS_OPT_CHOICE, .choices = "f32|bf16", .def = "f32",
      .help = "Number format of the computation; bf16 is not in this build.",
      .group = group_place, .commands = ON(TRAIN), AT(train.precision)},
     {.name = "threads", .letter = 't', .arg = "N", .type = LS_OPT_INT, .min = 0, .max = 1024, .def = "0",
      .help = "Threads that compute shards; 0: one per CPU. Changes the speed, never the result.",
-     .group = group_place, .commands = ON(TRAIN) | ON(EVAL) | ON(BENCH) | ON(TUNE) | ON(PLAN), AT(train.threads)},
+     .group = group_place, .commands = ON(TRAIN) | ON(EVAL) | ON(BENCH) | ON(TUNE) | ON(PLAN) | ON(PREDICT), AT(train.threads)},
     {.name = "workers", .letter = 'w', .arg = "N", .type = LS_OPT_INT, .min = 0, .max = 65536, .def = "0",
      .help = "Processes on this machine, started through mpirun; they share the cores, and the weights stay the same. 0: "
              "this process alone, or those that mpirun or srun started.",
@@ -183,15 +196,15 @@ const struct ls_option ls__options[] = {
      .help = "Machines to run on, as a,b,c, reached as mpirun reaches them (ssh).",
      .group = group_place, .commands = ON(TRAIN), AT(hosts)},
     {.name = "procs-per-node", .aliases = {"nproc-per-node"}, .arg = "N", .type = LS_OPT_INT, .min = 1, .max = 256,
-     .def = "1", .help = "Processes per machine with --hosts.",
-     .group = group_place, .commands = ON(TRAIN), AT(procs_per_node)},
+     .def = "1", .help = "Processes per machine with --hosts; predict: workers per machine.",
+     .group = group_place, .commands = ON(TRAIN) | ON(PREDICT), AT(procs_per_node)},
     {.name = "balance", .type = LS_OPT_FLAG, .def = "on",
      .help = "Give slower machines fewer shards, by measured speed; the weights stay the same. --no-balance: equal shares.",
      .group = group_place, .commands = ON(TRAIN), AT(train.balance)},
     {.name = "compress", .arg = "BITS", .type = LS_OPT_INT, .min = 0, .max = 16, .def = "0",
      .help = "Round gradients to 8 or 16 bits before they travel between machines, the rest follows at the next step. "
              "Changes the weights, but not by the number of workers. 0: off.",
-     .group = group_place, .commands = ON(TRAIN), AT(train.compress)},
+     .group = group_place, .commands = ON(TRAIN) | ON(PREDICT), AT(train.compress)},
     {.name = "timeout", .arg = "SECONDS", .type = LS_OPT_REAL, .min = 0.1, .max = 86400, .def = "300",
      .help = "How long to wait for a worker that does not answer before the run ends with its name.",
      .group = group_place, .commands = ON(TRAIN), AT(train.timeout)},
@@ -242,11 +255,28 @@ const struct ls_option ls__options[] = {
     {.name = "warmup", .arg = "N", .type = LS_OPT_INT, .min = 0, .max = 1e6, .def = "2",
      .help = "Steps before measuring begins.", .group = group_bench, .commands = ON(BENCH), AT(warmup_steps)},
     {.name = "seconds", .arg = "X", .type = LS_OPT_REAL, .min = 0, .max = 86400, .def = "3",
-     .help = "Measure at least so long; tune: each comparison, 0.3 without this option.", .group = group_bench, .commands = ON(BENCH) | ON(TUNE), AT(seconds)},
+     .help = "Measure at least so long; tune: each comparison, 0.3 without this option.", .group = group_bench, .commands = ON(BENCH) | ON(TUNE) | ON(PREDICT), AT(seconds)},
 
     {.name = "output", .letter = 'o', .arg = "FILE", .type = LS_OPT_TEXT, .is_valid = is_not_empty, .expected = "a file",
-     .help = "The table's file; one that is there keeps its lines for other problems.",
-     .group = group_bench, .commands = ON(TUNE), AT(output)},
+     .help = "tune: the table's file; one that is there keeps its lines for other problems. predict: the plot, FILE.svg.",
+     .group = group_bench, .commands = ON(TUNE) | ON(PREDICT), AT(output)},
+
+    {.name = "network", .arg = "NAME", .type = LS_OPT_TEXT, .is_valid = is_not_empty,
+     .expected = "1GbE, 10GbE, 25GbE, 100GbE or loopback",
+     .help = "A common network: 1GbE, 10GbE, 25GbE, 100GbE or loopback.",
+     .group = group_network, .commands = ON(PREDICT), AT(network)},
+    {.name = "latency", .arg = "TIME", .type = LS_OPT_TEXT, .is_valid = is_latency,
+     .expected = "a time such as 0.1ms or 50us", .help = "How long a small message takes one way, as 0.1ms.",
+     .group = group_network, .commands = ON(PREDICT), AT(latency)},
+    {.name = "bandwidth", .arg = "RATE", .type = LS_OPT_TEXT, .is_valid = is_bandwidth,
+     .expected = "a rate such as 1Gbit (of the line) or 117MB (of data)",
+     .help = "What the line carries each way, as 1Gbit, or the data it carries, as 117MB.",
+     .group = group_network, .commands = ON(PREDICT), AT(bandwidth)},
+    {.name = "probe", .type = LS_OPT_FLAG, .help = "Measure the network between the machines of this job, in 2 seconds.",
+     .group = group_network, .commands = ON(PREDICT), AT(probe)},
+    {.name = "servers", .arg = "K", .type = LS_OPT_INT, .min = 1, .max = 1024, .def = "1",
+     .help = "Parameter servers, on machines of their own.",
+     .group = group_network, .commands = ON(PREDICT), AT(servers)},
 
     {.name = "classes", .arg = "N", .type = LS_OPT_INT, .min = 0, .max = 65536, .def = "0",
      .help = "Classes of the last layer; 0: 1000 for models of 224x224 images, else 10.",
@@ -265,7 +295,7 @@ const struct ls_option ls__options[] = {
      .help = "Print the completion script for SHELL.", .group = group_texts, .commands = ON(HELP), AT(completion)},
 
     {.name = "json", .type = LS_OPT_FLAG, .help = "Print the result as one JSON object on stdout.",
-     .group = group_output, .commands = ON(TRAIN) | ON(EVAL) | ON(BENCH) | ON(TUNE) | ON(MODELS) | ON(INSPECT) | ON(DOCTOR) | ON(DATA),
+     .group = group_output, .commands = ON(TRAIN) | ON(EVAL) | ON(BENCH) | ON(TUNE) | ON(MODELS) | ON(INSPECT) | ON(DOCTOR) | ON(DATA) | ON(PREDICT),
      AT(train.json)},
     {.name = "quiet", .letter = 'q', .type = LS_OPT_FLAG, .help = "Only warnings and errors on stderr.",
      .group = group_output, .commands = ON_ALL, AT(train.quiet)},

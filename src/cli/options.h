@@ -21,6 +21,7 @@ enum ls_cmd {
     LS_CMD_BENCH,
     LS_CMD_PLAN,
     LS_CMD_TUNE,
+    LS_CMD_PREDICT,
     LS_CMD_MODELS,
     LS_CMD_DATA,
     LS_CMD_INSPECT,
@@ -53,8 +54,11 @@ struct ls_options {
     int64_t steps, warmup_steps; /* bench */
     double seconds;
     bool layers;
-    const char *output; /* tune */
-    int64_t classes;    /* models, plan; 0: the model's usual */
+    const char *output;                        /* tune, predict */
+    const char *network, *latency, *bandwidth; /* predict */
+    int64_t servers;
+    bool probe;
+    int64_t classes; /* models, plan; 0: the model's usual */
     const char *input;
     const char *url; /* data fetch */
     bool man;        /* help */

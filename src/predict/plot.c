@@ -71,9 +71,11 @@ static void add_axes(struct ls_buf *b, double highest)
                  "<text transform=\"translate(20 %.1f) rotate(-90)\" text-anchor=\"middle\">times as fast as one "
                  "worker</text>\n",
                  (TOP + bottom) / 2);
+    double end = highest < LS_PREDICT_MAX_WORKERS ? highest : LS_PREDICT_MAX_WORKERS;
     ls__buf_addf(b, "<path d=\"M%.1f %.1fL%.1f %.1f\" stroke=\"#999\" stroke-dasharray=\"1 4\" stroke-width=\"2\"/>\n",
-                 x_of(1), one, x_of(highest < LS_PREDICT_MAX_WORKERS ? highest : LS_PREDICT_MAX_WORKERS),
-                 y_of(highest < LS_PREDICT_MAX_WORKERS ? highest : LS_PREDICT_MAX_WORKERS, highest));
+                 x_of(1), one, x_of(end), y_of(end, highest));
+    ls__buf_addf(b, "<text x=\"%.1f\" y=\"%.1f\" fill=\"#777\">ideal</text>\n", x_of(end / 2) + 8,
+                 y_of(end / 2, highest) - 2);
 }
 
 static void add_line(struct ls_buf *b, const struct ls_predict_series *s, int k, double highest)
