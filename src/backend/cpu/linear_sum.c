@@ -101,7 +101,7 @@ static void add_rest(struct job *job, struct linear_sum_tile t, int n_b, int n_v
     t.step_v = 16;
     add_tile(job, t);
     for (int j = 0; j < n_b; j++)
-        for (int i = 0; i < n_v; i++) to[j * job->k->b.step + i] += sums[j][i];
+        for (int i = 0; i < n_v; i++) to[j * job->k->b.step + i / 16 * job->k->v.step + i % 16] += sums[j][i];
 }
 
 /* All tiles of the panel of v that is packed, at column v_at, with the packed panels of b, columns [b_at, b_end). */
