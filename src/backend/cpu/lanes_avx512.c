@@ -9,12 +9,13 @@
 
 #include "backend/cpu/lanes_conv.h"
 #include "backend/cpu/lanes_pool.h"
+#include "backend/cpu/lanes_wino.h"
 
 const struct lanes_ops ls__lanes_avx512 = {
     .tables_bytes = tables_bytes,
     .make_tables = make_tables,
-    .forward_scratch = forward_scratch,
-    .forward = forward,
+    .forward_scratch = best_forward_scratch,
+    .forward = best_forward,
     .backward_weights_scratch = backward_weights_scratch,
     .backward_weights = backward_weights,
     .maxpool = maxpool,

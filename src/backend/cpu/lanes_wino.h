@@ -1,0 +1,393 @@
+/* lanes_wino.h: Winograd's short convolutions for kernels 5 wide, along the rows, after lanes_conv.h and lanes_pool.h.
+ *
+ * F(4,5): eight products give four neighbouring outputs, where the plain sum takes twenty. A tile is eight pixels d of
+ * a row, four further on than the tile before; with B, G, A for the points 0, 1, -1, 2, -2, 1/2, -1/2 and infinity
+ *
+ *     y = A' [(G g) * (B' d)]        B' d: `spread`, G g: `weights_at_points`, A' m: `gather`
+ *
+ * Between `spread` and `gather` the eight points have nothing to do with each other: each is a convolution of kh rows
+ * and one column over an image of tiles, in the layout [c][h][tiles][n], done by the kernels of lanes_conv.h in long
+ * runs without any mask. The kernel's rows stay plain sums, so rounding grows along one side of the window only.
+ */
+
+enum { POINTS = 8, TAPS = 5, OUTPUTS = 4, CHUNK_BYTES = 600 << 10 };
+
+/* Rows are handled some at a time, so that all six points of them stay in the second cache. */
+struct wino {
+    int tiles, rows;               /* rows of outputs in a chunk; the last may have fewer */
+    ptrdiff_t row;                 /* floats of a row of tiles */
+    ptrdiff_t in_plane, out_plane; /* of a chunk: one channel at one point */
+    ptrdiff_t in_point, out_point; /* all channels at one point */
+    int n_oc;                      /* channels of outputs at once */
+};
+
+__attribute__((TARGET)) static bool wino_has_layout(const struct lanes_conv *c)
+{
+    return c->kw == TAPS && (c->n % WIDTH == 0 || pairs_are_supported(c->n));
+}
+
+static struct wino wino_of(const struct lanes_conv *c, int n_oc)
+{
+    struct wino w = {.tiles = (c->ow + OUTPUTS - 1) / OUTPUTS, .n_oc = n_oc};
+    w.row = (ptrdiff_t)w.tiles * c->n;
+    const ptrdiff_t per_row = POINTS * (c->ic + n_oc) * w.row * (ptrdiff_t)sizeof(float);
+    const int most = max(1, (int)(CHUNK_BYTES / per_row) - (c->kh - 1) / 2), n_chunks = (c->oh + most - 1) / most;
+    w.rows = (c->oh + n_chunks - 1) / n_chunks;
+    w.in_plane = w.row * (w.rows + c->kh - 1);
+    w.out_plane = w.row * w.rows;
+    w.in_point = w.in_plane * c->ic;
+    w.out_point = w.out_plane * n_oc;
+    return w;
+}
+
+/* The pixels of a row by their place in a tile, each a row that a vector may be read from beyond its end. */
+static ptrdiff_t phase_floats(const struct lanes_conv *c, const struct wino *w)
+{
+    return w->row + c->n + 2 * WIDTH;
+}
+
+VEC vec vec_scale_add(float factor, vec a, vec b)
+{
+    return vec_fma(vec_set1(factor), a, b);
+}
+
+VEC vec vec_difference(vec a, vec b)
+{
+    return vec_scale_add(-1, b, a);
+}
+
+/* B' d. */
+VEC void points_of(const vec d[POINTS], vec t[POINTS])
+{
+    t[0] = vec_scale_add(5.25f, vec_difference(d[4], d[2]), vec_difference(d[0], d[6]));
+    t[7] = vec_scale_add(5.25f, vec_difference(d[3], d[5]), vec_difference(d[7], d[1]));
+    vec even = vec_scale_add(-4.25f, d[4], vec_add(d[2], d[6])), odd = vec_scale_add(-4.25f, d[3], vec_add(d[1], d[5]));
+    t[1] = vec_add(even, odd);
+    t[2] = vec_difference(even, odd);
+    even = vec_scale_add(0.25f, d[2], vec_scale_add(-1.25f, d[4], d[6]));
+    odd = vec_scale_add(-2.5f, d[3], vec_scale_add(2, d[5], vec_scale_add(0.5f, d[1], vec_zero())));
+    t[3] = vec_add(even, odd);
+    t[4] = vec_difference(even, odd);
+    even = vec_scale_add(4, d[2], vec_scale_add(-5, d[4], d[6]));
+    odd = vec_scale_add(-2.5f, d[3], vec_scale_add(2, d[1], vec_scale_add(0.5f, d[5], vec_zero())));
+    t[5] = vec_add(even, odd);
+    t[6] = vec_difference(even, odd);
+}
+
+/* A row of pixels that fill vectors, to eight rows `point` floats apart. */
+VEC void spread_row_whole(const struct lanes_conv *c, const struct wino *w, const float *row, float *to)
+{
+    const ptrdiff_t n = c->n, point = w->in_point;
+    for (int tile = 0; tile < w->tiles; tile++) {
+        const int x = OUTPUTS * tile - c->pw;
+        const bool is_inner = x >= 0 && x + POINTS <= c->iw;
+        for (ptrdiff_t l = 0; l < n; l += WIDTH) {
+            vec d[POINTS], t[POINTS];
+#pragma GCC unroll 8
+            for (int k = 0; k < POINTS; k++)
+                d[k] = is_inner || (x + k >= 0 && x + k < c->iw) ? vec_load(row + (x + k) * n + l) : vec_zero();
+            points_of(d, t);
+#pragma GCC unroll 8
+            for (int k = 0; k < POINTS; k++) vec_store(to + k * point + tile * n + l, t[k]);
+        }
+    }
+}
+
+/* The pixels of a row of w pixels, which begins `pad` pixels before the first, by their place in a tile: every fourth
+ * to a row of its own. Zero outside. */
+VEC void split_row(const struct pairs *pairs, int n, const float *row, int w, int pad, ptrdiff_t len, float *to,
+                   ptrdiff_t phase)
+{
+    const ptrdiff_t row_len = (ptrdiff_t)w * n;
+    for (ptrdiff_t at = 0; at < len; at += WIDTH) {
+        vec v[OUTPUTS], even[2], odd[2];
+#pragma GCC unroll 4
+        for (int i = 0; i < OUTPUTS; i++) {
+            const ptrdiff_t from = OUTPUTS * at + i * WIDTH - (ptrdiff_t)pad * n;
+            v[i] = vec_load_in(vec_inside(from, row_len), row + from);
+        }
+        pairs_split(pairs, v[0], v[1], &even[0], &odd[0]);
+        pairs_split(pairs, v[2], v[3], &even[1], &odd[1]);
+        pairs_split(pairs, even[0], even[1], &v[0], &v[2]);
+        pairs_split(pairs, odd[0], odd[1], &v[1], &v[3]);
+#pragma GCC unroll 4
+        for (int i = 0; i < OUTPUTS; i++) vec_store(to + i * phase + at, v[i]);
+    }
+}
+
+/* A row of pixels of which a vector holds several. */
+VEC void spread_row_parts(const float *phases, ptrdiff_t phase, int n, ptrdiff_t len, float *to, ptrdiff_t point)
+{
+    for (ptrdiff_t at = 0; at < len; at += WIDTH) {
+        vec d[POINTS], t[POINTS];
+#pragma GCC unroll 8
+        for (int k = 0; k < POINTS; k++) d[k] = vec_load(phases + k % OUTPUTS * phase + at + k / OUTPUTS * n);
+        points_of(d, t);
+        if (at + WIDTH <= len) {
+#pragma GCC unroll 8
+            for (int k = 0; k < POINTS; k++) vec_store(to + k * point + at, t[k]);
+            continue;
+        }
+        const vmask in = vec_inside(at, len);
+#pragma GCC unroll 8
+        for (int k = 0; k < POINTS; k++) vec_store_in(to + k * point + at, in, t[k]);
+    }
+}
+
+/* The source rows that output rows [y, y + n_rows) need, at all points: [POINTS][ic][rows][tiles][n] */
+__attribute__((TARGET)) static void spread(const struct lanes_conv *c, const struct wino *w, const float *src, int y,
+                                           int n_rows, float *phases, float *to)
+{
+    struct pairs pairs = {0};
+    const ptrdiff_t phase = phase_floats(c, w);
+    if (c->n % WIDTH) pairs = pairs_of(c->n);
+    for (int ic = 0; ic < c->ic; ic++)
+        for (int r = 0; r < n_rows + c->kh - 1; r++) {
+            const int from = y + r - c->ph;
+            float *row = to + ic * w->in_plane + r * w->row;
+            if (from < 0 || from >= c->ih) {
+                for (int k = 0; k < POINTS; k++) memset(row + k * w->in_point, 0, (size_t)w->row * sizeof *row);
+                continue;
+            }
+            const float *pixels = src + ((ptrdiff_t)ic * c->ih + from) * c->iw * c->n;
+            if (c->n % WIDTH == 0) {
+                spread_row_whole(c, w, pixels, row);
+                continue;
+            }
+            split_row(&pairs, c->n, pixels, c->iw, c->pw, w->row + c->n, phases, phase);
+            spread_row_parts(phases, phase, c->n, w->row, row, w->in_point);
+        }
+}
+
+/* G g of all weights: [POINTS][blocks of step channels][ic][kh][channels of the block] */
+static void weights_at_points(const struct lanes_conv *c, const float *weights, bool is_turned, int step, float *to)
+{
+    const int rows = c->ic * c->kh;
+    const ptrdiff_t point = (ptrdiff_t)c->oc * rows;
+    for (int o = 0; o < c->oc; o++) {
+        const int first = o / step * step, n_oc = min(step, c->oc - first);
+        float *p = to + (ptrdiff_t)first * rows + (o - first);
+        for (int r = 0; r < rows; r++, p += n_oc) {
+            const int ic = r / c->kh, ky = r % c->kh;
+            const float *g = is_turned ? weights + ((ptrdiff_t)(ic * c->oc + o) * c->kh + c->kh - 1 - ky) * TAPS
+                                       : weights + ((ptrdiff_t)o * rows + r) * TAPS;
+            const float g0 = is_turned ? g[4] : g[0], g1 = is_turned ? g[3] : g[1], g2 = g[2],
+                        g3 = is_turned ? g[1] : g[3], g4 = is_turned ? g[0] : g[4];
+            const float even1 = g0 + g2 + g4, odd1 = g1 + g3, even2 = g0 + 4 * g2 + 16 * g4, odd2 = 2 * g1 + 8 * g3;
+            const float even3 = g0 + 0.25f * g2 + 0.0625f * g4, odd3 = 0.5f * g1 + 0.125f * g3;
+            p[0] = g0;
+            p[point] = (even1 + odd1) * (-2.0f / 9);
+            p[2 * point] = (even1 - odd1) * (-2.0f / 9);
+            p[3 * point] = (even2 + odd2) * (1.0f / 90);
+            p[4 * point] = (even2 - odd2) * (1.0f / 90);
+            p[5 * point] = (even3 + odd3) * (32.0f / 45);
+            p[6 * point] = (even3 - odd3) * (32.0f / 45);
+            p[7 * point] = g4;
+        }
+    }
+}
+
+/* A' m, with bias and relu. */
+VEC void outputs_of(const float *m, ptrdiff_t point, float bias, bool relu, vec y[OUTPUTS])
+{
+    vec t[POINTS];
+#pragma GCC unroll 8
+    for (int k = 0; k < POINTS; k++) t[k] = vec_load(m + k * point);
+    const vec sum1 = vec_add(t[1], t[2]), sum2 = vec_add(t[3], t[4]), sum3 = vec_add(t[5], t[6]);
+    const vec diff1 = vec_difference(t[1], t[2]), diff2 = vec_difference(t[3], t[4]),
+              diff3 = vec_difference(t[5], t[6]);
+    const vec b = vec_set1(bias);
+    y[0] = vec_add(vec_add(vec_add(t[0], b), sum1), vec_add(sum2, sum3));
+    y[1] = vec_scale_add(2, diff2, vec_scale_add(0.5f, diff3, vec_add(diff1, b)));
+    y[2] = vec_scale_add(4, sum2, vec_scale_add(0.25f, sum3, vec_add(sum1, b)));
+    y[3] = vec_scale_add(8, diff2, vec_scale_add(0.125f, diff3, vec_add(vec_add(diff1, t[7]), b)));
+#pragma GCC unroll 4
+    for (int i = 0; relu && i < OUTPUTS; i++) y[i] = vec_relu(y[i]);
+}
+
+VEC void gather_row_whole(const struct lanes_conv *c, const struct wino *w, const float *m, float bias, bool relu,
+                          float *dst)
+{
+    const ptrdiff_t n = c->n;
+    for (int tile = 0; tile < w->tiles; tile++)
+        for (ptrdiff_t l = 0; l < n; l += WIDTH) {
+            vec y[OUTPUTS];
+            outputs_of(m + tile * n + l, w->out_point, bias, relu, y);
+#pragma GCC unroll 4
+            for (int i = 0; i < OUTPUTS; i++)
+                if (OUTPUTS * tile + i < c->ow) vec_store(dst + (OUTPUTS * tile + i) * n + l, y[i]);
+        }
+}
+
+VEC void gather_row_parts(const struct lanes_conv *c, const struct wino *w, const struct pairs *pairs, const float *m,
+                          float bias, bool relu, float *dst)
+{
+    const ptrdiff_t len = (ptrdiff_t)c->ow * c->n;
+    for (ptrdiff_t at = 0; at < w->row; at += WIDTH) {
+        vec y[OUTPUTS], even[2], odd[2];
+        outputs_of(m + at, w->out_point, bias, relu, y);
+        pairs_join(pairs, y[0], y[2], &even[0], &even[1]);
+        pairs_join(pairs, y[1], y[3], &odd[0], &odd[1]);
+        pairs_join(pairs, even[0], odd[0], &y[0], &y[1]);
+        pairs_join(pairs, even[1], odd[1], &y[2], &y[3]);
+#pragma GCC unroll 4
+        for (int i = 0; i < OUTPUTS; i++) {
+            const ptrdiff_t to = OUTPUTS * at + i * WIDTH;
+            if (to + WIDTH <= len)
+                vec_store(dst + to, y[i]);
+            else
+                vec_store_in(dst + to, vec_inside(to, len), y[i]);
+        }
+    }
+}
+
+__attribute__((TARGET)) static void gather(const struct lanes_conv *c, const struct wino *w, const float *m, int n_oc,
+                                           int n_rows, const float *bias, bool relu, float *dst)
+{
+    struct pairs pairs = {0};
+    const ptrdiff_t dst_row = (ptrdiff_t)c->ow * c->n;
+    if (c->n % WIDTH) pairs = pairs_of(c->n);
+    for (int o = 0; o < n_oc; o++)
+        for (int r = 0; r < n_rows; r++) {
+            const float *from = m + o * w->out_plane + r * w->row;
+            float *to = dst + ((ptrdiff_t)o * c->oh + r) * dst_row;
+            if (c->n % WIDTH == 0)
+                gather_row_whole(c, w, from, bias ? bias[o] : 0, relu, to);
+            else
+                gather_row_parts(c, w, &pairs, from, bias ? bias[o] : 0, relu, to);
+        }
+}
+
+/* --- forward --- */
+
+/* Taps that find a source, over all places of a row or a column of outputs. */
+static int64_t taps_inside(int out, int in, int kernel, int pad)
+{
+    int64_t n = 0;
+    for (int x = 0; x < out; x++) n += max(0, min(kernel, in + pad - x) - max(0, pad - x));
+    return n;
+}
+
+/* Multiplications, and what the transforms were measured to cost in such. The plain sum leaves out what lies outside
+ * the image, by rows, and by columns where a pixel fills vectors. */
+static bool wino_is_better(const struct lanes_conv *c)
+{
+    if (!wino_has_layout(c)) return false;
+    const int64_t columns = c->n % WIDTH == 0 ? taps_inside(c->ow, c->iw, c->kw, c->pw) : (int64_t)c->ow * c->kw;
+    const int64_t plain = taps_inside(c->oh, c->ih, c->kh, c->ph) * columns * c->ic * c->oc;
+    const int64_t tiles = (int64_t)c->oh * ((c->ow + OUTPUTS - 1) / OUTPUTS);
+    return tiles * (POINTS * c->kh * c->ic * c->oc + 80 * c->ic + 40 * c->oc) < plain * 19 / 20;
+}
+
+/* A point's convolution as lanes_conv.h sees it. */
+static struct runs wino_runs(const struct wino *w, int n_rows)
+{
+    return (struct runs){.rows = n_rows,
+                         .n_vectors = (int)((n_rows * w->row + WIDTH - 1) / WIDTH),
+                         .src_row = w->row,
+                         .src_plane = w->in_plane,
+                         .dst_row = w->row,
+                         .dst_plane = w->out_plane};
+}
+
+struct wino_scratch {
+    float *packed, *in, *out, *phases;
+    stored_mask *masks; /* all lanes, for every vector of a chunk but the last */
+    size_t bytes;
+};
+
+static struct wino_scratch wino_scratch_of(const struct lanes_conv *c, const struct wino *w, void *memory)
+{
+    struct wino_scratch s = {0};
+    const size_t packed = aligned((size_t)c->oc * (size_t)(c->ic * c->kh) * POINTS * sizeof(float));
+    const size_t in = aligned(((size_t)w->in_point * POINTS + WIDTH) * sizeof(float));
+    const size_t out = aligned(((size_t)w->out_point * POINTS + WIDTH) * sizeof(float));
+    const size_t phases = aligned(OUTPUTS * (size_t)phase_floats(c, w) * sizeof(float));
+    char *at = memory;
+    s.packed = (float *)at;
+    s.in = (float *)(at + packed);
+    s.out = (float *)(at + packed + in);
+    s.phases = (float *)(at + packed + in + out);
+    s.masks = (stored_mask *)(at + packed + in + out + phases);
+    s.bytes = packed + in + out + phases + aligned(((size_t)w->out_plane / WIDTH + 1) * sizeof(stored_mask));
+    return s;
+}
+
+__attribute__((TARGET)) static void fill_masks(ptrdiff_t len, stored_mask *masks)
+{
+    bool lanes[WIDTH];
+    for (ptrdiff_t at = 0; at < len; at += WIDTH) {
+        for (int l = 0; l < WIDTH; l++) lanes[l] = at + l < len;
+        *masks++ = mask_pack(lanes);
+    }
+}
+
+static struct wino wino_forward_of(const struct lanes_conv *c)
+{
+    struct wino w = wino_of(c, min(MAX_OC, c->oc));
+    const struct runs r = wino_runs(&w, w.rows);
+    return wino_of(c, channels_at_once(c, &r));
+}
+
+static size_t wino_forward_scratch(const struct lanes_conv *c)
+{
+    const struct wino w = wino_forward_of(c);
+    return wino_scratch_of(c, &w, NULL).bytes;
+}
+
+/* n_oc channels from `first` on, over one chunk, at all points. */
+static void wino_points(const struct lanes_conv *c, const struct wino *w, const struct wino_scratch *s, int first,
+                        int n_oc, int n_rows)
+{
+    const struct lanes_conv column = {.n = c->n, .ic = c->ic, .kh = c->kh, .kw = 1};
+    const struct runs r = wino_runs(w, n_rows);
+    const ptrdiff_t len = n_rows * w->row, per_point = (ptrdiff_t)c->oc * c->ic * c->kh;
+    for (int k = 0; k < POINTS; k++) {
+        const struct forward_job j = {.c = &column,
+                                      .r = &r,
+                                      .src = s->in + k * w->in_point,
+                                      .w = s->packed + k * per_point + (ptrdiff_t)first * c->ic * c->kh,
+                                      .masks = s->masks,
+                                      .dst = s->out + k * w->out_point,
+                                      .len = len,
+                                      .inner = {0, (int)(len / WIDTH)},
+                                      .ky = {0, c->kh}};
+        forward_channels(&j, n_oc);
+    }
+}
+
+static void wino_forward(const struct lanes_conv *c, const float *src, const float *weights, bool is_turned,
+                         const float *bias, bool relu, float *dst, void *scratch)
+{
+    const struct wino w = wino_forward_of(c);
+    const struct wino_scratch s = wino_scratch_of(c, &w, scratch);
+    const ptrdiff_t dst_row = (ptrdiff_t)c->ow * c->n;
+    weights_at_points(c, weights, is_turned, w.n_oc, s.packed);
+    for (int y = 0; y < c->oh; y += w.rows) {
+        const int n_rows = min(w.rows, c->oh - y);
+        spread(c, &w, src, y, n_rows, s.phases, s.in);
+        fill_masks(n_rows * w.row, s.masks);
+        for (int first = 0; first < c->oc; first += w.n_oc) {
+            const int n_oc = min(w.n_oc, c->oc - first);
+            wino_points(c, &w, &s, first, n_oc, n_rows);
+            gather(c, &w, s.out, n_oc, n_rows, bias ? bias + first : NULL, relu,
+                   dst + ((ptrdiff_t)first * c->oh + y) * dst_row);
+        }
+    }
+}
+
+/* --- which of the two --- */
+
+static size_t best_forward_scratch(const struct lanes_conv *c)
+{
+    return wino_is_better(c) ? wino_forward_scratch(c) : forward_scratch(c);
+}
+
+static void best_forward(const struct lanes_conv *c, const void *tables, const float *src, const float *weights,
+                         bool is_turned, const float *bias, bool relu, float *dst, void *scratch)
+{
+    if (wino_is_better(c))
+        wino_forward(c, src, weights, is_turned, bias, relu, dst, scratch);
+    else
+        forward(c, tables, src, weights, is_turned, bias, relu, dst, scratch);
+}
