@@ -13,7 +13,7 @@
 
 /* Measured on a Zen 4 core with 1 MiB of second cache. The weights' U is kept for a whole call while it is small; else
  * it is made anew for each chunk, which needs more tiles to pay. */
-enum { ALL_TILES = 0, FEW_TILES = 64, MANY_TILES = 128, KEPT_BYTES = 12 << 20, LARGE_BYTES = 8 << 20 };
+enum { ALL_TILES = 0, FEW_TILES = 64, MANY_TILES = 128, KEPT_BYTES = 12 << 20, LARGE_BYTES = 6 << 20 };
 
 struct wino_kernel {
     struct ls_kernel base;
@@ -72,9 +72,8 @@ static size_t cut(struct wino_conv *c, int lanes, bool is_weights, int most)
 
 static size_t plan_forward(struct wino_conv *c, int lanes)
 {
-    size_t count = cut(c, lanes, false, FEW_TILES);
-    if (c->n_tiles > FEW_TILES && !c->keeps_u) count = cut(c, lanes, false, MANY_TILES);
-    return count;
+    const size_t count = cut(c, lanes, false, FEW_TILES);
+    return c->keeps_u || c->n_tiles <= FEW_TILES ? count : cut(c, lanes, false, MANY_TILES);
 }
 
 /* All tiles at once where that takes less memory than the sums of all blocks. */

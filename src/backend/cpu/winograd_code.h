@@ -12,6 +12,7 @@
 #include "backend/cpu/winograd_product.h"
 
 #define CODE __attribute__((noinline, WINO_TARGET)) static
+enum { AHEAD = 4 }; /* tiles between asking for pixels and using them */
 
 static ptrdiff_t v_stride(const struct wino_conv *c)
 {
@@ -64,6 +65,23 @@ static void next_tile(const struct wino_conv *c, struct tile *t)
     t->n++;
 }
 
+/* Asks for the m x m pixels of a tile ahead of time; the plane is [height][width][lanes]. */
+INLINE void fetch_tile(const float *plane, int height, int width, const struct tile *at, const int m,
+                       const bool is_written)
+{
+#pragma GCC unroll 4
+    for (int i = 0; i < m; i++)
+#pragma GCC unroll 4
+        for (int j = 0; j < m; j++) {
+            const int y = at->y + i < height ? at->y + i : height - 1;
+            const float *pixel = plane + ((ptrdiff_t)y * width + at->x + j) * WINO_LANES;
+            if (is_written)
+                __builtin_prefetch(pixel, 1, 3);
+            else
+                __builtin_prefetch(pixel, 0, 3);
+        }
+}
+
 static const float zeros[WINO_LANES];
 
 /* --- src -> V --- */
@@ -94,7 +112,7 @@ INLINE void copy_edge_tile(const struct wino_conv *c, const float *plane, int to
     }
 }
 
-CODE void transform_src(const struct wino_conv *c, const float *src, int first, int n, float *v)
+INLINE void transform_src_of(const struct wino_conv *c, const float *src, int first, int n, float *v, const int m)
 {
     const int n_planes = c->ic / WINO_LANES;
     const ptrdiff_t plane_count = (ptrdiff_t)c->ih * c->iw * WINO_LANES;
@@ -102,9 +120,10 @@ CODE void transform_src(const struct wino_conv *c, const float *src, int first, 
     for (int plane = 0; plane < n_planes; plane++) {
         const int channel = plane * WINO_LANES;
         float *to = v + (size_t)(channel / WINO_DEPTH) * c->v_count + channel % WINO_DEPTH;
-        struct tile at = tile_at(c, first);
-        for (int t = 0; t < n; t++, to += WINO_DEPTH, next_tile(c, &at)) {
+        struct tile at = tile_at(c, first), scout = tile_at(c, first + AHEAD);
+        for (int t = 0; t < n; t++, to += WINO_DEPTH, next_tile(c, &at), next_tile(c, &scout)) {
             const float *from = src + ((ptrdiff_t)at.n * n_planes + plane) * plane_count;
+            fetch_tile(src + ((ptrdiff_t)scout.n * n_planes + plane) * plane_count, c->ih, c->iw, &scout, m, false);
             const int top = at.y - c->ph, left = at.x - c->pw;
             if (top >= 0 && left >= 0 && top + WINO_SIDE <= c->ih && left + WINO_SIDE <= c->iw) {
                 transform_tile(c, from + ((ptrdiff_t)top * c->iw + left) * WINO_LANES, c->iw, to);
@@ -116,27 +135,42 @@ CODE void transform_src(const struct wino_conv *c, const float *src, int first, 
     }
 }
 
+CODE void transform_src(const struct wino_conv *c, const float *src, int first, int n, float *v)
+{
+    if (c->kernel == 3)
+        transform_src_of(c, src, first, n, v, 4);
+    else
+        transform_src_of(c, src, first, n, v, 2);
+}
+
 /* --- weights -> U --- */
 
+/* The square of lanes x lanes channels of all taps that holds input channel k of a slice and vector i of a block. */
+INLINE const float *square_of(const struct wino_conv *c, const float *weights, size_t block, int i, size_t slice, int k)
+{
+    const ptrdiff_t ib = ((ptrdiff_t)slice * WINO_DEPTH + k) / WINO_LANES, ob = (ptrdiff_t)block * 2 + i;
+    const ptrdiff_t at = c->is_turned ? ib * (c->oc / WINO_LANES) + ob : ob * (c->ic / WINO_LANES) + ib;
+    return weights + at * c->kernel * c->kernel * WINO_LANES * WINO_LANES;
+}
+
+/* Square by square, so that each is read to its end while it is in the first cache; the one that follows it in memory
+ * comes into the second meanwhile. */
 INLINE void transform_weights_of(const struct wino_conv *c, const float *weights, size_t block, size_t slice,
                                  const int kernel, float *u)
 {
     const int taps = kernel * kernel, square = WINO_LANES * WINO_LANES, n_vec = vectors_of(c, block);
-    for (int k = 0; k < depth_of(c, slice); k++)
-        for (int i = 0; i < n_vec; i++) {
-            const ptrdiff_t ib = ((ptrdiff_t)slice * WINO_DEPTH + k) / WINO_LANES, ob = (ptrdiff_t)block * 2 + i;
-            const ptrdiff_t at = c->is_turned ? ib * (c->oc / WINO_LANES) + ob : ob * (c->ic / WINO_LANES) + ib;
-            const float *from = weights + at * taps * square + k % WINO_LANES * WINO_LANES;
-            const ptrdiff_t ahead = (c->is_turned ? c->oc / WINO_LANES : 1) * taps * square; /* the next square of ic */
-            vec x[WINO_MAX_KERNEL][WINO_MAX_KERNEL];
+    for (int r = 0; r < depth_of(c, slice) * n_vec; r++) {
+        const int i = r / WINO_LANES % n_vec, k = r / WINO_LANES / n_vec * WINO_LANES + r % WINO_LANES;
+        const float *from = square_of(c, weights, block, i, slice, k) + k % WINO_LANES * WINO_LANES;
+        vec x[WINO_MAX_KERNEL][WINO_MAX_KERNEL];
 #pragma GCC unroll 25
-            for (int tap = 0; tap < taps; tap++) {
-                const float *tap_from = from + (c->is_turned ? taps - 1 - tap : tap) * square;
-                x[tap / kernel][tap % kernel] = v_load(tap_from);
-                __builtin_prefetch(tap_from + ahead);
-            }
-            evaluate_2d((const vec(*)[WINO_MAX_KERNEL])x, kernel, true, u + (k * n_vec + i) * WINO_LANES, u_stride());
+        for (int tap = 0; tap < taps; tap++) {
+            const float *tap_from = from + (c->is_turned ? taps - 1 - tap : tap) * square;
+            x[tap / kernel][tap % kernel] = v_load(tap_from);
+            __builtin_prefetch(tap_from + taps * square, 0, 2);
         }
+        evaluate_2d((const vec(*)[WINO_MAX_KERNEL])x, kernel, true, u + (k * n_vec + i) * WINO_LANES, u_stride());
+    }
 }
 
 CODE void transform_weights(const struct wino_conv *c, const float *weights, size_t block, size_t slice, float *u)
@@ -174,9 +208,10 @@ INLINE void write_dst_of(const struct wino_conv *c, const float *m, size_t block
         const ptrdiff_t plane = (ptrdiff_t)block * 2 + i;
         const vec add = v_load(bias ? bias + plane * WINO_LANES : zeros);
         const float *from = m + i * WINO_LANES;
-        struct tile at = tile_at(c, first);
-        for (int t = 0; t < n; t++, from += n_vec * WINO_LANES, next_tile(c, &at)) {
+        struct tile at = tile_at(c, first), scout = tile_at(c, first + AHEAD);
+        for (int t = 0; t < n; t++, from += n_vec * WINO_LANES, next_tile(c, &at), next_tile(c, &scout)) {
             float *to = dst + (at.n * n_planes + plane) * plane_count;
+            fetch_tile(dst + (scout.n * n_planes + plane) * plane_count, c->oh, c->ow, &scout, count, true);
             if (at.y + count <= c->oh && at.x + count <= c->ow)
                 write_tile(c, from, &at, to, add, relu, count, false);
             else
@@ -249,9 +284,11 @@ INLINE void transform_diff_dst_of(const struct wino_conv *c, const float *diff_d
         const int width = vectors_of(c, (size_t)plane / 2) * WINO_LANES;
         float *to = z + (size_t)(plane / 2) * c->z_count + plane % 2 * WINO_LANES;
         float *sum = diff_bias ? diff_bias + plane * WINO_LANES : NULL;
-        struct tile at = tile_at(c, first);
-        for (int t = 0; t < n; t++, to += width, next_tile(c, &at)) {
+        struct tile at = tile_at(c, first), scout = tile_at(c, first + AHEAD);
+        for (int t = 0; t < n; t++, to += width, next_tile(c, &at), next_tile(c, &scout)) {
             const float *from = diff_dst + ((ptrdiff_t)at.n * n_planes + plane) * plane_count;
+            fetch_tile(diff_dst + ((ptrdiff_t)scout.n * n_planes + plane) * plane_count, c->oh, c->ow, &scout, count,
+                       false);
             if (at.y + count <= c->oh && at.x + count <= c->ow)
                 transform_diff_tile(c, from, &at, count, false, to, sum);
             else
