@@ -168,6 +168,7 @@ struct ls_graph {
     int64_t mb;
     int64_t batch_size; /* the global batch; 0: not told, so nothing is kept for LINEAR_SUM */
     bool is_training;
+    bool is_low_memory; /* backward computes activations again rather than keep them; the same numbers */
     struct ls_value *values;
     int n_values;
     struct ls_node *nodes;

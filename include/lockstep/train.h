@@ -53,6 +53,7 @@ struct ls_train_options {
     bool no_eval;
     bool quiet, json;
     bool deterministic_only; /* reserved */
+    const char *memory;      /* "normal", "low": activations are computed again in backward; the same weights */
     const char *sync;        /* "allreduce", "local:H" */
     int64_t workers;         /* ranks the job must have; 0: as many as were started */
     double timeout;          /* seconds to wait for a worker that does not answer */
@@ -112,6 +113,7 @@ struct ls_bench_options {
     bool json;
     bool layers;      /* also measure every op: ls_bench_result.ops */
     int64_t compress; /* as in ls_train_options */
+    bool low_memory;  /* --memory low */
 };
 /* One op of the step, its time summed over threads and divided by the steps. */
 struct ls_bench_op {

@@ -62,6 +62,7 @@ enum ls_status ls__cmd_bench(const struct ls_options *o)
         .tune = o->train.tune,
         .batch_size = o->train.batch_size,
         .shards = o->train.shards,
+        .low_memory = strcmp(o->train.memory, "low") == 0,
         .threads = o->train.threads,
         .steps = o->steps,
         .warmup = o->warmup_steps,

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum ls_status ls__cmd_plan(const struct ls_options *o)
 {
@@ -14,6 +15,7 @@ enum ls_status ls__cmd_plan(const struct ls_options *o)
         .tune = o->train.tune,
         .batch_size = o->train.batch_size,
         .shards = o->train.shards,
+        .low_memory = strcmp(o->train.memory, "low") == 0,
         .threads = 1, /* a plan does not depend on them */
     };
     if (o->input || o->classes > 0) {

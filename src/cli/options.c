@@ -114,6 +114,11 @@ const struct ls_option ls__options[] = {
      .help = "Sum over shards in fixed point (same bits for any number of threads) or in float32 (for comparison).",
      .group = group_training, .commands = ON(TRAIN), AT(train.sum)},
 
+    {.name = "memory", .arg = "HOW", .type = LS_OPT_CHOICE, .choices = "normal|low", .def = "normal",
+     .help = "low: compute activations again in backward instead of keeping them: less memory, up to a third slower, the "
+             "same weights.",
+     .group = group_training, .commands = ON(TRAIN) | ON(BENCH) | ON(PLAN), AT(train.memory)},
+
     {.name = "optimizer", .aliases = {"opt"}, .arg = "NAME", .type = LS_OPT_CHOICE, .choices = "sgd|adamw",
      .def = "sgd", .help = "How the weights are updated.",
      .group = group_optimizer, .commands = ON(TRAIN) | ON(PLAN), AT(train.optimizer)},

@@ -14,13 +14,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* A value that was computed again counts as the one it repeats. */
+static int original(const struct ls_gradient *gr, int value)
+{
+    return value < gr->n_values ? value : gr->original[value - gr->n_values];
+}
+
 bool ls__gradient_is_needed(const struct ls_gradient *gr, int value)
 {
-    return value >= 0 && gr->is_needed[value];
+    return value >= 0 && gr->is_needed[original(gr, value)];
 }
 
 enum ls_status ls__gradient_flow(struct ls_gradient *gr, int value, int diff)
 {
+    value = original(gr, value);
     if (gr->grad[value] < 0) {
         gr->grad[value] = diff;
         return LS_OK;
@@ -84,7 +91,7 @@ enum ls_status ls__gradient_through_relu(struct ls_gradient *gr, int forward, in
 {
     int out[LS_MAX_OUT];
     *masked = diff_dst;
-    if (!gr->g->nodes[forward].attrs.relu || gr->is_masked[gr->g->nodes[forward].out[0]]) return LS_OK;
+    if (!gr->g->nodes[forward].attrs.relu || gr->is_masked[original(gr, gr->g->nodes[forward].out[0])]) return LS_OK;
     const int in[2] = {gr->g->nodes[forward].out[0], diff_dst};
     TRY(ls__gradient_node(gr, LS_OP_RELU_BWD, forward, in, 2, out));
     *masked = out[0];
@@ -106,10 +113,10 @@ enum ls_status ls__gradient_mask_early(struct ls_gradient *gr, int forward, int 
     int out[LS_MAX_OUT];
     *masked = diff_dst;
     if (producer < 0 || !g->nodes[producer].attrs.relu || g->nodes[producer].op == LS_OP_BATCHNORM) return LS_OK;
-    if (count_uses(gr, value) != 1) return LS_OK;
+    if (count_uses(gr, original(gr, value)) != 1) return LS_OK;
     const int in[2] = {g->nodes[forward].out[0], diff_dst};
     TRY(ls__gradient_node(gr, LS_OP_RELU_BWD, forward, in, 2, out));
-    gr->is_masked[value] = true;
+    gr->is_masked[original(gr, value)] = true;
     *masked = out[0];
     return LS_OK;
 }
@@ -141,17 +148,29 @@ static void mark_needed(struct ls_gradient *gr)
                     if (g->nodes[i].out[o] >= 0) gr->is_needed[g->nodes[i].out[o]] = true;
 }
 
-static enum ls_status walk(struct ls_gradient *gr)
+/* The backward of forward node i, from what `node` computed: the node itself or the one that repeats it. */
+static enum ls_status walk_node(struct ls_gradient *gr, int i, int node)
 {
+    const struct ls_node *n = &gr->g->nodes[i];
+    const struct ls_op_def *def = ls__op_def(n->op);
+    if (n->op == LS_OP_SOFTMAX_CE) return ls__gradient_flow(gr, n->in[0], n->out[0]);
+    if (!def->gradient || n->n_out == 0 || gr->grad[n->out[0]] < 0 || !gr->is_needed[n->out[0]]) return LS_OK;
+    return def->gradient(gr, node, gr->grad[n->out[0]]);
+}
+
+static enum ls_status walk(struct ls_gradient *gr, int *segment_of, int *again)
+{
+    int segment = -1;
     mark_needed(gr);
+    for (int i = 0; i < gr->n_forward; i++) {
+        segment_of[i] = -1;
+        again[i] = i;
+    }
+    if (gr->g->is_low_memory) TRY(ls__recompute_plan(gr->g, segment_of));
     for (int i = gr->n_forward - 1; i >= 0; i--) {
-        const struct ls_node *n = &gr->g->nodes[i];
-        const struct ls_op_def *def = ls__op_def(n->op);
-        if (n->op == LS_OP_SOFTMAX_CE) {
-            TRY(ls__gradient_flow(gr, n->in[0], n->out[0]));
-        } else if (def->gradient && n->n_out > 0 && gr->grad[n->out[0]] >= 0 && gr->is_needed[n->out[0]]) {
-            TRY(def->gradient(gr, i, gr->grad[n->out[0]]));
-        }
+        if (segment_of[i] != segment) TRY(ls__recompute_segment(gr, segment_of, segment_of[i], again));
+        segment = segment_of[i];
+        TRY(walk_node(gr, i, again[i]));
     }
     return LS_OK;
 }
@@ -159,11 +178,17 @@ static enum ls_status walk(struct ls_gradient *gr)
 enum ls_status ls_graph_add_gradient(struct ls_graph *g)
 {
     struct ls_gradient gr = {.g = g, .n_forward = g->n_nodes, .n_values = g->n_values};
+    int *segment_of = NULL, *again = NULL;
     if (g->stats < 0 || !g->is_training) return ls_fail(LS_INTERNAL, "gradient of a graph without a training loss");
     enum ls_status status = ls__calloc(&gr.grad, (size_t)g->n_values, sizeof *gr.grad);
     if (status == LS_OK) status = ls__calloc(&gr.is_needed, (size_t)g->n_values, sizeof *gr.is_needed);
     if (status == LS_OK) status = ls__calloc(&gr.is_masked, (size_t)g->n_values, sizeof *gr.is_masked);
-    if (status == LS_OK) status = walk(&gr);
+    if (status == LS_OK) status = ls__calloc(&segment_of, (size_t)g->n_nodes, sizeof *segment_of);
+    if (status == LS_OK) status = ls__calloc(&again, (size_t)g->n_nodes, sizeof *again);
+    if (status == LS_OK) status = walk(&gr, segment_of, again);
+    free(segment_of);
+    free(again);
+    free(gr.original);
     free(gr.is_masked);
     free(gr.grad);
     free(gr.is_needed);

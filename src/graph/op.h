@@ -54,7 +54,14 @@ struct ls_gradient {
     int *grad;       /* value -> gradient value, -1 = none yet */
     bool *is_needed; /* value depends on a parameter */
     bool *is_masked; /* value ends in a relu, and its gradient arrives masked already */
+    int *original;   /* [n_original] of value n_values + i: the value of forward it repeats, or -1 */
+    int n_original;
 };
+
+/* recompute.c. segment_of: [n_nodes] the segment of every forward node that is to be computed again, -1 for others. */
+enum ls_status ls__recompute_plan(const struct ls_graph *g, int *segment_of) LS_MUST_CHECK;
+enum ls_status ls__recompute_segment(struct ls_gradient *gr, const int *segment_of, int segment,
+                                     int *again) LS_MUST_CHECK;
 
 /* Appends a backward node of forward node `forward` (its attrs are copied). out ids: g->nodes[last].out. */
 enum ls_status ls__gradient_node(struct ls_gradient *gr, enum ls_op op, int forward, const int *in, int n_in,

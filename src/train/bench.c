@@ -140,6 +140,7 @@ enum ls_status bench_open_session(struct session *s, const struct ls_bench_optio
                                        .with_test = !is_training,
                                        .normalize = true,
                                        .compress = o->compress,
+                                       .low_memory = o->low_memory,
                                        .optim = {.momentum = 0.9}};
     return session_open(s, &so);
 }

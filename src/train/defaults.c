@@ -73,6 +73,7 @@ static const struct field fields[] = {
     FIELD(FLAG, quiet, .number = 0),
     FIELD(FLAG, json, .number = 0),
     FIELD(FLAG, deterministic_only, .number = 0),
+    FIELD(TEXT, memory, .text = "normal"),
     FIELD(TEXT, sync, .text = "allreduce"),
     FIELD(INTEGER, workers, .number = 0),
     FIELD(REAL, timeout, .number = 300),

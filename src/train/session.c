@@ -74,6 +74,7 @@ static enum ls_status add_plan(struct session *s, const struct session_options *
     TRY(ls_model_build(s->model, &build, &g));
     /* Float sums and coarse ones are made shard by shard. */
     g->batch_size = o->float_sums || o->compress || o->by_shard ? 0 : s->batch_size;
+    g->is_low_memory = o->low_memory;
     enum ls_status status = ls_graph_fuse(g);
     if (status == LS_OK) status = ls_graph_add_loss(g, is_training ? (float)o->label_smoothing : 0);
     if (status == LS_OK && is_training) status = ls_graph_add_gradient(g);

@@ -28,6 +28,7 @@ struct session_options {
     struct ls_comm *comm;        /* the job this session is part of; NULL: none */
     bool balance;                /* slower machines get fewer shards */
     int64_t compress;            /* bits of a gradient that leaves a shard; 0: all */
+    bool low_memory;             /* compute activations again in backward instead of keeping them */
     bool by_shard;               /* every sum is made shard by shard: for replicas */
     const char *isa;             /* NULL, "native", or the level to stay below: "avx2" */
     const char *tune;            /* tuning table: a file, "none", or NULL: the program's own for this machine */

@@ -17,6 +17,7 @@
 #include "train/defaults.h"
 #include "train/local.h"
 #include "train/manifest.h"
+#include "train/predict.h"
 #include "train/rescue.h"
 #include "train/result.h"
 #include "train/session.h"
@@ -55,6 +56,7 @@ struct trainer {
     struct ls_seconds seconds; /* of this sitting */
     double step_seconds;       /* in steps, this sitting */
     double first_step_seconds;
+    struct forecast forecast; /* of a job over several machines */
 };
 
 /* --- setting up --- */
@@ -100,6 +102,7 @@ static enum ls_status open_session(struct trainer *t)
         .comm = t->comm,
         .balance = o->balance,
         .compress = o->compress,
+        .low_memory = strcmp(o->memory, "low") == 0,
         .by_shard = local_period(o->sync) > 0,
     };
     if (strcmp(o->optimizer, "sgd") != 0 && strcmp(o->optimizer, "adamw") != 0)
@@ -279,6 +282,8 @@ static enum ls_status set_up(struct trainer *t)
                                          .n_threads = (int)t->o->loader_threads};
     TRY(ls_loader_create(&t->loader, t->s.train, &lo));
     if (t->is_chief) say_hello(t);
+    if (!t->local) TRY(forecast_make(&t->forecast, &t->s, (uint64_t)t->o->seed, t->o->balance));
+    if (t->is_chief) forecast_tell(&t->forecast);
     return LS_OK;
 }
 
@@ -418,6 +423,7 @@ static enum ls_status one_step(struct trainer *t, double *lr)
     t->seconds.wait += stats.wait_seconds;
     t->seconds.communicate += stats.communicate_seconds;
     t->step_seconds += seconds;
+    forecast_note(&t->forecast, seconds);
     st->train_seconds += seconds;
     t->images += stats.n;
     if (t->first_step_seconds == 0) t->first_step_seconds = ls__seconds_since_start();
@@ -544,6 +550,7 @@ static enum ls_status run_all(struct trainer *t, struct ls_result *r)
     t->seconds.checkpoint += ls__seconds_since(start);
     TRY(fill_result(t, r));
     if (t->is_chief) workers_name_slowest(t->comm, t->s.exec);
+    if (t->is_chief) forecast_compare(&t->forecast);
     if (is_stopped) {
         if (t->is_chief) ls__progress_end(&t->progress, NULL);
         return ls_fail(LS_INTERRUPTED, "stopped by %s after step %lld; checkpoint written, go on with --resume %s",
