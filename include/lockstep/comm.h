@@ -26,8 +26,10 @@
 struct ls_comm;
 
 struct ls_comm_options {
-    int64_t workers; /* ranks that were asked for; 0: as many as there are. A job of another size is refused */
-    double timeout;  /* seconds that a wait for a peer may take */
+    double timeout; /* seconds that a wait for a peer may take */
+    /* (optional) Whether the launcher is ending this process. It does when a rank has died, but does not say which; the
+     * ranks find out in the second they have. */
+    bool (*is_ended)(void);
 };
 
 struct ls_comm_place {
@@ -51,7 +53,8 @@ void ls_comm_close(struct ls_comm **comm);
 const struct ls_comm_place *ls_comm_place(const struct ls_comm *comm);
 const char *ls_comm_host(const struct ls_comm *comm, int node);
 int ls_comm_node_of(const struct ls_comm *comm, int rank);
-/* Of the ranks of a node the first that asks: it says why the job ends, the others keep silent. */
+/* After a failure: whether this rank is the one to say why the job ends. Of the ranks of a node it is the first that
+ * asks, of the nodes the one that knows best: the one whose rank is missing, else the lowest. May take a second. */
 bool ls_comm_may_tell(struct ls_comm *comm);
 
 /* --- agreement --- */

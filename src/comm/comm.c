@@ -8,18 +8,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { PIECE = 1 << 24, MAX_TEXT = 1 << 20 };
 
-static enum ls_status join_job(struct ls_comm *c, const struct ls_comm_options *o)
+static enum ls_status join_job(struct ls_comm *c)
 {
     TRY(ls__plugin_load(c));
-    TRY(ls__courier_start(c));
-    if (o->workers > 0 && o->workers != c->place.n_ranks)
-        return ls_fail(LS_USAGE, "the job has %d processes, but %lld workers were asked for", c->place.n_ranks,
-                       (long long)o->workers);
-    return LS_OK;
+    return ls__courier_start(c);
 }
 
 enum ls_status ls_comm_open(struct ls_comm **out, const struct ls_comm_options *o)
@@ -29,9 +26,10 @@ enum ls_status ls_comm_open(struct ls_comm **out, const struct ls_comm_options *
     struct ls_comm *c = *out;
     c->segment = -1;
     c->timeout = o->timeout > 0 ? o->timeout : 300;
+    c->is_ended = o->is_ended;
     c->place = (struct ls_comm_place){.n_ranks = 1, .n_nodes = 1, .n_seats = 1};
     gethostname(c->place.host, sizeof c->place.host - 1);
-    enum ls_status status = ls_comm_is_launched() ? join_job(c, o) : LS_OK;
+    enum ls_status status = ls_comm_is_launched() ? join_job(c) : LS_OK;
     if (status == LS_OK) status = ls__node_open(c);
     if (status != LS_OK) ls_comm_close(out);
     return status;
@@ -66,9 +64,27 @@ int ls_comm_node_of(const struct ls_comm *c, int rank)
     return c->peers[rank].node;
 }
 
+/* Lets the other leaders know that this node says why the job ends. The second word pushes the first out. */
+static void say_last_words(struct ls_comm *c)
+{
+    atomic_store(&c->is_leaving, true);
+    for (int i = 0; c->heard && i < 40 && atomic_load(&c->courier.n_last_words) < 2; i++)
+        nanosleep(&(struct timespec){0, 5000000}, NULL);
+}
+
 bool ls_comm_may_tell(struct ls_comm *c)
 {
-    return atomic_exchange(&c->board->is_told, 1) == 0;
+    enum { STEP_MS = 20, PER_NODE_MS = 300, MAX_MS = 1200 };
+    if (c->telling == TELL_NOTHING) return false;
+    if (c->telling == TELL_CHIEF) return c->place.rank == 0;
+    if (c->telling == TELL_SELF) say_last_words(c);
+    if (atomic_exchange(&c->board->is_told, 1) != 0) return false;
+    /* the first to end makes the launcher end the others; lower nodes first */
+    for (int ms = 0; c->telling == TELL_FIRST && ms < c->place.node * PER_NODE_MS && ms < MAX_MS; ms += STEP_MS) {
+        if (c->is_ended && c->is_ended()) return false;
+        nanosleep(&(struct timespec){0, STEP_MS * 1000000}, NULL);
+    }
+    return true;
 }
 
 struct ls_comm_stats ls_comm_stats(const struct ls_comm *c)
@@ -176,6 +192,7 @@ enum ls_status ls_comm_agree(struct ls_comm *c, enum ls_status mine, const char 
         if (full.text) a.text = full.text;
     }
     enum ls_status status = ls__courier_call(c, agree, &a);
+    if (status == LS_OK && a.verdict.rank >= 0) c->telling = TELL_CHIEF;
     ls__buf_release(&full);
     if (mine != LS_OK) return ls_fail(mine, "%s", own);
     TRY(status);
@@ -296,6 +313,8 @@ enum ls_status ls_comm_sum_wait(struct ls_comm *c, int64_t end)
         }
         if (atomic_load_explicit(&b->summed, memory_order_acquire) >= end) break;
         ls__futex_wait(&b->summed_word, seen, 20000000);
+        double seconds = ls__seconds_since(start);
+        TRY(ls__late_node(c, seconds > c->timeout ? seconds : 0)); /* the sum may want a part of theirs */
         if (ls__seconds_since(start) < c->timeout + 5) continue; /* the courier has its own deadline, and knows more */
         c->has_failed = true;
         return ls_fail(LS_TIMEOUT, "the sum over %d nodes did not end within %.3g s", c->place.n_nodes, c->timeout + 5);

@@ -75,6 +75,8 @@ struct board {
 struct beat {
     int64_t step;
     int32_t rank;
+    int16_t is_hurried; /* answer at once */
+    int16_t is_leaving; /* it ends, and has said why */
     char what[WHAT_BYTES];
 };
 
@@ -108,11 +110,21 @@ struct courier {
     enum ls_status status;
     char message[COMM_MESSAGE];
     bool sum_wanted;
-    int64_t next_beat_ns;
+    int64_t last_beat_ns;
     struct beat out;
+    int64_t hurried_until_ns; /* somebody wants to hear from us often */
+    atomic_int n_last_words;  /* beats sent since the main thread is leaving */
 };
 
 struct ring; /* ring.c */
+
+/* Who says why the job ends. */
+enum telling {
+    TELL_FIRST,  /* whoever comes first; the launcher ends the others */
+    TELL_CHIEF,  /* all know the same: rank 0 */
+    TELL_SELF,   /* this node knows best */
+    TELL_NOTHING /* another does */
+};
 
 struct ls_comm {
     struct ls_comm_place place;
@@ -134,6 +146,11 @@ struct ls_comm {
     struct ring *rings;
     struct ls_comm_stats stats;
     bool may_spin; /* every thread of the node has a CPU */
+    bool (*is_ended)(void);
+    int64_t ended_ns;       /* when that was seen, or 0: the others are asked to answer at once */
+    atomic_bool is_leaving; /* ls_comm_may_tell was asked */
+    enum telling telling;
+    bool has_lost_lock; /* its holder does not get on */
 };
 
 /* plugin.c */
@@ -162,9 +179,13 @@ enum ls_status ls__link_receive(struct ls_comm *c, void *data, size_t bytes, int
 enum ls_status ls__link_pump(struct ls_comm *c) LS_MUST_CHECK;
 void ls__link_idle(struct ls_comm *c, int *n_idle); /* sleeps a little, longer when nothing has moved for long */
 
-/* late.c: who is missing, in words, as LS_TIMEOUT or LS_REMOTE */
-enum ls_status ls__late_node(struct ls_comm *c, double seconds) LS_MUST_CHECK;  /* of this node's ranks */
-enum ls_status ls__late_peers(struct ls_comm *c, double seconds) LS_MUST_CHECK; /* of the other leaders */
+/* late.c: who is missing, in words, as LS_TIMEOUT or LS_REMOTE; LS_OK while nobody can be named */
+enum ls_status ls__late_node(struct ls_comm *c, double seconds) LS_MUST_CHECK; /* of this node's ranks */
+/* Of the other leaders, after more than the timeout. One that lives but waits for its own ranks gets a second more, in
+ * which its node names them. */
+enum ls_status ls__late_peers(struct ls_comm *c, double seconds) LS_MUST_CHECK;
+/* The launcher ends everyone when a rank dies but does not say which: the leader that does not answer now. */
+enum ls_status ls__late_ended(struct ls_comm *c) LS_MUST_CHECK;
 /* The state letter of a process, as in /proc: 'Z' dead, 'T' stopped, 0 gone. */
 char ls__process_state(pid_t pid);
 

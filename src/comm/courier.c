@@ -66,7 +66,8 @@ static void await_work(struct ls_comm *c)
         until.tv_nsec -= 1000000000;
         until.tv_sec++;
     }
-    if (pthread_cond_timedwait(&k->wake, &k->lock, &until) == ETIMEDOUT && !c->has_failed) {
+    if (pthread_cond_timedwait(&k->wake, &k->lock, &until) == ETIMEDOUT &&
+        (!c->has_failed || atomic_load(&c->is_leaving))) {
         pthread_mutex_unlock(&k->lock);
         if (ls__link_pump(c) != LS_OK) c->has_failed = true;
         pthread_mutex_lock(&k->lock);

@@ -38,6 +38,14 @@ void ls__link_idle(struct ls_comm *c, int *n_idle)
     nanosleep(&pause, NULL);
 }
 
+/* Now and then while waiting: has somebody died meanwhile? */
+static enum ls_status look_around(struct ls_comm *c, int n_idle)
+{
+    if (n_idle % 256 != 255) return LS_OK;
+    if (c->board) TRY(ls__late_node(c, 0));
+    return ls__late_ended(c);
+}
+
 static enum ls_status finish(struct ls_comm *c, struct ls_request *request, int with, double seconds, const char *what)
 {
     int64_t start = ls__now_ns();
@@ -48,6 +56,7 @@ static enum ls_status finish(struct ls_comm *c, struct ls_request *request, int 
         if (is_done) return LS_OK;
         TRY(ls__link_pump(c));
         ls__link_idle(c, &n_idle);
+        TRY(look_around(c, n_idle));
         if (ls__seconds_since(start) < seconds) continue;
         c->has_failed = true;
         const char *host = c->peers ? c->peers[with].host : "";
@@ -72,6 +81,8 @@ enum ls_status ls__link_receive(struct ls_comm *c, void *data, size_t bytes, int
 
 /* --- heartbeat --- */
 
+enum { HURRY_NS = 500000000 };
+
 static enum ls_status listen(struct ls_comm *c, int node)
 {
     struct heard *h = &c->heard[node];
@@ -84,6 +95,7 @@ static enum ls_status listen(struct ls_comm *c, int node)
         h->last = h->in;
         h->last.what[WHAT_BYTES - 1] = '\0';
         h->heard_ns = ls__now_ns();
+        if (h->in.is_hurried) c->courier.hurried_until_ns = h->heard_ns + HURRY_NS;
     }
     return LS_OK;
 }
@@ -99,17 +111,27 @@ static enum ls_status speak(struct ls_comm *c, int node)
     return ls__link_begin_send(c, &c->courier.out, sizeof c->courier.out, c->leaders[node], TAG_BEAT, &h->sending);
 }
 
+/* Between two words of ours. */
+static int64_t beat_ns(const struct ls_comm *c, bool is_hurried)
+{
+    enum { LEAST_NS = 50000000, MOST_NS = 2000000000 };
+    double ns = c->timeout / 10 * 1e9;
+    if (is_hurried || ns < LEAST_NS) return LEAST_NS;
+    return ns > MOST_NS ? MOST_NS : (int64_t)ns;
+}
+
 enum ls_status ls__link_pump(struct ls_comm *c)
 {
     if (!c->heard) return LS_OK;
     int64_t now = ls__now_ns();
-    bool is_time = now >= c->courier.next_beat_ns;
+    if (!c->ended_ns && c->is_ended && c->is_ended()) c->ended_ns = now;
+    bool is_leaving = atomic_load(&c->is_leaving), is_hurried = c->ended_ns || is_leaving;
+    bool is_time = now - c->courier.last_beat_ns >= beat_ns(c, is_hurried || now < c->courier.hurried_until_ns);
     if (is_time) {
         struct seat *s = &c->board->seats[0];
-        double seconds = c->timeout / 10;
-        seconds = seconds < 0.05 ? 0.05 : seconds > 2 ? 2 : seconds;
-        c->courier.next_beat_ns = now + (int64_t)(seconds * 1e9);
-        c->courier.out = (struct beat){.step = atomic_load(&s->step), .rank = c->place.rank};
+        c->courier.last_beat_ns = now;
+        c->courier.out = (struct beat){
+            .step = atomic_load(&s->step), .rank = c->place.rank, .is_hurried = is_hurried, .is_leaving = is_leaving};
         memcpy(c->courier.out.what, s->what, WHAT_BYTES - 1);
     }
     for (int n = 0; n < c->place.n_nodes; n++) {
@@ -117,5 +139,6 @@ enum ls_status ls__link_pump(struct ls_comm *c)
         TRY(listen(c, n));
         if (is_time) TRY(speak(c, n));
     }
+    if (is_time && is_leaving) atomic_fetch_add(&c->courier.n_last_words, 1);
     return LS_OK;
 }

@@ -294,7 +294,7 @@ static enum ls_status await_others(struct ls_comm *c, unsigned seen)
         }
     }
     while (atomic_load_explicit(&b->generation, memory_order_acquire) == seen) {
-        double seconds = ls__seconds_since(start);
+        double seconds = ls__seconds_since(start) + (c->has_lost_lock ? c->timeout : 0);
         ls__futex_wait(&b->generation, seen, SLICE_NS);
         if (atomic_load_explicit(&b->generation, memory_order_acquire) != seen) break;
         TRY(ls__late_node(c, seconds > c->timeout ? seconds : 0));
@@ -330,8 +330,14 @@ void ls_comm_note(struct ls_comm *c, int64_t step, const char *what)
 void ls_comm_lock(struct ls_comm *c, int which)
 {
     atomic_int *taken = &c->board->locks[which % LS_COMM_LOCKS].taken;
-    for (int spins = 0; atomic_exchange_explicit(taken, 1, memory_order_acquire); spins++)
-        if (spins > 200) sched_yield();
+    int64_t start = 0;
+    for (int spins = 0; atomic_exchange_explicit(taken, 1, memory_order_acquire) && !c->has_lost_lock; spins++) {
+        if (spins <= 200) continue;
+        sched_yield();
+        if (!start) start = ls__now_ns();
+        /* stopped or dead with the lock: go on without it, to the meeting it will not come to */
+        if (spins % 64 == 0 && ls__seconds_since(start) > c->timeout) c->has_lost_lock = true;
+    }
 }
 
 void ls_comm_unlock(struct ls_comm *c, int which)

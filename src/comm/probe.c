@@ -90,7 +90,7 @@ static enum ls_status stream(struct ls_comm *c, char *data, size_t bytes)
             moved_ns = ls__now_ns();
             continue;
         }
-        if (ls__seconds_since(moved_ns) > c->timeout) return ls__late_peers(c, ls__seconds_since(moved_ns));
+        if (ls__seconds_since(moved_ns) > c->timeout) TRY(ls__late_peers(c, ls__seconds_since(moved_ns)));
         ls__link_idle(c, &n_idle);
     }
     return LS_OK;

@@ -177,7 +177,8 @@ enum ls_status ls__ring_run(struct ls_comm *c)
             n_idle = 0;
             continue;
         }
-        if (ls__seconds_since(p.moved_ns) > c->timeout) return ls__late_peers(c, ls__seconds_since(p.moved_ns));
+        if (ls__seconds_since(p.moved_ns) > c->timeout) TRY(ls__late_peers(c, ls__seconds_since(p.moved_ns)));
+        TRY(ls__late_ended(c));
         ls__link_idle(c, &n_idle);
     }
     c->stats.n_sums++;

@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t stop_signal, checkpoint_wanted;
+static volatile sig_atomic_t stop_signal, checkpoint_wanted, is_ended;
 
 static void on_stop(int number)
 {
@@ -21,19 +21,32 @@ static void on_checkpoint(int number)
     checkpoint_wanted = 1;
 }
 
+/* mpirun and srun begin to end a process with a SIGCONT of their own; a person's comes from elsewhere. */
+static void on_continue(int number, siginfo_t *info, void *context)
+{
+    if (info->si_pid == getppid()) is_ended = 1;
+}
+
 void ls_signals_install(void)
 {
     struct sigaction stop = {.sa_handler = on_stop, .sa_flags = SA_RESTART};
     struct sigaction save = {.sa_handler = on_checkpoint, .sa_flags = SA_RESTART};
+    struct sigaction go_on = {.sa_sigaction = on_continue, .sa_flags = SA_RESTART | SA_SIGINFO};
     sigaction(SIGINT, &stop, NULL);
     sigaction(SIGTERM, &stop, NULL);
     sigaction(SIGUSR2, &stop, NULL); /* what the launcher's mpirun hands on */
     sigaction(SIGUSR1, &save, NULL);
+    sigaction(SIGCONT, &go_on, NULL);
 }
 
 bool ls__signals_stop_wanted(void)
 {
     return stop_signal != 0;
+}
+
+bool ls__signals_end_wanted(void)
+{
+    return is_ended || stop_signal == SIGTERM;
 }
 
 bool ls__signals_checkpoint_wanted(void)

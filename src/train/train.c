@@ -563,11 +563,15 @@ static enum ls_status run_all(struct trainer *t, struct ls_result *r)
 static void mute_others(struct ls_comm *comm, enum ls_status status)
 {
     if (status == LS_OK || !comm || ls_comm_place(comm)->n_ranks == 1) return;
-    if (!ls_comm_may_tell(comm)) ls__log_set_level(LS_LOG_NOTHING);
+    bool may_tell = status == LS_INTERRUPTED ? ls_comm_place(comm)->rank == 0 : ls_comm_may_tell(comm);
+    if (!may_tell) ls__log_set_level(LS_LOG_NOTHING);
 }
 
 static enum ls_status check_options(const struct ls_train_options *o, const struct ls_comm *comm)
 {
+    if (o->workers > 0 && ls_comm_is_launched() && o->workers != ls_comm_place(comm)->n_ranks)
+        return ls_fail(LS_USAGE, "the job has %d processes, but %lld workers were asked for",
+                       ls_comm_place(comm)->n_ranks, (long long)o->workers);
     if (strcmp(o->precision, "f32") != 0)
         return ls_fail(LS_USAGE, "--precision %s: this build trains in f32", o->precision);
     if (strcmp(o->sum, "float") == 0 && ls_comm_place(comm)->n_ranks > 1)
@@ -579,11 +583,11 @@ enum ls_status ls_train(const struct ls_train_options *o, struct ls_result *resu
 {
     struct trainer t = {.o = o};
     *result = (struct ls_result){.train_loss = NAN, .train_accuracy = NAN, .test_loss = NAN, .test_accuracy = NAN};
-    const struct ls_comm_options co = {.workers = o->workers, .timeout = o->timeout};
+    const struct ls_comm_options co = {.timeout = o->timeout, .is_ended = ls__signals_end_wanted};
     TRY(ls_comm_open(&t.comm, &co));
     t.is_chief = ls_comm_place(t.comm)->rank == 0;
     if (!t.is_chief && ls__log_level() > LS_LOG_ERROR) ls__log_set_level(LS_LOG_ERROR);
-    enum ls_status status = check_options(o, t.comm);
+    enum ls_status status = ls_comm_agree(t.comm, check_options(o, t.comm), "");
     if (status == LS_OK) status = run_all(&t, result);
     mute_others(t.comm, status);
     ls_loader_destroy(&t.loader);
