@@ -4,6 +4,12 @@
 # A job is `lockstep train -w N ...`; its ranks are found by their run directory and by the number mpirun gave them. What a single
 # rank is to do otherwise (another machine's name, other arguments, slower, dead at a moment) is done by ./as, a wrapper that
 # mpirun starts in front of the program: --mpi-args "$PWD/as WHAT RANK ...". It is made here, so that nothing is installed.
+#
+# As root the script runs with a /dev/shm of its own, so that what is found there is ours.
+if [ -z "${LOCKSTEP_TEST_SHM:-}" ] && unshare -m true 2>/dev/null; then
+    # shellcheck disable=SC2016 # the inner shell expands it
+    LOCKSTEP_TEST_SHM=1 exec unshare -m bash -c 'mount -t tmpfs none /dev/shm || LOCKSTEP_TEST_SHM=0; exec bash "$@"' - "$0" "$@"
+fi
 source "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib.sh"
 dist=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd) || exit 2
 unset LOCKSTEP_NODE LOCKSTEP_MPI LOCKSTEP_RSH LOCKSTEP_PLUGINS LOCKSTEP_TERMINAL
@@ -44,7 +50,7 @@ has_checkpoint() { [ -n "$(newest_of "$1")" ]; }                 # RUN
 is_gone() { ! kill -0 "$1" 2>/dev/null; }
 nothing_runs() { [ -z "$(pgrep -f -- "--run $1( |/|\$)")" ]; }   # RUN: neither ranks nor mpirun nor the launcher
 
-# leaves_nothing WHAT RUN: no process of the job within 10 s, nothing of it in /dev/shm or as a session folder
+# leaves_nothing WHAT RUN: no process of the job within 10 s, nothing of it in /dev/shm
 leaves_nothing() {
     local left
     if until_true 10 nothing_runs "$2"; then
@@ -55,7 +61,7 @@ leaves_nothing() {
         pkill -KILL -f -- "--run $2( |/|\$)"
     fi
 }
-shm_now() { find /dev/shm -maxdepth 1 -type f -printf '%f\n' | sort; }
+shm_now() { if [ "${LOCKSTEP_TEST_SHM:-0}" = 1 ]; then find /dev/shm -mindepth 1 -printf '%f\n' | sort; fi; }
 shm_now >shm.before
 
 # Everything of ours goes at the end, whatever happened: all our run directories are below $work.
@@ -96,18 +102,20 @@ job_end() {
 #   as dying R        rank R is killed when its job has written a checkpoint; once per run directory
 #   as late R         rank R never starts
 #   as other R ARGS   rank R gets ARGS more
-#   as with R VAR=X   rank R gets an environment variable
-# Several may follow each other, apart by "--"; then comes the command.
+#   as instead R X    rank R runs the program X
+#   as at R DIR       rank R runs in the folder DIR
+# Several may follow each other, each ended by "--"; the command comes last.
 cat >as <<'END'
 #!/usr/bin/env bash
 rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_PROCID:?no rank}}}
-more=()
+more=() program=
 run_of() { while [ $# -gt 0 ]; do if [ "$1" = --run ]; then echo "$2"; return; fi; shift; done; }
 pause() { read -r -t "$1" -u 9 || :; } # sleeps, without a process for it
 slices() { kill -STOP $$ && pause "$1" && kill -CONT $$ && pause "$2"; }
 wait_for() { until [ -e "$1" ]; do kill -0 $$ || exit 0; pause 0.002; done; }
 behind() { # COMMAND...: beside the rank, holding none of its files
     (
+        trap '' TERM USR1 USR2 # mpirun signals a rank's whole group
         exec </dev/null >/dev/null 2>&1
         fifo=$(mktemp -u)
         mkfifo "$fifo" && exec 9<>"$fifo" && rm -f "$fifo"
@@ -129,15 +137,15 @@ for ((i = 0; i < ${#args[@]}; i++)); do
         slow) if [ "$rank" = "${args[i + 1]}" ]; then behind be_slow "$run" "${args[i + 2]}" "${args[i + 3]}"; fi; i=$((i + 3)) ;;
         dying) if [ "$rank" = "${args[i + 1]}" ] && [ ! -e "$run.died" ]; then behind die "$run"; fi; i=$((i + 1)) ;;
         late) if [ "$rank" = "${args[i + 1]}" ]; then exec sleep 60; fi; i=$((i + 1)) ;;
-        with) if [ "$rank" = "${args[i + 1]}" ]; then export "${args[i + 2]?}"; fi; i=$((i + 2)) ;;
+        instead) if [ "$rank" = "${args[i + 1]}" ]; then program=${args[i + 2]}; fi; i=$((i + 2)) ;;
+        at) if [ "$rank" = "${args[i + 1]}" ]; then cd "${args[i + 2]}" || exit 2; fi; i=$((i + 2)) ;;
         other) own=${args[i + 1]}; i=$((i + 2))
             for (( ; i < ${#args[@]}; i++)); do
                 if [ "${args[i]}" = -- ]; then break; fi
                 if [ "$rank" = "$own" ]; then more+=("${args[i]}"); fi
-            done
-            i=$((i - 1)) ;;
+            done ;;
         --) ;;
-        *) exec "${args[@]:i}" "${more[@]}" ;;
+        *) exec "${program:-$what}" "${args[@]:i + 1}" "${more[@]}" ;;
     esac
 done
 END

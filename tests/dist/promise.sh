@@ -57,8 +57,8 @@ cell_of() { # ROW COLUMN
         '3 workers') cell=$(hash_of "${args[@]}" -w 3) ;;
         '4 workers') cell=$(hash_of "${args[@]}" -w 4) ;;
         '2 x 2 threads') cell=$(hash_of "${args[@]}" -w 2 -t 2) ;;
-        '3 machines') cell=$(hash_of "${args[@]}" -w 3 --mpi-args "$as machines 1") ;;
-        '2 machines x 2') cell=$(hash_of "${args[@]}" -w 4 --mpi-args "$as machines 2") ;;
+        '3 machines') cell=$(hash_of "${args[@]}" -w 3 --mpi-args "$as machines 1 --") ;;
+        '2 machines x 2') cell=$(hash_of "${args[@]}" -w 4 --mpi-args "$as machines 2 --") ;;
         MPICH) if has_mpi mpich; then cell=$(LOCKSTEP_MPI=mpich hash_of "${args[@]}" -w 2); else cell=skipped; fi ;;
         killed) killed "${args[@]}" ;;
         'other number') killed_and_resumed "${args[@]}" ;;
@@ -69,19 +69,19 @@ cell_of() { # ROW COLUMN
 # A rank, another one in each row, dies after the first checkpoint; the launcher starts the job again.
 killed() {
     local rank=$((n_killed++ % 3))
-    cell=$(hash_of "$@" -w 3 --max-restarts 2 --mpi-args "$as machines 2 -- dying $rank" --run "$work/r")
+    cell=$(hash_of "$@" -w 3 --max-restarts 2 --mpi-args "$as machines 2 -- dying $rank --" --run "$work/r")
     grep -q 'restart 1 of 2' err || cell="was not killed: $cell"
 }
 
 # The same without restarts, then resumed with fewer workers.
 killed_and_resumed() {
-    train "$@" -w 3 --mpi-args "$as dying 1" --run "$work/r"
+    train "$@" -w 3 --mpi-args "$as dying 1 --" --run "$work/r"
     cell="was not killed: exit code $code"
     if [ "$code" -eq 6 ]; then cell=$(hash_of "$@" -w 2 --run "$work/r" --resume auto); fi
 }
 
 slowed() {
-    cell=$(hash_of "$@" -w 2 --mpi-args "$as machines 1 -- slow 1 0.008 0.002" --run "$work/r")
+    cell=$(hash_of "$@" -w 2 --mpi-args "$as machines 1 -- slow 1 0.008 0.002 --" --run "$work/r")
 }
 
 n_killed=0

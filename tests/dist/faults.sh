@@ -1,0 +1,243 @@
+#!/usr/bin/env bash
+# faults.sh LOCKSTEP [FOLDER [TRIALS]]: jobs whose ranks die, hang, crawl, differ or are missing.
+#
+#   killed rank    everyone is gone within 10 s, exit code 6, the cause named once, nothing left behind
+#   restarts       the same weights as undisturbed; one failure too many ends it
+#   stopped rank   noticed after the timeout and at most 2 s, by rank, step and operation; stopped for less: nothing happens
+#   straggler      no timeout, and the report names it
+#   other options  refused within 5 s, before the first step, with the difference
+#   missing rank   a clear error after the timeout
+#   signals        SIGTERM: checkpoint, exit code 75; SIGUSR1: checkpoint, and on
+# TRIALS (2): how many ranks are killed, at random moments; 20 in `make soak`.
+# test: serial timeout=900
+# shellcheck disable=SC2154 # what lib.sh assigns
+source "$(dirname "$0")/lib.sh"
+need_mpi
+trials=${3:-2}
+timeout=4
+host=$(hostname)
+
+cat >net.net <<'END'
+model net
+input any
+conv conv1 8 5
+bn bn1
+relu
+maxpool 2
+dropout 0.1
+flatten
+linear fc classes
+END
+endless=(./net.net fake:1x28x28:10:640 -b 32 --shards 8 --epochs 100000 --no-eval --checkpoint-every 20 -p 1 --timeout $timeout -q)
+finite=(./net.net fake:3x32x32:10:640 -b 64 --shards 8 -i 600 --no-eval --checkpoint-every 20 -p 10 --timeout $timeout -q)
+
+# within WHAT MS LOW HIGH
+within() {
+    if [ "$2" -ge "$3" ] && [ "$2" -le "$4" ]; then ok "$1 after $2 ms"; else bad "$1 after $2 ms, expected $3 to $4"; fi
+}
+
+# begin NAME ARGS...: an endless job that has made a checkpoint and runs on; its run directory in run
+begin() {
+    run=$work/$1
+    shift
+    rm -rf "$run"
+    job "${endless[@]}" "$@" --run "$run"
+    until_true 30 has_checkpoint "$run" || bad "$(basename "$run"): no checkpoint: $(head -c 300 err.bg)"
+}
+
+# names_cause WHAT RANK HOST: one line says which rank on which host and its step
+names_cause() {
+    local lines
+    lines=$(grep '^lockstep: rank ' err)
+    if [ "$(grep -c . <<<"$lines")" -ne 1 ]; then bad "$1: the cause is not named once: $(head -c 600 err)"
+    elif [[ $lines == "lockstep: rank $2 on $3"*"step "[0-9]* ]]; then ok "$1: $lines"
+    else bad "$1: rank $2 on $3 and its step are not named: $lines"
+    fi
+}
+
+# --- a rank dies ---
+
+killed() { # WHAT RANK HOST|- ARGS...
+    local what=$1 rank=$2 whose=$3 victim start
+    shift 3
+    begin killed "$@"
+    sleep "0.$((RANDOM % 5))$((RANDOM % 10))"
+    victim=$(rank_pid "$run" "$rank")
+    start=$(now_ms)
+    kill -KILL "$victim" || bad "$what: rank $rank was not found"
+    job_end 30
+    until_true 10 nothing_runs "$run"
+    within "$what: all are gone" $(($(now_ms) - start)) 0 10000
+    equal "$what: exit code" "$code" 6
+    if [ "$whose" != - ]; then names_cause "$what" "$rank" "$whose"; fi
+    leaves_nothing "$what" "$run"
+    if [ -n "$(newest_of "$run")" ] && "$lockstep" inspect "$run" >/dev/null 2>err; then ok "$what: the checkpoint loads"
+    else bad "$what: no good checkpoint is left: $(head -c 300 err)"; fi
+}
+
+for ((i = 1; i <= trials; i++)); do
+    killed "killed $i" $((1 + RANDOM % 3)) "$host" -w 4
+    killed "rank 0 killed $i" 0 "$host" -w 4
+done
+killed 'killed, 3 machines' 2 machine2 -w 3 --mpi-args "$as machines 1 --"
+killed 'rank 0 killed, 3 machines' 0 machine0 -w 3 --mpi-args "$as machines 1 --"
+killed 'killed, 2 machines x 2' 3 machine1 -w 4 --mpi-args "$as machines 2 --"
+if has_mpi mpich; then # its mpirun ends all at once, so no rank can say anything
+    LOCKSTEP_MPI=mpich killed 'killed, MPICH' 1 - -w 3
+fi
+
+# The launcher dies.
+begin launcher -w 3
+kill -KILL "$pid"
+wait "$pid" 2>/dev/null
+leaves_nothing 'launcher killed' "$run"
+
+# --- restarts ---
+
+reference=$(hash_of "${finite[@]}" -w 2 --run "$work/undisturbed")
+
+restarted() { # WHAT KILLS RESTARTS
+    local i victim
+    run=$work/restarted
+    rm -rf "$run"
+    job "${finite[@]}" -w 3 --max-restarts "$3" --run "$run" --mpi-args "$as machines $((1 + RANDOM % 3)) -- slow 1 0.05 0.01 --"
+    for ((i = 0; i < $2; i++)); do
+        until_true 30 has_lines "$run/metrics.jsonl" $((i * 3 + 2)) || break
+        until_true 30 has_ranks "$run" 3 || break
+        victim=$(rank_pid "$run" $((RANDOM % 3)))
+        kill -KILL "$victim"
+        until_true 30 is_gone "$victim"
+    done
+    job_end 60
+}
+
+for ((i = 1; i <= (trials + 1) / 2; i++)); do
+    restarted "restarted $i" $((1 + RANDOM % 3)) 3
+    n=$(grep -c 'the job was lost; restart' err)
+    if [ "$n" -ge 1 ]; then ok "restarted $i: $n times"; else bad "restarted $i: it was not killed"; fi
+    equal "restarted $i: exit code" "$code" 0
+    equal "restarted $i: weights" "$(field weights_hash)" "$reference"
+done
+restarted 'one failure too many' 2 1
+equal 'one failure too many: exit code' "$code" 6
+has 'one failure too many: said' err 'the job was lost 2 times; giving up'
+leaves_nothing 'one failure too many' "$run"
+
+# --- a rank hangs ---
+
+stopped() { # WHAT RANK HOST ARGS...
+    local what=$1 rank=$2 whose=$3 victim start
+    shift 3
+    begin stopped "$@"
+    victim=$(rank_pid "$run" "$rank")
+    start=$(now_ms)
+    kill -STOP "$victim"
+    until_true 30 test -s err.bg
+    within "$what: noticed" $(($(now_ms) - start)) $((timeout * 1000)) $((timeout * 1000 + 2000))
+    job_end 20
+    equal "$what: exit code" "$code" 6
+    names_cause "$what" "$rank" "$whose"
+    leaves_nothing "$what" "$run"
+}
+stopped 'stopped' 2 "$host" -w 3
+stopped 'stopped, 3 machines' 2 machine2 -w 3 --mpi-args "$as machines 1 --"
+stopped 'stopped, 2 machines x 2' 3 machine1 -w 4 --mpi-args "$as machines 2 --"
+if has_mpi mpich; then LOCKSTEP_MPI=mpich stopped 'stopped, MPICH' 1 "$host" -w 3; fi
+
+run=$work/paused
+job "${finite[@]}" -w 3 --timeout 5 --run "$run" --mpi-args "$as machines 2 -- slow 0 0.05 0.01 --"
+until_true 30 has_checkpoint "$run"
+for rank in 1 2; do
+    victim=$(rank_pid "$run" $rank)
+    kill -STOP "$victim" || bad 'stopped for 3 s: it was over too soon'
+    sleep 3
+    kill -CONT "$victim"
+done
+job_end 60
+equal 'stopped for 3 s, timeout 5 s: exit code' "$code" 0
+equal 'stopped for 3 s, timeout 5 s: weights' "$(field weights_hash)" "$reference"
+
+# A machine that is five times slower: slow enough to be named, no reason to give up.
+"$lockstep" train "${finite[@]/-q/-v}" -w 2 --run "$work/straggler" --mpi-args "$as machines 1 -- slow 1 0.012 0.003 --" --json >out 2>err
+equal 'straggler: exit code' $? 0
+equal 'straggler: weights' "$(field weights_hash)" "$reference"
+has 'straggler: named' err 'the slowest machine was machine1'
+
+# --- ranks that do not fit together ---
+
+refused() { # WHAT CODES PART ARGS...
+    local what=$1 codes=$2 part=$3 start
+    shift 3
+    run=$work/refused
+    rm -rf "$run"
+    start=$(now_ms)
+    job "${endless[@]}" -w 3 --run "$run" "$@"
+    job_end 30
+    within "$what: refused" $(($(now_ms) - start)) 0 5000
+    if [[ " $codes " == *" $code "* ]]; then ok "$what: exit code $code"; else bad "$what: exit code $code, expected $codes"; fi
+    if [ "$(grep -cF -- "$part" err)" -eq 1 ]; then ok "$what: $(grep -F -- "$part" err | cut -c 1-250)"
+    else bad "$what: '$part' is not printed once: $(head -c 600 err)"; fi
+    if has_lines "$run/metrics.jsonl" 1; then bad "$what: a step was made"; fi
+    leaves_nothing "$what" "$run"
+}
+refused 'another seed' 1 'rank 2 on' --mpi-args "$as other 2 --seed 7 --"
+refused 'another learning rate, 3 machines' 1 'rank 1 on machine1' --mpi-args "$as machines 1 -- other 1 --lr 0.125 --"
+grep -q 'lr=0.125' err && grep -q 'lr=0.05' err && ok 'both learning rates are shown' || bad "both learning rates should be shown: $(cat err)"
+mkdir -p elsewhere
+sed 's/conv1 8 5/conv1 9 5/' net.net >elsewhere/net.net
+refused 'another model file' 1 'rank 1 on' --mpi-args "$as at 1 $work/elsewhere --"
+
+version=$("$lockstep" --version | sed -n 's/^lockstep //p')
+mkdir -p other
+# The first letter only: what it ends in may be the tail of it, shared with other strings.
+sed "s/${version//./\\.}/9${version#?}/g" "$lockstep" >other/lockstep
+cp "$(dirname "$lockstep")"/lockstep-*.so other/
+chmod +x other/lockstep
+LOCKSTEP_PLUGINS=$work/other refused 'another version' 1 "version: 9${version#?}" --mpi-args "$as instead 2 $work/other/lockstep --"
+
+refused 'another number of workers' '1 2 6' '4 workers were asked for' --mpi-args "$as other 2 --workers 4 --"
+refused 'wrong number of processes' 2 'workers were asked for' --mpi-args='-n 2'
+
+python3 "$here/lib.py" mnist data 2>/dev/null || bad 'a small data set could not be made'
+run=$work/nodata
+mkdir -p elsewhere2
+"$lockstep" train lenet5 mnist --data-dir data -b 16 -i 2 -q -w 3 --run "$run" --mpi-args "$as at 2 $work/elsewhere2 --" >out 2>err
+code=$?
+if [ $code -eq 3 ] || [ $code -eq 6 ]; then ok "data missing on one rank: exit code $code"; else bad "data missing on one rank: exit code $code"; fi
+if [ "$(grep -c 'rank 2 on' err)" -eq 1 ]; then ok "data missing on one rank: $(cat err)"; else bad "data missing on one rank: $(cat err)"; fi
+
+run=$work/late
+job "${endless[@]}" -w 3 --run "$run" --mpi-args "$as late 2 --"
+start=$(now_ms)
+until_true 30 test -s err.bg
+within 'a rank that never starts: noticed' $(($(now_ms) - start)) $((timeout * 1000)) $((timeout * 1000 + 3000))
+job_end 20
+equal 'a rank that never starts: exit code' "$code" 6
+has 'a rank that never starts' err "not all processes of the job came within $timeout s"
+leaves_nothing 'a rank that never starts' "$run"
+
+# --- signals ---
+
+for signal in TERM INT; do
+    run=$work/signal-$signal
+    job "${finite[@]}" -w 3 --run "$run" --mpi-args "$as machines 2 -- slow 2 0.05 0.01 --"
+    until_true 30 has_checkpoint "$run"
+    kill -$signal "$pid"
+    job_end 20
+    within "SIG$signal: ended" "$ms" 0 10000
+    equal "SIG$signal: exit code" "$code" 75
+    if [ "$(grep -c "go on with --resume $run" err)" -eq 1 ]; then ok "SIG$signal: $(cat err)"; else bad "SIG$signal: $(cat err)"; fi
+    equal "SIG$signal, resumed with other workers: weights" "$(hash_of "${finite[@]}" -w 2 --run "$run" --resume auto)" "$reference"
+done
+
+run=$work/usr1
+job "${endless[@]}" -w 3 --checkpoint-every none --run "$run"
+until_true 30 has_lines "$run/metrics.jsonl" 5
+kill -USR1 "$pid"
+if until_true 10 has_checkpoint "$run" && ! is_gone "$pid"; then ok 'SIGUSR1: a checkpoint'; else bad "SIGUSR1: no checkpoint: $(cat err.bg)"; fi
+n=$(wc -l <"$run/metrics.jsonl")
+if until_true 10 has_lines "$run/metrics.jsonl" $((n + 5)); then ok 'SIGUSR1: goes on'; else bad 'SIGUSR1: does not go on'; fi
+kill -TERM "$pid"
+job_end 20
+equal 'SIGUSR1, then SIGTERM: exit code' "$code" 75
+finish
