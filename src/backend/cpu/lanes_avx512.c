@@ -16,8 +16,8 @@ const struct lanes_ops ls__lanes_avx512 = {
     .make_tables = make_tables,
     .forward_scratch = best_forward_scratch,
     .forward = best_forward,
-    .backward_weights_scratch = backward_weights_scratch,
-    .backward_weights = backward_weights,
+    .backward_weights_scratch = best_weights_scratch,
+    .backward_weights = best_backward_weights,
     .maxpool = maxpool,
     .maxpool_backward = maxpool_backward,
 };

@@ -26,15 +26,15 @@ __attribute__((TARGET)) static bool wino_has_layout(const struct lanes_conv *c)
     return c->kw == TAPS && (c->n % WIDTH == 0 || pairs_are_supported(c->n));
 }
 
-static struct wino wino_of(const struct lanes_conv *c, int n_oc)
+static struct wino wino_of(const struct lanes_conv *c, int n_oc, ptrdiff_t chunk_bytes)
 {
     struct wino w = {.tiles = (c->ow + OUTPUTS - 1) / OUTPUTS, .n_oc = n_oc};
     w.row = (ptrdiff_t)w.tiles * c->n;
     const ptrdiff_t per_row = POINTS * (c->ic + n_oc) * w.row * (ptrdiff_t)sizeof(float);
-    const int most = max(1, (int)(CHUNK_BYTES / per_row) - (c->kh - 1) / 2), n_chunks = (c->oh + most - 1) / most;
+    const int most = max(1, (int)(chunk_bytes / per_row) - (c->kh - 1) / 2), n_chunks = (c->oh + most - 1) / most;
     w.rows = (c->oh + n_chunks - 1) / n_chunks;
     w.in_plane = w.row * (w.rows + c->kh - 1);
-    w.out_plane = w.row * w.rows;
+    w.out_plane = (w.row * w.rows + WIDTH - 1) / WIDTH * WIDTH;
     w.in_point = w.in_plane * c->ic;
     w.out_point = w.out_plane * n_oc;
     return w;
@@ -324,9 +324,9 @@ __attribute__((TARGET)) static void fill_masks(ptrdiff_t len, stored_mask *masks
 
 static struct wino wino_forward_of(const struct lanes_conv *c)
 {
-    struct wino w = wino_of(c, min(MAX_OC, c->oc));
+    struct wino w = wino_of(c, min(MAX_OC, c->oc), CHUNK_BYTES);
     const struct runs r = wino_runs(&w, w.rows);
-    return wino_of(c, channels_at_once(c, &r));
+    return wino_of(c, channels_at_once(c, &r), CHUNK_BYTES);
 }
 
 static size_t wino_forward_scratch(const struct lanes_conv *c)
@@ -376,6 +376,213 @@ static void wino_forward(const struct lanes_conv *c, const float *src, const flo
     }
 }
 
+/* --- backward by weights: F(5,4), the same points with diff_dst in the place of the weights --- */
+
+enum { WEIGHTS_CHUNK_BYTES = 720 << 10 };
+
+/* G d of four pixels of diff_dst. */
+VEC void diff_points_of(const vec d[OUTPUTS], vec t[POINTS])
+{
+    const vec zero = vec_zero();
+    t[0] = d[0];
+    vec even = vec_scale_add(-2.0f / 9, d[2], vec_scale_add(-2.0f / 9, d[0], zero));
+    vec odd = vec_scale_add(-2.0f / 9, d[3], vec_scale_add(-2.0f / 9, d[1], zero));
+    t[1] = vec_add(even, odd);
+    t[2] = vec_difference(even, odd);
+    even = vec_scale_add(4.0f / 90, d[2], vec_scale_add(1.0f / 90, d[0], zero));
+    odd = vec_scale_add(8.0f / 90, d[3], vec_scale_add(2.0f / 90, d[1], zero));
+    t[3] = vec_add(even, odd);
+    t[4] = vec_difference(even, odd);
+    even = vec_scale_add(8.0f / 45, d[2], vec_scale_add(32.0f / 45, d[0], zero));
+    odd = vec_scale_add(4.0f / 45, d[3], vec_scale_add(16.0f / 45, d[1], zero));
+    t[5] = vec_add(even, odd);
+    t[6] = vec_difference(even, odd);
+    t[7] = d[3];
+}
+
+VEC void spread_diff_row_whole(const struct lanes_conv *c, const struct wino *w, const float *row, float *to)
+{
+    const ptrdiff_t n = c->n;
+    for (int tile = 0; tile < w->tiles; tile++)
+        for (ptrdiff_t l = 0; l < n; l += WIDTH) {
+            vec d[OUTPUTS], t[POINTS];
+#pragma GCC unroll 4
+            for (int i = 0; i < OUTPUTS; i++)
+                d[i] = OUTPUTS * tile + i < c->ow ? vec_load(row + (OUTPUTS * tile + i) * n + l) : vec_zero();
+            diff_points_of(d, t);
+#pragma GCC unroll 8
+            for (int k = 0; k < POINTS; k++) vec_store(to + k * w->out_point + tile * n + l, t[k]);
+        }
+}
+
+VEC void spread_diff_row_parts(const struct wino *w, const float *phases, ptrdiff_t phase, float *to)
+{
+    for (ptrdiff_t at = 0; at < w->row; at += WIDTH) {
+        vec d[OUTPUTS], t[POINTS];
+#pragma GCC unroll 4
+        for (int i = 0; i < OUTPUTS; i++) d[i] = vec_load(phases + i * phase + at);
+        diff_points_of(d, t);
+#pragma GCC unroll 8
+        for (int k = 0; k < POINTS; k++) vec_store_in(to + k * w->out_point + at, vec_inside(at, w->row), t[k]);
+    }
+}
+
+/* Rows [y, y + n_rows) of diff_dst at all points: [POINTS][oc][rows][tiles][n], zero up to a whole vector. */
+__attribute__((TARGET)) static void spread_diff(const struct lanes_conv *c, const struct wino *w, const float *diff_dst,
+                                                int y, int n_rows, float *phases, float *to)
+{
+    struct pairs pairs = {0};
+    const ptrdiff_t phase = phase_floats(c, w), used = n_rows * w->row;
+    if (c->n % WIDTH) pairs = pairs_of(c->n);
+    for (int o = 0; o < c->oc; o++) {
+        for (int r = 0; r < n_rows; r++) {
+            const float *pixels = diff_dst + ((ptrdiff_t)o * c->oh + y + r) * c->ow * c->n;
+            float *row = to + o * w->out_plane + r * w->row;
+            if (c->n % WIDTH == 0) {
+                spread_diff_row_whole(c, w, pixels, row);
+                continue;
+            }
+            split_row(&pairs, c->n, pixels, c->ow, 0, w->row, phases, phase);
+            spread_diff_row_parts(w, phases, phase, row);
+        }
+        for (int k = 0; k < POINTS && used % WIDTH; k++)
+            memset(to + k * w->out_point + o * w->out_plane + used, 0, (size_t)(WIDTH - used % WIDTH) * sizeof *to);
+    }
+}
+
+/* n_oc channels against kh rows of one input channel at one point, to acc [n_oc][kh][WIDTH]. */
+VEC void accumulate_point(const struct weights_job *j, const struct weights_row *row, const int n_oc, const int kh)
+{
+    vec acc[WEIGHTS_OC_3][5];
+#pragma GCC unroll 6
+    for (int o = 0; o < n_oc; o++)
+#pragma GCC unroll 5
+        for (int k = 0; k < kh; k++) acc[o][k] = vec_zero();
+    weights_vectors(j, row, 0, (int)(row->len / WIDTH), acc, n_oc, kh, false, false);
+#pragma GCC unroll 6
+    for (int o = 0; o < n_oc; o++)
+#pragma GCC unroll 5
+        for (int k = 0; k < kh; k++) vec_store(j->acc + (o * kh + k) * WIDTH, acc[o][k]);
+}
+
+#define POINT_CASE(n_oc, kh)                                                                                           \
+    case (n_oc)*8 + (kh):                                                                                              \
+        if ((n_oc) <= WEIGHTS_OC_##kh) accumulate_point(j, row, (n_oc) <= WEIGHTS_OC_##kh ? (n_oc) : 1, kh);           \
+        break;
+
+__attribute__((TARGET)) static void accumulate(const struct weights_job *j, const struct weights_row *row, int n_oc)
+{
+    switch (n_oc * 8 + j->c->kw) {
+        POINT_CASE(1, 3)
+        POINT_CASE(2, 3)
+        POINT_CASE(3, 3)
+        POINT_CASE(4, 3)
+        POINT_CASE(5, 3)
+        POINT_CASE(6, 3)
+        POINT_CASE(1, 5)
+        POINT_CASE(2, 5)
+        POINT_CASE(3, 5)
+        POINT_CASE(4, 5)
+    }
+}
+
+struct weights_scratch {
+    float *in, *out, *phases, *acc, *sums; /* acc [ic][n_oc][kh][WIDTH], sums [POINTS][oc][ic][kh] */
+    size_t bytes;
+};
+
+static int wino_weights_channels(const struct lanes_conv *c)
+{
+    const int most = c->kh == 3 ? WEIGHTS_OC_3 : WEIGHTS_OC_5, n_blocks = (c->oc + most - 1) / most;
+    return (c->oc + n_blocks - 1) / n_blocks;
+}
+
+static struct weights_scratch weights_scratch_of(const struct lanes_conv *c, const struct wino *w, void *memory)
+{
+    struct weights_scratch s = {0};
+    char *at = memory;
+    const size_t n_acc = (size_t)(wino_weights_channels(c) * c->ic * c->kh);
+    const size_t in = aligned(((size_t)w->in_point * POINTS + WIDTH) * sizeof(float));
+    const size_t out = aligned((size_t)w->out_point * POINTS * sizeof(float));
+    const size_t phases = aligned(OUTPUTS * (size_t)phase_floats(c, w) * sizeof(float));
+    const size_t acc = aligned((n_acc + WIDTH - 1) / WIDTH * WIDTH * WIDTH * sizeof(float));
+    s.in = (float *)at;
+    s.out = (float *)(at + in);
+    s.phases = (float *)(at + in + out);
+    s.acc = (float *)(at + in + out + phases);
+    s.sums = (float *)(at + in + out + phases + acc);
+    s.bytes = in + out + phases + acc + aligned((size_t)(POINTS * c->oc * c->ic * c->kh) * sizeof(float));
+    return s;
+}
+
+/* Adds the sums over one chunk at one point for n_oc channels from `first` on. */
+__attribute__((TARGET)) static void add_point(const struct lanes_conv *c, const struct wino *w,
+                                              const struct weights_scratch *s, int point, int first, int n_oc,
+                                              ptrdiff_t len)
+{
+    const struct lanes_conv column = {.n = (int)w->row, .kw = c->kh, .kh = 1};
+    const struct runs r = {.dst_plane = w->out_plane};
+    const int per_ic = n_oc * c->kh;
+    for (int ic = 0; ic < c->ic; ic++) {
+        const struct weights_job j = {.c = &column, .r = &r, .acc = s->acc + (ptrdiff_t)ic * per_ic * WIDTH};
+        const struct weights_row row = {s->in + point * w->in_point + ic * w->in_plane,
+                                        s->out + point * w->out_point + first * w->out_plane, len};
+        accumulate(&j, &row, n_oc);
+    }
+    for (int i = 0; i < c->ic * per_ic; i += WIDTH) vec_store(s->acc + i, vec_sums(s->acc + (ptrdiff_t)i * WIDTH));
+    const float *from = s->acc;
+    for (int ic = 0; ic < c->ic; ic++)
+        for (int o = first; o < first + n_oc; o++, from += c->kh) {
+            float *to = s->sums + (((ptrdiff_t)point * c->oc + o) * c->ic + ic) * c->kh;
+            for (int ky = 0; ky < c->kh; ky++) to[ky] += from[ky];
+        }
+}
+
+/* A' S, to diff_weights [oc,ic,kh,5]. */
+static void finish_points(const struct lanes_conv *c, const float *sums, float *diff_weights)
+{
+    const ptrdiff_t n = (ptrdiff_t)c->oc * c->ic * c->kh;
+    for (ptrdiff_t i = 0; i < n; i++, sums++, diff_weights += TAPS) {
+        const float sum1 = sums[n] + sums[2 * n], sum2 = sums[3 * n] + sums[4 * n], sum3 = sums[5 * n] + sums[6 * n];
+        const float diff1 = sums[n] - sums[2 * n], diff2 = sums[3 * n] - sums[4 * n], diff3 = sums[5 * n] - sums[6 * n];
+        diff_weights[0] = sums[0] + sum1 + sum2 + sum3;
+        diff_weights[1] = diff1 + 2 * diff2 + 0.5f * diff3;
+        diff_weights[2] = sum1 + 4 * sum2 + 0.25f * sum3;
+        diff_weights[3] = diff1 + 8 * diff2 + 0.125f * diff3;
+        diff_weights[4] = sum1 + 16 * sum2 + 0.0625f * sum3 + sums[7 * n];
+    }
+}
+
+static void wino_backward_weights(const struct lanes_conv *c, const float *src, const float *diff_dst,
+                                  float *diff_weights, float *diff_bias, void *scratch)
+{
+    const struct wino w = wino_of(c, c->oc, WEIGHTS_CHUNK_BYTES);
+    const struct weights_scratch s = weights_scratch_of(c, &w, scratch);
+    const int step = wino_weights_channels(c);
+    const ptrdiff_t plane = (ptrdiff_t)c->oh * c->ow * c->n;
+    memset(s.sums, 0, (size_t)(POINTS * c->oc * c->ic * c->kh) * sizeof *s.sums);
+    memset(s.in + w.in_point * POINTS, 0, WIDTH * sizeof *s.in);
+    for (int y = 0; y < c->oh; y += w.rows) {
+        const int n_rows = min(w.rows, c->oh - y);
+        const ptrdiff_t len = (n_rows * w.row + WIDTH - 1) / WIDTH * WIDTH;
+        spread(c, &w, src, y, n_rows, s.phases, s.in);
+        spread_diff(c, &w, diff_dst, y, n_rows, s.phases, s.out);
+        for (int k = 0; k < POINTS; k++)
+            for (int first = 0; first < c->oc; first += step)
+                add_point(c, &w, &s, k, first, min(step, c->oc - first), len);
+    }
+    finish_points(c, s.sums, diff_weights);
+    for (int o = 0; o < c->oc && diff_bias; o++) diff_bias[o] = sum_plane(diff_dst + o * plane, plane);
+}
+
+static bool wino_weights_are_better(const struct lanes_conv *c)
+{
+    if (!wino_has_layout(c) || (c->kh != 3 && c->kh != 5)) return false;
+    const int64_t plain = taps_inside(c->oh, c->ih, c->kh, c->ph) * c->ow * c->kw * c->ic * c->oc;
+    const int64_t tiles = (int64_t)c->oh * ((c->ow + OUTPUTS - 1) / OUTPUTS);
+    return tiles * (POINTS * c->kh * c->ic * c->oc + 50 * (c->ic + c->oc)) < plain * 19 / 20;
+}
+
 /* --- which of the two --- */
 
 static size_t best_forward_scratch(const struct lanes_conv *c)
@@ -390,4 +597,20 @@ static void best_forward(const struct lanes_conv *c, const void *tables, const f
         wino_forward(c, src, weights, is_turned, bias, relu, dst, scratch);
     else
         forward(c, tables, src, weights, is_turned, bias, relu, dst, scratch);
+}
+
+static size_t best_weights_scratch(const struct lanes_conv *c)
+{
+    if (!wino_weights_are_better(c)) return backward_weights_scratch(c);
+    const struct wino w = wino_of(c, c->oc, WEIGHTS_CHUNK_BYTES);
+    return weights_scratch_of(c, &w, NULL).bytes;
+}
+
+static void best_backward_weights(const struct lanes_conv *c, const void *tables, const float *src,
+                                  const float *diff_dst, float *diff_weights, float *diff_bias, void *scratch)
+{
+    if (wino_weights_are_better(c))
+        wino_backward_weights(c, src, diff_dst, diff_weights, diff_bias, scratch);
+    else
+        backward_weights(c, tables, src, diff_dst, diff_weights, diff_bias, scratch);
 }
