@@ -74,15 +74,16 @@ enum ls_status workers_share_cores(struct ls_comm *comm, int64_t wanted, int *th
 enum ls_status workers_agree_inputs(struct ls_comm *comm, enum ls_status status, const struct session *s)
 {
     struct ls_buf text = LS_BUF_INIT;
-    char library[128];
+    struct ls_backend_id id;
     if (ls_comm_place(comm)->n_ranks == 1) return status;
     if (status == LS_OK) {
         size_t len;
         const char *model = ls_model_text(s->model, &len);
-        s->backend->describe(s->device, library, sizeof library);
-        ls__buf_addf(&text, "version: %s\nmodel: %s %016llx\nlibrary: %s\nbatch size: %lld\nshards: %lld\n",
-                     LOCKSTEP_VERSION, ls_model_name(s->model), (unsigned long long)XXH3_64bits(model, len), library,
-                     (long long)s->batch_size, (long long)s->shards);
+        s->backend->identify(s->device, &id);
+        ls__buf_addf(
+            &text, "version: %s\nmodel: %s %016llx\nlibrary: %s\ninstruction set: %s\nbatch size: %lld\nshards: %lld\n",
+            LOCKSTEP_VERSION, ls_model_name(s->model), (unsigned long long)XXH3_64bits(model, len), id.library, id.isa,
+            (long long)s->batch_size, (long long)s->shards);
         if (s->train) ls__buf_addf(&text, "training data: %s %s\n", s->train->name, s->train->checksum);
         if (s->test) ls__buf_addf(&text, "test data: %s %s\n", s->test->name, s->test->checksum);
         if (!text.text) status = ls_fail(LS_NOMEM, "out of memory while joining the other workers");
