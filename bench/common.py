@@ -109,19 +109,23 @@ class Watch:
     def is_quiet(self):
         return self.others() <= 0.1
 
-    def report(self):
+    def report(self, is_silent=False):
         others = self.others()
-        if not self.is_quiet():
+        if not is_silent and not self.is_quiet():
             print(f"warning: other processes used {others:.2f} CPUs during the measurement; repeat it on a quiet machine", file=sys.stderr)
         return {"load_average": os.getloadavg(), "cpus_used_by_others": round(others, 3),
                 "is_quiet": self.is_quiet()}
 
 
-def machine(program, watch, **more):
+def now():
+    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def machine(program, watch, is_silent=False, **more):
     """Where and with what a result was made. Call it after measuring."""
     commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     return {"cpu": cpu_model(), "cpus": cpu_count(), "kernel": platform.release(), "lockstep": version_lines(program), "commit": commit,
-            "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"), **more, **watch.report()}
+            "date": now(), **more, **watch.report(is_silent)}
 
 
 def print_table(heads, rows, n_left=1):

@@ -1,4 +1,5 @@
 """svg.py: two kinds of pictures, bars and lines, as SVG without script or font, for light and dark pages."""
+import dataclasses
 import math
 from html import escape
 
@@ -41,39 +42,86 @@ def legend(names, x, y):
     return out
 
 
-def bars(title, note, names, groups, unit="", line_at=None):
-    """Horizontal bars. groups: [(label, [(value or None, goal or None, text) for each of names])]; the goal is a thick mark."""
-    width, left, right, top, thick = 900, 200, 800, 104, 16
-    values = [v for _, cells in groups for value, goal, _ in cells for v in (value, goal) if v]
-    marks = steps(0, max(values, default=1), 6)
-    height = top + sum(thick * len(cells) + 14 for _, cells in groups) + 40
+@dataclasses.dataclass
+class Panel:
+    """Horizontal bars under a heading. groups: [(label, [(value or None, goal or None, text) for each of names])]; the goal is a
+    thick mark. line_at: a dashed line; is_log: powers of ten, from one below the smallest value; least_top: the axis goes at least so far."""
+    heading: str
+    names: list
+    groups: list
+    unit: str = ""
+    line_at: float = None
+    is_log: bool = False
+    least_top: float = 0
+
+
+LEFT, RIGHT, THICK, GAP = 200, 780, 16, 14  # of panels
+
+
+def marks_of(panel):
+    values = [v for _, cells in panel.groups for value, goal, _ in cells for v in (value, goal) if v]
+    if not panel.is_log:
+        return steps(0, max([panel.least_top, *values], default=1) or 1, 6)
+    low, high = math.floor(math.log10(min(values, default=1))), math.ceil(math.log10(max(values, default=10)))
+    return [10.0 ** i for i in range(low, max(high, low + 1) + 1)]
+
+
+def panel_body(panel, top):
+    """(elements, the height they take) from top down."""
+    marks = marks_of(panel)
 
     def x(value):
-        return left + (right - left) * value / marks[-1]
+        if panel.is_log:
+            return LEFT + (RIGHT - LEFT) * math.log10(value / marks[0]) / math.log10(marks[-1] / marks[0])
+        return LEFT + (RIGHT - LEFT) * value / marks[-1]
 
-    out = legend(names, 24, 82) if len(names) > 1 else []
+    out, y = [], top
+    if panel.heading:
+        out.append(f'<text x="24" y="{y + 14}" style="font-weight:600">{escape(panel.heading)}</text>')
+        y += 26
+    if len(panel.names) > 1:
+        out += legend(panel.names, 24, y + 10)
+        y += 24
+    y += 8
+    bottom = y + sum(THICK * len(cells) + GAP for _, cells in panel.groups) - GAP + 8
     for t in marks:
-        out.append(f'<path class="grid" d="M{x(t):.1f} {top - 8}V{height - 34}"/>')
-        out.append(f'<text class="faint" x="{x(t):.1f}" y="{height - 16}" text-anchor="middle">{t:g}{unit}</text>')
-    y = top
-    for label, cells in groups:
-        out.append(f'<text x="{left - 10}" y="{y + thick * len(cells) / 2 + 4:.1f}" text-anchor="end">{escape(label)}</text>')
+        out.append(f'<path class="grid" d="M{x(t):.1f} {y - 8}V{bottom}"/>')
+        out.append(f'<text class="faint" x="{x(t):.1f}" y="{bottom + 18}" text-anchor="middle">{t:g}{panel.unit}</text>')
+    if panel.line_at is not None:
+        out.append(f'<path class="one" d="M{x(panel.line_at):.1f} {y - 8}V{bottom}"/>')
+    for label, cells in panel.groups:
+        out.append(f'<text x="{LEFT - 10}" y="{y + THICK * len(cells) / 2 + 4:.1f}" text-anchor="end">{escape(label)}</text>')
         for i, (value, goal, text) in enumerate(cells):
+            end = x(value) if value else LEFT
+            if goal and end - 4 < x(goal) < end + 16 + 6.5 * len(text):
+                end = x(goal)  # the text does not fit between bar and mark
             if value is not None:
-                out.append(f'<rect class="f{i % N_COLOURS}" x="{left}" y="{y + 1}" width="{max(x(value) - left, 1):.1f}" height="{thick - 2}"/>')
+                out.append(f'<rect class="f{i % N_COLOURS}" x="{LEFT}" y="{y + 1}" width="{max(x(value) - LEFT, 1):.1f}" height="{THICK - 2}"/>')
             if goal is not None:
-                out.append(f'<path class="goal" d="M{x(goal):.1f} {y - 1}v{thick + 2}"/>')
-            end = max(x(v) for v in (value or 0, goal or 0))
-            out.append(f'<text x="{end + 6:.1f}" y="{y + thick - 4}" style="font-size:12px">{escape(text)}</text>')
-            y += thick
-        y += 14
-    if line_at is not None:
-        out.append(f'<path class="one" d="M{x(line_at):.1f} {top - 8}V{height - 34}"/>')
-    return frame(width, height, title, note, out)
+                out.append(f'<path class="goal" d="M{x(goal):.1f} {y - 1}v{THICK + 2}"/>')
+            out.append(f'<text x="{end + 6:.1f}" y="{y + THICK - 4}" style="font-size:12px">{escape(text)}</text>')
+            y += THICK
+        y += GAP
+    return out, bottom + 28 - top
 
 
-def lines(title, note, series, x_label, y_label):
-    """Curves over a logarithmic x (base 2) and a y that is relative. series: {name: [(x, y)]}."""
+def panels(title, note, list_of_panels):
+    """One picture of several panels, one under the other."""
+    body, top = [], 72
+    for panel in list_of_panels:
+        out, height = panel_body(panel, top)
+        body += out
+        top += height + 18
+    return frame(900, top - 4, title, note, body)
+
+
+def bars(title, note, names, groups, unit="", line_at=None):
+    """A picture of one panel; see Panel for groups."""
+    return panels(title, note, [Panel("", names, groups, unit, line_at)])
+
+
+def lines(title, note, series, x_label, y_label, rings=None):
+    """Curves over a logarithmic x (base 2) and a y that is relative. series: {name: [(x, y)]}; rings: {name: the x of a point to mark}."""
     width, height, left, right, top, bottom = 900, 400, 80, 860, 122, 336
     xs = sorted({x for points in series.values() for x, _ in points})
     y_marks = steps(0, max((y for points in series.values() for _, y in points), default=1), 5)
@@ -91,8 +139,10 @@ def lines(title, note, series, x_label, y_label):
     for value in xs:
         out.append(f'<text class="faint" x="{at(value, 0)[0]:.1f}" y="{bottom + 20}" text-anchor="middle">{value:g}</text>')
     out.append(f'<text class="faint" x="{right}" y="{bottom + 42}" text-anchor="end">{escape(x_label)}</text>')
-    for i, points in enumerate(series.values()):
+    for i, (name, points) in enumerate(series.items()):
         places = [at(*point) for point in points]
         out.append(f'<path class="line s{i % N_COLOURS}" d="M' + "L".join(f"{x:.1f} {y:.1f}" for x, y in places) + '"/>')
         out += [f'<circle class="f{i % N_COLOURS}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>' for x, y in places]
+        ringed = [at(*point) for point in points if rings and point[0] == rings.get(name)]
+        out += [f'<circle class="line s{i % N_COLOURS}" cx="{x:.1f}" cy="{y:.1f}" r="8"/>' for x, y in ringed]
     return frame(width, height, title, note, out)
