@@ -8,6 +8,8 @@
 #include "backend/cpu/impls.h"
 #include "backend/cpu/lanes.h"
 
+#include <stdio.h>
+
 enum { FEW_CHANNELS = 8, NOT_MANY_CHANNELS = 32 };
 
 struct lanes_kernel {
@@ -75,6 +77,11 @@ static enum ls_status prepare(const struct ls_prep *prep, const struct ls_impl *
     return LS_OK;
 }
 
+static void set_name(struct lanes_kernel *k, bool is_winograd)
+{
+    snprintf(k->base.name, sizeof k->base.name, "lanes%s", is_winograd ? ":wino" : "");
+}
+
 /* Hands the kernel out, or ends it when a layout could not be had. */
 static enum ls_status finish(struct lanes_kernel *k, enum ls_status status, struct ls_kernel **out)
 {
@@ -89,6 +96,7 @@ static enum ls_status prepare_forward(const struct ls_prep *prep, struct ls_kern
     struct lanes_kernel *k = NULL;
     TRY(prepare(prep, &ls__cpu_conv2d_lanes, src, dst, false, &k));
     k->base.scratch_bytes = k->ops->forward_scratch(&k->conv);
+    set_name(k, k->ops->forward_is_winograd(&k->conv));
     enum ls_status status = dnn_samples_last(prep->device, src, &k->base.in[0]);
     if (status == LS_OK) status = dnn_samples_last(prep->device, dst, &k->base.out[0]);
     return finish(k, status, out);
@@ -107,6 +115,7 @@ static enum ls_status prepare_bwd_data(const struct ls_prep *prep, struct ls_ker
     struct lanes_kernel *k = NULL;
     TRY(prepare(prep, &ls__cpu_conv2d_bwd_data_lanes, diff_src, diff_dst, true, &k));
     k->base.scratch_bytes = k->ops->forward_scratch(&k->conv);
+    set_name(k, k->ops->forward_is_winograd(&k->conv));
     enum ls_status status = dnn_samples_last(prep->device, diff_dst, &k->base.in[0]);
     if (status == LS_OK) status = dnn_samples_last(prep->device, diff_src, &k->base.out[0]);
     return finish(k, status, out);
@@ -125,6 +134,7 @@ static enum ls_status prepare_bwd_weights(const struct ls_prep *prep, struct ls_
     struct lanes_kernel *k = NULL;
     TRY(prepare(prep, &ls__cpu_conv2d_bwd_weights_lanes, src, diff_dst, false, &k));
     k->base.scratch_bytes = k->ops->backward_weights_scratch(&k->conv);
+    set_name(k, k->ops->backward_weights_is_winograd(&k->conv));
     enum ls_status status = dnn_samples_last(prep->device, src, &k->base.in[0]);
     if (status == LS_OK) status = dnn_samples_last(prep->device, diff_dst, &k->base.in[1]);
     return finish(k, status, out);

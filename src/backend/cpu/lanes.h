@@ -46,6 +46,9 @@ struct lanes_ops {
     size_t (*backward_weights_scratch)(const struct lanes_conv *c); /* bytes */
     void (*backward_weights)(const struct lanes_conv *c, const void *tables, const float *src, const float *diff_dst,
                              float *diff_weights, float *diff_bias, void *scratch);
+    /* Do they compute by Winograd's algorithm (lanes_wino.h)? A rule over the sizes. */
+    bool (*forward_is_winograd)(const struct lanes_conv *c);
+    bool (*backward_weights_is_winograd)(const struct lanes_conv *c);
     /* index [c,oh,ow,n] remembers the winner; NULL: nobody asks. */
     void (*maxpool)(const struct lanes_pool *p, const float *src, float *dst, uint8_t *index);
     void (*maxpool_backward)(const struct lanes_pool *p, const float *diff_dst, const uint8_t *index, float *diff_src);

@@ -18,6 +18,8 @@ const struct lanes_ops ls__lanes_avx2 = {
     .forward = best_forward,
     .backward_weights_scratch = best_weights_scratch,
     .backward_weights = best_backward_weights,
+    .forward_is_winograd = wino_is_better,
+    .backward_weights_is_winograd = wino_weights_are_better,
     .maxpool = maxpool,
     .maxpool_backward = maxpool_backward,
 };

@@ -260,6 +260,12 @@ __attribute__((TARGET)) static void gather(const struct lanes_conv *c, const str
 
 /* --- forward --- */
 
+/* Rows that may be handled one by one: whole vectors, and enough of them. */
+static bool wino_rows_are_long(ptrdiff_t row)
+{
+    return row % WIDTH == 0 && row >= 4 * WIDTH;
+}
+
 /* Taps that find a source, over all places of a row or a column of outputs. */
 static int64_t taps_inside(int out, int in, int kernel, int pad)
 {
@@ -275,8 +281,10 @@ static bool wino_is_better(const struct lanes_conv *c)
     if (!wino_has_layout(c)) return false;
     const int64_t columns = c->n % WIDTH == 0 ? taps_inside(c->ow, c->iw, c->kw, c->pw) : (int64_t)c->ow * c->kw;
     const int64_t plain = taps_inside(c->oh, c->ih, c->kh, c->ph) * columns * c->ic * c->oc;
-    const int64_t tiles = (int64_t)c->oh * ((c->ow + OUTPUTS - 1) / OUTPUTS);
-    return tiles * (POINTS * c->kh * c->ic * c->oc + 80 * c->ic + 40 * c->oc) < plain * 19 / 20;
+    const int64_t tiles = (c->ow + OUTPUTS - 1) / OUTPUTS;
+    const int64_t rows =
+        wino_rows_are_long(tiles * c->n) ? taps_inside(c->oh, c->ih, c->kh, c->ph) : (int64_t)c->oh * c->kh;
+    return tiles * (rows * POINTS * c->ic * c->oc + c->ih * 80 * c->ic + c->oh * 40 * c->oc) < plain * 19 / 20;
 }
 
 /* A point's convolution as lanes_conv.h sees it. */
@@ -335,24 +343,43 @@ static size_t wino_forward_scratch(const struct lanes_conv *c)
     return wino_scratch_of(c, &w, NULL).bytes;
 }
 
-/* n_oc channels from `first` on, over one chunk, at all points. */
+/* Output rows from y on that the same rows of the kernel find a source for; all of the chunk where rows are short. */
+static int rows_alike(const struct lanes_conv *c, const struct wino *w, int y, int n_rows, struct span *ky)
+{
+    int n = 1;
+    *ky = (struct span){0, c->kh};
+    if (!wino_rows_are_long(w->row)) return n_rows;
+    *ky = kernel_rows(c, &(struct runs){0}, y);
+    for (; n < n_rows; n++) {
+        const struct span next = kernel_rows(c, &(struct runs){0}, y + n);
+        if (next.begin != ky->begin || next.end != ky->end) break;
+    }
+    return n;
+}
+
+/* n_oc channels from `first` on, over the n_rows rows of the chunk that begins at output row y, at all points. */
 static void wino_points(const struct lanes_conv *c, const struct wino *w, const struct wino_scratch *s, int first,
-                        int n_oc, int n_rows)
+                        int n_oc, int y, int n_rows)
 {
     const struct lanes_conv column = {.n = c->n, .ic = c->ic, .kh = c->kh, .kw = 1};
-    const struct runs r = wino_runs(w, n_rows);
-    const ptrdiff_t len = n_rows * w->row, per_point = (ptrdiff_t)c->oc * c->ic * c->kh;
-    for (int k = 0; k < POINTS; k++) {
-        const struct forward_job j = {.c = &column,
-                                      .r = &r,
-                                      .src = s->in + k * w->in_point,
-                                      .w = s->packed + k * per_point + (ptrdiff_t)first * c->ic * c->kh,
-                                      .masks = s->masks,
-                                      .dst = s->out + k * w->out_point,
-                                      .len = len,
-                                      .inner = {0, (int)(len / WIDTH)},
-                                      .ky = {0, c->kh}};
-        forward_channels(&j, n_oc);
+    const ptrdiff_t per_point = (ptrdiff_t)c->oc * c->ic * c->kh;
+    for (int row = 0, n; row < n_rows; row += n) {
+        struct span ky;
+        n = rows_alike(c, w, y + row, n_rows - row, &ky);
+        const struct runs r = wino_runs(w, n);
+        const ptrdiff_t len = n * w->row;
+        for (int k = 0; k < POINTS; k++) {
+            const struct forward_job j = {.c = &column,
+                                          .r = &r,
+                                          .src = s->in + k * w->in_point + row * w->row,
+                                          .w = s->packed + k * per_point + (ptrdiff_t)first * c->ic * c->kh,
+                                          .masks = s->masks,
+                                          .dst = s->out + k * w->out_point + row * w->row,
+                                          .len = len,
+                                          .inner = {0, (int)(len / WIDTH)},
+                                          .ky = ky};
+            forward_channels(&j, n_oc);
+        }
     }
 }
 
@@ -369,7 +396,7 @@ static void wino_forward(const struct lanes_conv *c, const float *src, const flo
         fill_masks(n_rows * w.row, s.masks);
         for (int first = 0; first < c->oc; first += w.n_oc) {
             const int n_oc = min(w.n_oc, c->oc - first);
-            wino_points(c, &w, &s, first, n_oc, n_rows);
+            wino_points(c, &w, &s, first, n_oc, y, n_rows);
             gather(c, &w, s.out, n_oc, n_rows, bias ? bias + first : NULL, relu,
                    dst + ((ptrdiff_t)first * c->oh + y) * dst_row);
         }
