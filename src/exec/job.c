@@ -44,6 +44,7 @@ enum ls_status ls_exec_join_job(struct ls_exec *e, struct ls_comm *comm, bool is
 int ls__exec_first_shard(const struct ls_exec *e, int n_shards, int node)
 {
     int64_t before = 0, all = 0;
+    if (e->n_nodes == 1) return node > 0 ? n_shards : 0; /* an executor outside a job has no weights */
     for (int k = 0; k < e->n_nodes; k++) {
         if (k < node) before += e->weights[k];
         all += e->weights[k];
