@@ -36,7 +36,7 @@ static int64_t divide_up(int64_t a, int64_t b)
 /* Who shares out the shards: machines whose workers share memory, or workers each for itself. */
 struct place {
     int n_peers, n_nodes;
-    int64_t threads, shards, waves; /* of a peer: all, its most, rounds of them */
+    int64_t threads, shards, waves; /* of a peer with all its workers: threads, shards, rounds of them */
     double spare;                   /* cores of a peer that no thread of it computes on */
 };
 
@@ -49,7 +49,7 @@ static struct place place_of(const struct ls_predict_profile *p, const struct ls
     bool is_flat = at.n_nodes > 1 && a != LS_PREDICT_HIERARCHICAL;
     at.n_peers = is_flat ? c->workers : at.n_nodes;
     at.threads = is_flat ? c->threads : (int64_t)c->threads * per_node;
-    at.shards = divide_up(p->shards, at.n_peers);
+    at.shards = divide_up(p->shards * at.threads, (int64_t)c->workers * c->threads); /* the last may be smaller */
     at.waves = divide_up(at.shards, at.threads);
     double cores = c->cores > 0 ? c->cores : (double)c->threads * per_node;
     at.spare = (is_flat ? cores / per_node : cores) - (double)at.threads;
@@ -101,7 +101,8 @@ static void travel(const struct ls_predict_profile *p, const struct place *at, s
 }
 
 /* Mean over all threads of the job. */
-static double busy_seconds(const struct ls_predict_profile *p, const struct place *at, enum ls_predict_algorithm a)
+static double busy_seconds(const struct ls_predict_profile *p, const struct ls_predict_cluster *c,
+                           const struct place *at, enum ls_predict_algorithm a)
 {
     double once = 0, each = p->pre_seconds, threads = (double)at->threads;
     for (int i = 0; i < p->n_buckets; i++) {
@@ -109,7 +110,7 @@ static double busy_seconds(const struct ls_predict_profile *p, const struct plac
         if (a != LS_PREDICT_SERVERS || at->n_nodes == 1) each += p->buckets[i].update_seconds;
     }
     once += p->shard_seconds * (double)p->shards;
-    return once / (threads * at->n_peers) + each / threads;
+    return once / ((double)c->workers * c->threads) + each / threads;
 }
 
 static struct ls_predict_point play(const struct ls_predict_profile *p, const struct ls_predict_cluster *c,
@@ -127,12 +128,12 @@ static struct ls_predict_point play(const struct ls_predict_profile *p, const st
         lay_out(p, &at, delay, &t);
         travel(p, &at, &j, &t);
     }
-    int64_t threads = at.threads * at.n_peers;
+    int64_t threads = (int64_t)c->workers * c->threads;
     struct ls_predict_point r = {.workers = c->workers,
                                  .nodes = at.n_nodes,
                                  .step_seconds = t.end,
                                  .images_per_second = (double)p->batch_size / t.end,
-                                 .compute = busy_seconds(p, &at, a),
+                                 .compute = busy_seconds(p, c, &at, a),
                                  .communicate = t.exposed,
                                  .wire_seconds = j.wire_seconds,
                                  .wire_bytes = j.wire_bytes,

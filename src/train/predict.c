@@ -201,28 +201,44 @@ struct found {
     int32_t seat;
 };
 
-/* The first round finds cold caches and pages that are not there yet, and says how many more there is time for; of
- * these the shortest counts. All ranks do as many. */
-static enum ls_status rehearse(struct session *s, const struct ls_exec_step *step, struct ls_exec_rehearsal *best)
+enum { MAX_ROUNDS = 20 };
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double median(double *x, int n)
+{
+    qsort(x, (size_t)n, sizeof *x, by_size);
+    return x[n / 2];
+}
+
+/* The first round finds cold caches and pages that are not there yet, and says how many more there is time for: the
+ * same number on all ranks. Of these the median counts: what else runs on the machines now will go on running. */
+static enum ls_status rehearse(struct session *s, const struct ls_exec_step *step, struct ls_exec_rehearsal *r)
 {
     const double enough = 0.4; /* seconds */
-    struct ls_exec_rehearsal r;
-    enum ls_status status = ls_exec_rehearse(s->exec, step, &r);
-    double took = r.pre_seconds + r.shard_seconds + r.join_seconds;
-    int32_t n = took > 0 ? (int32_t)(enough / took) : 0;
-    n = n < 1 ? 1 : n > 20 ? 20 : n;
+    double pre[MAX_ROUNDS], shard[MAX_ROUNDS], join[MAX_ROUNDS];
+    enum ls_status status = ls_exec_rehearse(s->exec, step, r);
+    double took = r->pre_seconds + r->shard_seconds + r->join_seconds;
+    int32_t n = took > enough / MAX_ROUNDS ? (int32_t)(enough / took) : MAX_ROUNDS;
+    if (n < 3) n = took < 1 ? 3 : 1;
     TRY(ls_comm_broadcast(s->comm, 0, &n, sizeof n));
     if (status == LS_OK) status = ls_exec_profile(s->exec, true);
     for (int i = 0; i < n && status == LS_OK; i++) {
         s->store->version++; /* copies of parameters are made anew, as after an update */
-        status = ls_exec_rehearse(s->exec, step, &r);
-        if (i == 0 || r.shard_seconds < best->shard_seconds) best->shard_seconds = r.shard_seconds;
-        if (i == 0 || r.pre_seconds < best->pre_seconds) best->pre_seconds = r.pre_seconds;
-        if (i == 0 || r.join_seconds < best->join_seconds) best->join_seconds = r.join_seconds;
-        best->n_own = r.n_own;
-        best->n_run = r.n_run;
+        status = ls_exec_rehearse(s->exec, step, r);
+        pre[i] = r->pre_seconds;
+        shard[i] = r->shard_seconds;
+        join[i] = r->join_seconds;
     }
-    return status;
+    if (status != LS_OK) return status;
+    r->pre_seconds = median(pre, n);
+    r->shard_seconds = median(shard, n);
+    r->join_seconds = median(join, n);
+    return LS_OK;
 }
 
 /* An update reads and writes sums, weights and momentum: seconds per sum of a loop that does the same. */
