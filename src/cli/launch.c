@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -58,18 +57,15 @@ static void become(char *const *argv)
     _exit(127);
 }
 
-/* 0 to 255; a process that a signal ended counts as 128 and the signal. */
-static enum ls_status run_once(char *const *argv, int *code)
+static enum ls_status run_once(const struct launch *l, char *const *argv, int *code)
 {
-    int status = 0;
     fflush(NULL);
     pid_t pid = fork();
     if (pid < 0) return ls_fail(LS_ERROR, "start %s: %s", argv[0], strerror(errno));
     if (pid == 0) become(argv);
     child = pid;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+    *code = ls__launch_wait(pid, l->exe);
     child = 0;
-    *code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     return *code == 127 ? ls_fail(LS_ERROR, "start %s: not found", argv[0]) : LS_OK;
 }
 
@@ -101,7 +97,7 @@ static enum ls_status run_with_restarts(struct launch *l, int *code)
     for (int64_t attempt = 0;; attempt++) {
         char **argv;
         TRY(ls__launch_command(l, attempt > 0, &argv));
-        enum ls_status status = run_once(argv, code);
+        enum ls_status status = run_once(l, argv, code);
         ls__launch_command_free(argv);
         TRY(status);
         if (is_final(*code) || n_stops > 0) return LS_OK;

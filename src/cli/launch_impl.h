@@ -5,6 +5,8 @@
 #include "base/file.h"
 #include "cli/options.h"
 
+#include <sys/types.h>
+
 struct launch {
     const struct ls_options *o;
     const char *mpi;            /* "openmpi" or "mpich" */
@@ -23,6 +25,8 @@ enum ls_status ls__launch_command(const struct launch *l, bool is_restart, char 
 void ls__launch_command_free(char **argv);
 /* rm -r, here and on the hosts that answer. */
 void ls__launch_remove(const struct launch *l, const char *folder);
+/* launch_watch.c: waits for mpirun. 0 to 255; if a signal ended it, 128 and the signal. */
+int ls__launch_wait(pid_t mpirun, const char *exe);
 /* Whether the remote shell gets through to a host within seconds. */
 bool ls__launch_host_answers(const char *host);
 
