@@ -10,8 +10,8 @@ if [ -z "${LOCKSTEP_TEST_SHM:-}" ] && unshare -m true 2>/dev/null; then
     # shellcheck disable=SC2016 # the inner shell expands it
     LOCKSTEP_TEST_SHM=1 exec unshare -m bash -c 'mount -t tmpfs none /dev/shm || LOCKSTEP_TEST_SHM=0; exec bash "$@"' - "$0" "$@"
 fi
-source "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib.sh"
 dist=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd) || exit 2
+source "$dist/../e2e/lib.sh"
 unset LOCKSTEP_NODE LOCKSTEP_MPI LOCKSTEP_RSH LOCKSTEP_PLUGINS LOCKSTEP_TERMINAL
 command -v python3 >/dev/null || skip_all "python3 is not installed"
 
