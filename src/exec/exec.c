@@ -227,7 +227,10 @@ enum ls_status ls_exec_train(struct ls_exec *e, const struct ls_exec_step *s, st
     begin_clock(e, stats);
     enum ls_status status = run_shards(e, s, true, &bp);
     if (!bp) return status;
-    if (status == LS_OK) status = update(e, s, bp, stats);
+    if (status == LS_OK) {
+        ls__exec_publish(e, bp->plan);
+        status = update(e, s, bp, stats);
+    }
     TRY(conclude(e, s, bp, status, stats));
     end_clock(e, start_ns, stats);
     return LS_OK;

@@ -62,9 +62,19 @@ enum {
     LS_CONTROL_NODES = 8 /* then one per node: ns of its shards */
 };
 
+/* The trial of fewer ranks; active.c. The leader's. */
+enum { LS_TRIAL_STEPS = 21 };
+struct active {
+    double times[LS_TRIAL_STEPS], all; /* seconds of steps; the median with all ranks */
+    int64_t last_ns;
+    int n_steps, chosen;
+    bool is_settled;
+};
+
 /* What the leader of a node tells its team at the end of a step. */
 struct step_news {
     int64_t loss, n_correct;
+    int32_t n_active; /* ranks of the node that compute; 0: all */
     int64_t control[LS_CONTROL_NODES];
     int64_t node_ns[]; /* [n_nodes] */
 };
@@ -84,6 +94,9 @@ struct ls_exec {
     int seat, n_seats, node, n_nodes;
     struct sum_block sums;
     struct compress compress;
+    struct active active;
+    int n_active;                          /* as the news say */
+    bool is_published;                     /* the news of this step are written, and seen after the next meeting */
     struct step_news *news;                /* the node's */
     int64_t own_control[LS_CONTROL_NODES]; /* what this rank adds at the next step */
     int64_t *weights;                      /* [n_nodes] shares of the shards */
@@ -140,12 +153,17 @@ void ls__compress_gradient(struct ls_exec *e, const struct ls_plan *p, const str
                            const struct ls_bound *b, int shard);
 void ls__compress_release(struct ls_exec *e);
 
+/* active.c */
+int ls__active_next(struct ls_exec *e);
+
 /* job.c */
 /* The first shard of a node among n_shards. */
 int ls__exec_first_shard(const struct ls_exec *e, int n_shards, int node);
 void ls__exec_share_shards(struct ls_exec *e, int n_shards);
 void ls__exec_fill_control(struct ls_exec *e);
 void ls__exec_flush(struct ls_exec *e, bool has_failed);
+/* Of one node, when all shards are in: the news may be written before the updates, whose meeting then shows them. */
+void ls__exec_publish(struct ls_exec *e, const struct ls_plan *p);
 /* Waits for the sums of all nodes, takes loss and count out of them; all ranks learn the same. */
 enum ls_status ls__exec_read_news(struct ls_exec *e, const struct ls_plan *p, int n_shards,
                                   struct ls_exec_stats *stats) LS_MUST_CHECK;

@@ -128,25 +128,47 @@ static void read_stats(struct ls_exec *e, const struct ls_plan *p, struct step_n
     memset(control, 0, (size_t)(e->sums.n - e->sums.control) * sizeof *control);
 }
 
-enum ls_status ls__exec_read_news(struct ls_exec *e, const struct ls_plan *p, int n_shards, struct ls_exec_stats *stats)
+void ls__exec_publish(struct ls_exec *e, const struct ls_plan *p)
 {
-    struct step_news own = {0}, *news = e->news ? e->news : &own;
+    if (e->n_seats == 1 || e->n_nodes > 1) return;
+    if (e->seat == 0) {
+        read_stats(e, p, e->news);
+        e->news->n_active = ls__active_next(e);
+    }
+    e->is_published = true;
+}
+
+/* All sums are here, and every rank of the node has met since it last touched them. */
+static enum ls_status gather_news(struct ls_exec *e, const struct ls_plan *p, struct step_news *news)
+{
     int64_t start = ls__now_ns();
     if (e->n_nodes > 1) TRY(ls_comm_sum_wait(e->comm, e->sums.n));
     e->comm_ns += ls__now_ns() - start;
-    TRY(ls__team_meet(e, LS_OK));
     if (e->seat == 0) read_stats(e, p, news);
-    TRY(ls__team_meet(e, LS_OK));
-    stats->loss_sum = ldexp((double)news->loss, -LS_SCALE_STATS);
-    stats->n_correct = news->n_correct >> LS_SCALE_STATS;
-    stats->stop_wanted = news->control[LS_CONTROL_STOP] > 0;
-    stats->save_wanted = news->control[LS_CONTROL_SAVE] > 0;
+    return ls__team_meet(e, LS_OK);
+}
+
+static void count_node_time(struct ls_exec *e, const struct step_news *news, int n_shards)
+{
     for (int k = 0; e->n_nodes > 1 && k < e->n_nodes; k++) {
         e->window_ns[k] += news->node_ns[k];
         e->total_ns[k] += news->node_ns[k];
         e->total_shards[k] += ls__exec_first_shard(e, n_shards, k + 1) - ls__exec_first_shard(e, n_shards, k);
     }
     balance(e, n_shards);
+}
+
+enum ls_status ls__exec_read_news(struct ls_exec *e, const struct ls_plan *p, int n_shards, struct ls_exec_stats *stats)
+{
+    struct step_news own = {0}, *news = e->news ? e->news : &own;
+    if (!e->is_published) TRY(gather_news(e, p, news));
+    e->is_published = false;
+    e->n_active = news->n_active;
+    stats->loss_sum = ldexp((double)news->loss, -LS_SCALE_STATS);
+    stats->n_correct = news->n_correct >> LS_SCALE_STATS;
+    stats->stop_wanted = news->control[LS_CONTROL_STOP] > 0;
+    stats->save_wanted = news->control[LS_CONTROL_SAVE] > 0;
+    if (p->graph->is_training) count_node_time(e, news, n_shards);
     if (news->control[LS_CONTROL_FAILED] > 0)
         return ls_fail(LS_REMOTE, "%lld of %d nodes failed in this step; see their messages",
                        (long long)news->control[LS_CONTROL_FAILED], e->n_nodes);

@@ -29,7 +29,8 @@ enum ls_status ls__team_run(struct ls_exec *e, int n_items, ls_pool_fn *fn, void
 {
     if (e->n_seats == 1) return ls__pool_run(e->pool, n_items, fn, arg);
     struct team_run run = {e, n_items, fn, arg};
-    enum ls_status status = ls__pool_run(e->pool, e->n_threads, claim_items, &run);
+    bool is_active = e->n_active == 0 || e->seat < e->n_active;
+    enum ls_status status = is_active ? ls__pool_run(e->pool, e->n_threads, claim_items, &run) : LS_OK;
     return ls_comm_meet(e->comm, status, e->seat);
 }
 
