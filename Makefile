@@ -30,6 +30,11 @@ asan: ## build program and tests with AddressSanitizer and UndefinedBehaviorSani
 fuzz: ## run every fuzz target for LOCKSTEP_FUZZ_SECONDS (5)
 	@tests/fuzz/run-fuzz
 
+soak: ## the long tests of many workers: SOAK="MINUTES TRIALS SECONDS-BETWEEN-KILLS" (30 20 60), about two hours with these
+	$(call setup,test)
+	@scripts/build build $(CMAKE_FLAGS)
+	@bash tests/dist/soak.sh build/lockstep "$$PWD/build/dist" $(SOAK)
+
 install: all ## install program, library, headers, man page and completion under DESTDIR/PREFIX
 	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
 
@@ -50,4 +55,4 @@ help: ## this list
 	    sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1: \2/p' Makefile
 
 .NOTPARALLEL:
-.PHONY: all setup demo test check asan fuzz install uninstall format lint clean help
+.PHONY: all setup demo test check asan fuzz soak install uninstall format lint clean help

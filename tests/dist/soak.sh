@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# soak.sh LOCKSTEP FOLDER [MINUTES [TRIALS [SECONDS]]]: the long form of the tests of jobs, as `make soak` runs it.
+#
+#   1. promise.sh      2. faults.sh with TRIALS (20) killed ranks of each kind      3. network.sh, long
+#   4. MINUTES (30) of training in which a random rank is killed every SECONDS (60) on average, and starts again each time: it ends
+#      with the weights of an unbroken run; memory, open files and /dev/shm do not grow.
+# shellcheck disable=SC2154 # what lib.sh assigns
+source "$(dirname "$0")/lib.sh"
+need_mpi
+minutes=${3:-30} trials=${4:-20} period=${5:-60}
+
+part() { # WHAT COMMAND...
+    local what=$1 code
+    shift
+    printf '\n== %s\n' "$what"
+    "$@"
+    code=$?
+    if [ $code -eq 77 ]; then skipped "$what"; else equal "$what" $code 0; fi
+}
+part promise bash "$dist/promise.sh" "$lockstep" "${2:-none}"
+part "faults, $trials trials" bash "$dist/faults.sh" "$lockstep" "${2:-none}" "$trials"
+part 'network, long' bash "$dist/network.sh" "$lockstep" "${2:-none}" long
+
+printf '\n== %s minutes, a rank killed every %s s\n' "$minutes" "$period"
+run=$work/soak
+args=(lenet5 digits -b 64 --schedule constant --epochs 1000000 --no-eval --checkpoint-every 200 -p 200 --timeout 20 -q)
+
+kib_of() { awk '$1 == "VmRSS:" { print $2 }' "/proc/$1/status" 2>/dev/null; }
+files_of() { ls "/proc/$1/fd" 2>/dev/null | wc -l; }
+# sample NAME: memory and open files of rank 0 and the launcher, into NAME_*
+sample() {
+    local rank0
+    rank0=$(rank_pid "$run" 0)
+    printf -v "$1_kib" %s "$(kib_of "$rank0")"
+    printf -v "$1_files" %s "$(files_of "$rank0")"
+    printf -v "$1_launcher_kib" %s "$(kib_of "$pid")"
+    printf -v "$1_launcher_files" %s "$(files_of "$pid")"
+    printf -v "$1_shm" %s "$(shm_now | wc -l)"
+}
+# grows WHAT FIRST LAST LIMIT: in percent
+grows() {
+    if [ -n "$2" ] && [ -n "$3" ] && [ $(($3 * 100)) -le $(($2 * (100 + $4))) ]; then ok "$1: $2 at first, $3 at last"
+    else bad "$1: $2 at first, $3 at last, at most $4 % more were expected"; fi
+}
+
+job "${args[@]}" -w 3 --max-restarts 1000000 --run "$run"
+end=$((SECONDS + minutes * 60)) n_kills=0
+until_true 60 has_checkpoint "$run" || bad "no checkpoint: $(head -c 300 err.bg)"
+sleep 5
+sample first
+while [ $SECONDS -lt $end ] && ! is_gone "$pid"; do
+    sleep $((1 + RANDOM % (2 * period)))
+    victim=$(rank_pid "$run" $((RANDOM % 3)))
+    if [ -n "$victim" ] && kill -KILL "$victim" 2>/dev/null; then n_kills=$((n_kills + 1)); fi
+done
+until_true 60 has_ranks "$run" 3 || bad 'the job did not come back'
+sleep 10
+sample last
+kill -TERM "$pid"
+job_end 60
+equal "after $n_kills kills and $(grep -c 'the job was lost; restart' err) restarts: exit code" "$code" 75
+grows 'rank 0, KiB' "$first_kib" "$last_kib" 5
+grows 'rank 0, open files' "$first_files" "$last_files" 0
+grows 'the launcher, KiB' "$first_launcher_kib" "$last_launcher_kib" 5
+grows 'the launcher, open files' "$first_launcher_files" "$last_launcher_files" 0
+grows 'things in /dev/shm' $((first_shm + 1)) $((last_shm + 1)) 0
+leaves_nothing 'the soak' "$run"
+steps=$(field steps)
+note "$steps steps; now the same without a fault"
+equal 'weights' "$(field weights_hash)" "$(hash_of "${args[@]}" -i "$steps" --checkpoint-every none)"
+finish
