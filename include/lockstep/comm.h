@@ -118,7 +118,7 @@ struct ls_comm_stats {
 struct ls_comm_stats ls_comm_stats(const struct ls_comm *comm);
 
 /* Seconds of a small message to the next node, one way, and bytes per second that a node sends and hears at the same
- * time, as the sums do; takes about `seconds`. Collective; all ranks get the same numbers, zero in a job of one node.
+ * time during a sum; takes about `seconds`. Collective; all ranks get the same numbers, zero in a job of one node.
  */
 enum ls_status ls_comm_probe(struct ls_comm *comm, double seconds, double *latency, double *bandwidth) LS_MUST_CHECK;
 

@@ -1,8 +1,9 @@
-/* probe.c: what the network between the nodes gives, and what sums cost to travel, both as the ring uses them.
+/* probe.c: what the network between the nodes gives, and what sums cost to travel.
  *
  * Latency: a small message goes round the leaders, one at a time; the median time of a hop, with all that waking up
- * costs. Bandwidth: every leader sends to the next and hears from the one before at the same time, several messages
- * under way, as in a sum. Node 0 has the clock: before each round it tells the others how large the next one is.
+ * costs. Bandwidth: the leaders add up numbers nobody needs, in the ring that also adds up gradients, so what a sum of
+ * a step will get is what is measured. Node 0 has the clock: before each round it tells the others how large the next
+ * one is.
  */
 #include "base/clock.h"
 #include "base/mem.h"
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SMALL = 64, MIN_MESSAGE = 1 << 14, MAX_MESSAGE = 1 << 18, WINDOW = 4, PER_SLOT = 4, MAX_ROUNDS = 128 };
+enum { SMALL = 64, MIN_SUMS = 1 << 13, MAX_SUMS = 1 << 21, MAX_ROUNDS = 128 };
 
 static int next_of(const struct ls_comm *c)
 {
@@ -34,66 +35,15 @@ static enum ls_status go_round(struct ls_comm *c, void *data, size_t bytes)
     return ls__link_send(c, data, bytes, next_of(c), TAG_PROBE, c->timeout);
 }
 
-/* One message each way, and how many are left. */
-struct slot {
-    struct ls_request sending, receiving;
-    bool has_sent, has_received;
-    int n_left;
-};
-
-static enum ls_status begin_slot(struct ls_comm *c, struct slot *s, int i, char *data, size_t bytes)
+/* Numbers that take as many bytes as gradients do, added up over the nodes. */
+static enum ls_status sum_up(struct ls_comm *c, int64_t *sums, int64_t n)
 {
-    s->has_sent = s->has_received = false;
-    s->n_left--;
-    TRY(ls__link_begin_receive(c, data + (size_t)(2 * i) * MAX_MESSAGE, bytes, prev_of(c), TAG_RING + i,
-                               &s->receiving));
-    return ls__link_begin_send(c, data + (size_t)(2 * i + 1) * MAX_MESSAGE, bytes, next_of(c), TAG_RING + i,
-                               &s->sending);
-}
-
-/* *is_done: this slot has no more to do. */
-static enum ls_status move_slot(struct ls_comm *c, struct slot *s, int i, char *data, size_t bytes, bool *has_moved,
-                                bool *is_done)
-{
-    size_t got;
-    bool before = s->has_sent && s->has_received;
-    *is_done = before && s->n_left == 0;
-    if (*is_done) return LS_OK;
-    if (!s->has_received) TRY(ls__link_test(c, &s->receiving, &s->has_received, &got));
-    if (!s->has_sent) TRY(ls__link_test(c, &s->sending, &s->has_sent, &got));
-    if (!s->has_sent || !s->has_received) return LS_OK;
-    *has_moved = true;
-    if (s->n_left > 0) return begin_slot(c, s, i, data, bytes);
-    *is_done = true;
-    return LS_OK;
-}
-
-/* WINDOW * PER_SLOT messages each way. */
-static enum ls_status stream(struct ls_comm *c, char *data, size_t bytes)
-{
-    struct slot slots[WINDOW] = {0};
-    int64_t moved_ns = ls__now_ns();
-    for (int i = 0; i < WINDOW; i++) {
-        slots[i].n_left = PER_SLOT;
-        TRY(begin_slot(c, &slots[i], i, data, bytes));
-    }
-    for (int n_idle = 0, n_done = 0; n_done < WINDOW;) {
-        bool has_moved = false, is_done;
-        n_done = 0;
-        for (int i = 0; i < WINDOW; i++) {
-            TRY(move_slot(c, &slots[i], i, data, bytes, &has_moved, &is_done));
-            n_done += is_done;
-        }
-        TRY(ls__link_pump(c));
-        if (has_moved) {
-            n_idle = 0;
-            moved_ns = ls__now_ns();
-            continue;
-        }
-        if (ls__seconds_since(moved_ns) > c->timeout) TRY(ls__late_peers(c, ls__seconds_since(moved_ns)));
-        ls__link_idle(c, &n_idle);
-    }
-    return LS_OK;
+    const int bits = 34;
+    for (int64_t i = 0; i < n; i++) sums[i] = (int64_t)((uint64_t)(i + 1) * 0x9e3779b97f4a7c15u) >> (64 - bits);
+    c->running.block = sums;
+    c->running.n_buckets = 1;
+    c->running.buckets[0] = (struct ls_comm_bucket){.begin = 0, .end = n, .n_parts = 0};
+    return ls__ring_run(c);
 }
 
 static int by_size(const void *a, const void *b)
@@ -110,7 +60,7 @@ static double median(double *x, int n)
 
 struct probe {
     double seconds, latency, bandwidth;
-    char *data; /* a message each way for every slot */
+    int64_t *data;
 };
 
 static enum ls_status measure_latency(struct ls_comm *c, struct probe *p, int n_rounds)
@@ -125,35 +75,35 @@ static enum ls_status measure_latency(struct ls_comm *c, struct probe *p, int n_
     return LS_OK;
 }
 
-/* Messages grow as long as a round is short. */
+/* Sums grow as long as a round is short. */
 static enum ls_status measure_bandwidth(struct ls_comm *c, struct probe *p)
 {
     double rates[MAX_ROUNDS];
-    int n = 0;
-    int64_t begin = ls__now_ns(), bytes = MIN_MESSAGE;
+    int n_rounds = 0;
+    int64_t begin = ls__now_ns(), n = MIN_SUMS;
     for (;;) {
-        TRY(go_round(c, &bytes, sizeof bytes)); /* node 0's word */
-        if (bytes == 0) break;
-        int64_t start = ls__now_ns();
-        TRY(stream(c, p->data, (size_t)bytes));
+        TRY(go_round(c, &n, sizeof n)); /* node 0's word */
+        if (n == 0) break;
+        int64_t start = ls__now_ns(), sent = c->stats.bytes_sent;
+        TRY(sum_up(c, p->data, n));
         double took = ls__seconds_since(start);
         if (c->place.node > 0) continue;
-        rates[n++] = (double)bytes * WINDOW * PER_SLOT / took;
-        if (n == MAX_ROUNDS || ls__seconds_since(begin) + took > p->seconds) {
-            bytes = 0;
-        } else if (bytes < MAX_MESSAGE && took < p->seconds / 20) {
-            bytes *= 2;
-            n = 0; /* small ones do not count */
+        rates[n_rounds++] = (double)(c->stats.bytes_sent - sent) / took;
+        if (n_rounds == MAX_ROUNDS || ls__seconds_since(begin) + took > p->seconds) {
+            n = 0;
+        } else if (n < MAX_SUMS && took < p->seconds / 10) {
+            n *= 2;
+            n_rounds = 0; /* small ones do not count */
         }
     }
-    p->bandwidth = median(rates, n);
+    p->bandwidth = median(rates, n_rounds);
     return LS_OK;
 }
 
 static enum ls_status probe(struct ls_comm *c, void *arg)
 {
     struct probe *p = arg;
-    const size_t bytes = (size_t)MAX_MESSAGE * 2 * WINDOW;
+    const size_t bytes = MAX_SUMS * sizeof *p->data;
     struct ls_comm_stats before = c->stats; /* not what a user wants counted */
     double first;
     TRY(ls__alloc_aligned(&p->data, bytes));

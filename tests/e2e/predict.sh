@@ -41,7 +41,7 @@ r = json.load(open("out"))
 def check(what, is_true):
     if not is_true: print(what); sys.exit(1)
 check("networks", len(r["networks"]) == int(sys.argv[1]))
-check("bytes", r["profile"]["bytes"] > r["parameters"])
+check("bytes", r["profile"]["bytes"] > r["parameters"] / 4)
 for net in r["networks"]:
     check("algorithms", [a["algorithm"] for a in net["algorithms"]] == ["ring", "tree", "hierarchical", "servers"])
     for a in net["algorithms"]:
