@@ -124,5 +124,9 @@ differs 'other data' "$(hash_of ./mixed.net fake:3x32x32:10:101 -b 28 --shards 7
 # What may not: how the run is watched.
 equal 'other logging, checkpoints, evaluation' \
     "$(hash_of ./mixed.net $colour -b 28 --shards 7 --epochs 2 -p 0 --no-eval --checkpoint-every 3 --run watch)" "$hash"
+# What is kept and what is computed again is nobody's business.
+equal 'low memory' "$(hash_of "${base[@]}" --memory low --run low)" "$hash"
+low=("resnet-small" fake:3x32x32:10:64 -b 16 -i 3 --no-eval)
+equal 'low memory, residual net' "$(hash_of "${low[@]}" --memory low --run low-res)" "$(hash_of "${low[@]}" --run high-res)"
 
 finish
