@@ -72,7 +72,7 @@ static void say_last_words(struct ls_comm *c)
         nanosleep(&(struct timespec){0, 5000000}, NULL);
 }
 
-bool ls_comm_may_tell(struct ls_comm *c)
+static bool is_teller(struct ls_comm *c)
 {
     enum { STEP_MS = 20, PER_NODE_MS = 300, MAX_MS = 1200 };
     if (c->telling == TELL_NOTHING) return false;
@@ -85,6 +85,14 @@ bool ls_comm_may_tell(struct ls_comm *c)
         nanosleep(&(struct timespec){0, STEP_MS * 1000000}, NULL);
     }
     return true;
+}
+
+bool ls_comm_may_tell(struct ls_comm *c)
+{
+    bool may_tell = is_teller(c);
+    if (!may_tell)
+        nanosleep(&(struct timespec){0, 300000000}, NULL); /* some launchers kill all when the first one ends */
+    return may_tell;
 }
 
 struct ls_comm_stats ls_comm_stats(const struct ls_comm *c)
