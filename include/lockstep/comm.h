@@ -117,10 +117,14 @@ struct ls_comm_stats {
 };
 struct ls_comm_stats ls_comm_stats(const struct ls_comm *comm);
 
-/* Seconds of a small message to the next node, one way, and bytes per second that a node sends and hears at the same
- * time during a sum; takes about `seconds`. Collective; all ranks get the same numbers, zero in a job of one node.
- */
-enum ls_status ls_comm_probe(struct ls_comm *comm, double seconds, double *latency, double *bandwidth) LS_MUST_CHECK;
+/* The network between the nodes, as a sum finds it. */
+struct ls_comm_network {
+    double latency;   /* seconds of a small message to the next node, one way */
+    double bandwidth; /* bytes per second that a node sends and hears at the same time */
+    double cpu;       /* share of a core that the communication thread takes meanwhile */
+};
+/* Takes about `seconds`. Collective; all ranks get the same numbers, zero in a job of one node. */
+enum ls_status ls_comm_probe(struct ls_comm *comm, double seconds, struct ls_comm_network *network) LS_MUST_CHECK;
 
 /* What n sums cost to travel: bytes on the wire, and seconds of one thread to pack and to add them. */
 struct ls_comm_weight {

@@ -55,6 +55,7 @@ struct ls_predict_network {
     char name[64];
     double latency;   /* seconds of a small message, one way */
     double bandwidth; /* bytes per second that reach the other side, each way at the same time */
+    double cpu;       /* share of a core that talking takes meanwhile; felt where all cores compute */
 };
 
 /* Common networks, slowest first; *n: how many. */

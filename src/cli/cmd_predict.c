@@ -35,6 +35,7 @@ struct prediction {
 static enum ls_status probe(double timeout, struct ls_predict_network *net, bool *is_first)
 {
     struct ls_comm *comm;
+    struct ls_comm_network found = {0};
     const struct ls_comm_options co = {.timeout = timeout};
     TRY(ls_comm_open(&comm, &co));
     const struct ls_comm_place *at = ls_comm_place(comm);
@@ -44,7 +45,8 @@ static enum ls_status probe(double timeout, struct ls_predict_network *net, bool
         status = ls_fail(LS_USAGE, "--probe measures between machines: run it on several, as mpirun --host a,b -n 2 "
                                    "lockstep predict ..., or give --network, or --latency and --bandwidth");
     else
-        status = ls_comm_probe(comm, 2, &net->latency, &net->bandwidth);
+        status = ls_comm_probe(comm, 2, &found);
+    *net = (struct ls_predict_network){.latency = found.latency, .bandwidth = found.bandwidth, .cpu = found.cpu};
     snprintf(net->name, sizeof net->name, "this network");
     ls_comm_close(&comm);
     return status;
@@ -176,10 +178,11 @@ static json_t *networks_json(const struct prediction *p)
     json_t *all = json_array();
     for (int k = 0; all && k < p->n_nets; k++) {
         const struct on_network *net = &p->nets[k];
-        json_array_append_new(all, json_pack("{s:o, s:o, s:o, s:o, s:s}", "name", ls__json_text(net->network.name),
-                                             "latency_seconds", ls__json_number(net->network.latency),
-                                             "bytes_per_second", ls__json_number(net->network.bandwidth), "algorithms",
-                                             series_json(net), "verdict", net->verdict));
+        json_array_append_new(all, json_pack("{s:o, s:o, s:o, s:o, s:o, s:s}", "name", ls__json_text(net->network.name),
+                                             "cpu", ls__json_number(net->network.cpu), "latency_seconds",
+                                             ls__json_number(net->network.latency), "bytes_per_second",
+                                             ls__json_number(net->network.bandwidth), "algorithms", series_json(net),
+                                             "verdict", net->verdict));
     }
     return all;
 }

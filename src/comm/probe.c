@@ -59,7 +59,8 @@ static double median(double *x, int n)
 }
 
 struct probe {
-    double seconds, latency, bandwidth;
+    double seconds;
+    struct ls_comm_network network;
     int64_t *data;
 };
 
@@ -71,23 +72,24 @@ static enum ls_status measure_latency(struct ls_comm *c, struct probe *p, int n_
         TRY(go_round(c, p->data, SMALL));
         times[i] = ls__seconds_since(start) / c->place.n_nodes;
     }
-    p->latency = median(times, n_rounds);
+    p->network.latency = median(times, n_rounds);
     return LS_OK;
 }
 
 /* Sums grow as long as a round is short. */
 static enum ls_status measure_bandwidth(struct ls_comm *c, struct probe *p)
 {
-    double rates[MAX_ROUNDS];
+    double rates[MAX_ROUNDS], cpus[MAX_ROUNDS];
     int n_rounds = 0;
     int64_t begin = ls__now_ns(), n = MIN_SUMS;
     for (;;) {
         TRY(go_round(c, &n, sizeof n)); /* node 0's word */
         if (n == 0) break;
-        int64_t start = ls__now_ns(), sent = c->stats.bytes_sent;
+        int64_t start = ls__now_ns(), cpu_start = ls__thread_ns(), sent = c->stats.bytes_sent;
         TRY(sum_up(c, p->data, n));
         double took = ls__seconds_since(start);
         if (c->place.node > 0) continue;
+        cpus[n_rounds] = (double)(ls__thread_ns() - cpu_start) * 1e-9 / took;
         rates[n_rounds++] = (double)(c->stats.bytes_sent - sent) / took;
         if (n_rounds == MAX_ROUNDS || ls__seconds_since(begin) + took > p->seconds) {
             n = 0;
@@ -96,7 +98,8 @@ static enum ls_status measure_bandwidth(struct ls_comm *c, struct probe *p)
             n_rounds = 0; /* small ones do not count */
         }
     }
-    p->bandwidth = median(rates, n_rounds);
+    p->network.bandwidth = median(rates, n_rounds);
+    p->network.cpu = median(cpus, n_rounds);
     return LS_OK;
 }
 
@@ -121,19 +124,14 @@ static enum ls_status probe(struct ls_comm *c, void *arg)
     return status;
 }
 
-enum ls_status ls_comm_probe(struct ls_comm *c, double seconds, double *latency, double *bandwidth)
+enum ls_status ls_comm_probe(struct ls_comm *c, double seconds, struct ls_comm_network *network)
 {
     struct probe p = {.seconds = seconds};
-    double found[2] = {0, 0};
-    *latency = *bandwidth = 0;
+    *network = (struct ls_comm_network){0};
     if (c->place.n_nodes == 1) return LS_OK;
     if (c->place.seat == 0) TRY(ls__courier_call(c, probe, &p));
-    found[0] = p.latency;
-    found[1] = p.bandwidth;
-    TRY(ls_comm_broadcast(c, 0, found, sizeof found));
-    *latency = found[0];
-    *bandwidth = found[1];
-    return LS_OK;
+    *network = p.network;
+    return ls_comm_broadcast(c, 0, network, sizeof *network);
 }
 
 /* --- what sums weigh --- */

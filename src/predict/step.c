@@ -60,7 +60,7 @@ static struct place place_of(const struct ls_predict_profile *p, const struct ls
 struct timeline {
     double shards_begin, last_wave, shards_end, compute_end;
     double end, exposed;
-    double early_cpu; /* seconds of the communication thread that fall before compute_end, however fast the network */
+    double early_cpu; /* seconds the communication thread computes before compute_end */
 };
 
 /* delay: by which the machine's shards take longer because communication uses their cores. */
@@ -74,11 +74,27 @@ static void lay_out(const struct ls_predict_profile *p, const struct place *at, 
     t->compute_end = t->shards_end + join * share / threads;
 }
 
+static double later(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* What the communication thread needs for a bucket it begins with at `begin`, as far as it falls into the shards' time;
+ * returns when it is done. */
+static double talk(const struct journey *j, double cpu, double wire, double begin, struct timeline *t)
+{
+    double active = later(cpu, wire), left = t->compute_end - begin;
+    if (active <= 0) return begin;
+    double share = later(j->cluster->network->cpu, cpu / active);
+    if (left > 0) t->early_cpu += share * (active < left ? active : left);
+    return begin + active;
+}
+
 /* Sums travel while shards are computed, updates follow them in. */
 static void travel(const struct ls_predict_profile *p, const struct place *at, struct journey *j, struct timeline *t)
 {
     double threads = (double)at->threads, share = (double)at->shards / (double)p->shards;
-    double joined = t->shards_end, now = t->compute_end, packed = 0, arrived;
+    double joined = t->shards_end, now = t->compute_end, talked = 0, arrived;
     t->exposed = t->early_cpu = 0;
     for (int i = 0; i <= p->n_buckets; i++) {
         const struct ls_predict_bucket none = {.n = CONTROL_WORDS, .bytes = CONTROL_WORDS};
@@ -86,11 +102,10 @@ static void travel(const struct ls_predict_profile *p, const struct place *at, s
         double ready = i < p->n_buckets ? t->last_wave + b->ready_seconds : t->compute_end;
         joined += b->join_seconds * share / threads;
         if (b->join_seconds > 0) ready = joined;
-        double before = j->cpu_seconds;
+        double cpu_before = j->cpu_seconds, wire_before = j->wire_seconds;
         arrived = at->n_nodes > 1 ? journey_send(j, b->n, b->bytes, b->update_seconds, ready) : ready;
-        double cpu = j->cpu_seconds - before, begin = ready > packed ? ready : packed;
-        if (begin < t->compute_end) t->early_cpu += begin + cpu < t->compute_end ? cpu : t->compute_end - begin;
-        packed = begin + cpu;
+        if (at->n_nodes > 1)
+            talked = talk(j, j->cpu_seconds - cpu_before, j->wire_seconds - wire_before, later(ready, talked), t);
         if (arrived > now) {
             t->exposed += arrived - now;
             now = arrived;

@@ -9,6 +9,7 @@
 #include "lockstep/predict.h"
 #include "train/bench.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -228,6 +229,8 @@ static enum ls_status rehearse(struct session *s, const struct ls_exec_step *ste
     TRY(ls_comm_broadcast(s->comm, 0, &n, sizeof n));
     if (status == LS_OK) status = ls_exec_profile(s->exec, true);
     for (int i = 0; i < n && status == LS_OK; i++) {
+        if (i == n - 1) status = ls_exec_end_rehearsal(s->exec); /* the last one's sums are weighed */
+        if (status != LS_OK) break;
         s->store->version++; /* copies of parameters are made anew, as after an update */
         status = ls_exec_rehearse(s->exec, step, r);
         pre[i] = r->pre_seconds;
@@ -289,12 +292,20 @@ static double common_shard_seconds(const struct found *all, int n_ranks, bool is
     return is_balanced && n > 0 ? n / speed : slowest;
 }
 
+/* Sums of so many times as many shards are larger: by as much where gradients agree, by the root of it where they are
+ * noise. Between the two, in bytes per sum. */
+static double bytes_of_more_shards(double times)
+{
+    return 0.75 * log2(times) / 8;
+}
+
 /* Rank 0's. */
 static enum ls_status foretell(struct forecast *f, struct session *s, const struct ls_exec_rehearsal *r,
                                double common_seconds)
 {
     const struct ls_comm_place *at = ls_comm_place(s->comm);
-    const struct ls_predict_network network = {.latency = f->latency, .bandwidth = f->bandwidth};
+    const struct ls_predict_network network = {
+        .latency = f->network.latency, .bandwidth = f->network.bandwidth, .cpu = f->network.cpu};
     int threads = s->threads * at->n_seats;
     struct ls_predict_cluster c = {.workers = at->n_nodes,
                                    .workers_per_node = 1,
@@ -308,8 +319,11 @@ static enum ls_status foretell(struct forecast *f, struct session *s, const stru
                        .join = r->join_seconds * threads / own};
     enum ls_status status = fill_profile(s, &t, &p);
     if (status == LS_OK) {
-        double each = update_seconds();
-        for (int i = 0; i < p.n_buckets; i++) p.buckets[i].update_seconds = each * (double)p.buckets[i].n;
+        double each = update_seconds(), more = bytes_of_more_shards((double)s->shards / r->n_run);
+        for (int i = 0; i < p.n_buckets; i++) {
+            p.buckets[i].update_seconds = each * (double)p.buckets[i].n;
+            p.buckets[i].bytes += more * (double)p.buckets[i].n;
+        }
         c.workers = 1;
         f->alone_seconds = ls_predict_step(&p, &c, LS_PREDICT_HIERARCHICAL).step_seconds;
         c.workers = at->n_nodes;
@@ -334,7 +348,7 @@ static enum ls_status consult(struct forecast *f, struct session *s, const struc
     enum ls_status status = rehearse(s, step, &r);
     if (status == LS_TIMEOUT || status == LS_REMOTE) return status; /* the job is lost */
     const struct found mine = {status == LS_OK && r.n_run > 0 ? r.shard_seconds : 0, at->seat};
-    TRY(ls_comm_probe(s->comm, 1, &f->latency, &f->bandwidth));
+    TRY(ls_comm_probe(s->comm, 1, &f->network));
     TRY(ls__calloc(&all, (size_t)at->n_ranks, sizeof *all));
     enum ls_status sent = ls_comm_gather(s->comm, &mine, sizeof mine, all);
     if (sent == LS_OK && at->rank == 0 && mine.shard_seconds > 0) /* without a forecast training goes on */
@@ -380,9 +394,9 @@ void forecast_tell(const struct forecast *f)
     seconds_text(f->step_seconds, step);
     seconds_text(f->alone_seconds, alone);
     seconds_text(f->wire_seconds, wire);
-    seconds_text(f->latency, latency);
+    seconds_text(f->network.latency, latency);
     ls__log(LS_LOG_INFO, "predicted: %s per step on %d machines (network: %s, %.3g MB/s), %s on one alone", step,
-            f->n_nodes, latency, f->bandwidth * 1e-6, alone);
+            f->n_nodes, latency, f->network.bandwidth * 1e-6, alone);
     if (f->step_seconds <= f->alone_seconds) return;
     ls__log(LS_LOG_WARN,
             "%d machines will be slower than one: %s per step instead of %s; %.3g M parameters need %s per step on the "

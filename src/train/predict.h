@@ -14,7 +14,7 @@ struct forecast {
     int n_nodes;
     double step_seconds, alone_seconds; /* predicted: of this job, and of one machine of it */
     double wire_seconds;                /* of which the network is busy */
-    double latency, bandwidth;          /* of the network, as probed */
+    struct ls_comm_network network;     /* as probed */
     int64_t n_parameters;
     double measured_seconds; /* of n_measured steps */
     int64_t n_measured, n_seen;

@@ -28,7 +28,7 @@ static const struct ls_predict_profile usual = {.model = "made-up",
                                                 .unpack_seconds = 1.5e-9,
                                                 .buckets = buckets,
                                                 .n_buckets = 4};
-static const struct ls_predict_network gigabit = {"1 Gbit/s", 1e-4, 117e6}, perfect = {"perfect", 0, INFINITY};
+static const struct ls_predict_network gigabit = {"1 Gbit/s", 1e-4, 117e6, 0}, perfect = {"perfect", 0, INFINITY, 0};
 
 static struct ls_predict_cluster cluster(int workers, int per_node, int threads, const struct ls_predict_network *net)
 {
@@ -111,7 +111,7 @@ static void test_monotone_in_the_network(void **state)
     {
         double before = INFINITY;
         for (double bandwidth = 1e6; bandwidth < 1e12; bandwidth *= 3) {
-            const struct ls_predict_network net = {"", 5e-5, bandwidth};
+            const struct ls_predict_network net = {"", 5e-5, bandwidth, 0.4};
             struct ls_predict_cluster c = cluster(w, per_node, threads, &net);
             c.cores = threads * per_node; /* packing takes from computing */
             double step = ls_predict_step(&usual, &c, (enum ls_predict_algorithm)a).step_seconds;
@@ -119,7 +119,7 @@ static void test_monotone_in_the_network(void **state)
             before = step;
         }
         for (double latency = 1e-2; latency > 1e-7; latency /= 5) {
-            const struct ls_predict_network net = {"", latency, 1e12};
+            const struct ls_predict_network net = {"", latency, 1e12, 0.4};
             struct ls_predict_cluster c = cluster(w, per_node, threads, &net);
             double step = ls_predict_step(&usual, &c, (enum ls_predict_algorithm)a).step_seconds;
             if (latency < 1e-2) expect_at_most("less latency", step, before);
@@ -131,7 +131,7 @@ static void test_monotone_in_the_network(void **state)
 /* A network so slow that nothing else counts: 2(P-1)/P of the bytes, over the bandwidth. */
 static void test_ring_volume(void **state)
 {
-    const struct ls_predict_network slow = {"slow", 0, 1e3};
+    const struct ls_predict_network slow = {"slow", 0, 1e3, 0};
     double bytes = ls_predict_bytes(&usual);
     for (int p = 2; p <= 1024; p = p < 5 ? p + 1 : p * 2) {
         struct ls_predict_cluster c = cluster(p, 1, 1, &slow);
@@ -148,7 +148,7 @@ static void test_ring_volume(void **state)
 /* Latency alone: a ring pays 2(P-1) of them for the last chunk, a tree 2 log2(P), servers 2. */
 static void test_latency_counts_messages(void **state)
 {
-    const struct ls_predict_network far = {"far", 10, INFINITY};
+    const struct ls_predict_network far = {"far", 10, INFINITY, 0};
     struct ls_predict_profile p = usual;
     struct ls_predict_bucket none[1] = {{0}};
     p.buckets = none;
@@ -165,7 +165,7 @@ static void test_latency_counts_messages(void **state)
 /* k servers share what P workers send: the time on a slow network falls with k until the workers' own links fill. */
 static void test_servers_share_the_load(void **state)
 {
-    const struct ls_predict_network slow = {"slow", 0, 1e4};
+    const struct ls_predict_network slow = {"slow", 0, 1e4, 0};
     double bytes = ls_predict_bytes(&usual), before = INFINITY;
     for (int k = 1; k <= 32; k *= 2) {
         struct ls_predict_cluster c = cluster(8, 1, 1, &slow);
@@ -267,7 +267,7 @@ static void test_verdict(void **state)
 {
     struct ls_predict_series s;
     char text[512];
-    const struct ls_predict_network slow = {"10 Mbit/s", 1e-3, 1.2e6};
+    const struct ls_predict_network slow = {"10 Mbit/s", 1e-3, 1.2e6, 0.4};
     struct ls_predict_cluster c = cluster(1, 1, 1, &slow);
     ls_predict_sweep(&usual, &c, LS_PREDICT_HIERARCHICAL, &s);
     ls_predict_verdict(&usual, &c, &s, text, sizeof text);
