@@ -28,8 +28,8 @@ dropout 0.1
 flatten
 linear fc classes
 END
-endless=(./net.net fake:1x28x28:10:640 -b 32 --shards 8 --epochs 100000 --no-eval --checkpoint-every 20 -p 1 --timeout $timeout -q)
-finite=(./net.net fake:3x32x32:10:640 -b 64 --shards 8 -i 600 --no-eval --checkpoint-every 20 -p 10 --timeout $timeout -q)
+endless=(./net.net fake:1x28x28:10:640 -b 32 --shards 8 --epochs 100000 --no-eval --checkpoint-every 20 -p 1 --timeout "$timeout" -q)
+finite=(./net.net fake:3x32x32:10:640 -b 64 --shards 8 -i 600 --no-eval --checkpoint-every 20 -p 10 --timeout "$timeout" -q)
 
 # within WHAT MS LOW HIGH
 within() {
@@ -132,7 +132,7 @@ stopped() { # WHAT RANK HOST ARGS...
     victim=$(rank_pid "$run" "$rank")
     start=$(now_ms)
     kill -STOP "$victim"
-    until_true 30 test -s err.bg
+    until_true 30 grep -q '^lockstep: rank ' err.bg
     within "$what: noticed" $(($(now_ms) - start)) $((timeout * 1000)) $((timeout * 1000 + 2000))
     job_end 20
     equal "$what: exit code" "$code" 6
@@ -182,7 +182,7 @@ refused() { # WHAT CODES PART ARGS...
 }
 refused 'another seed' 1 'rank 2 on' --mpi-args "$as other 2 --seed 7 --"
 refused 'another learning rate, 3 machines' 1 'rank 1 on machine1' --mpi-args "$as machines 1 -- other 1 --lr 0.125 --"
-grep -q 'lr=0.125' err && grep -q 'lr=0.05' err && ok 'both learning rates are shown' || bad "both learning rates should be shown: $(cat err)"
+if grep -q 'lr=0.125' err && grep -q 'lr=0.05' err; then ok 'both learning rates are shown'; else bad "both learning rates should be shown: $(cat err)"; fi
 mkdir -p elsewhere
 sed 's/conv1 8 5/conv1 9 5/' net.net >elsewhere/net.net
 refused 'another model file' 1 'rank 1 on' --mpi-args "$as at 1 $work/elsewhere --"
@@ -209,7 +209,7 @@ if [ "$(grep -c 'rank 2 on' err)" -eq 1 ]; then ok "data missing on one rank: $(
 run=$work/late
 job "${endless[@]}" -w 3 --run "$run" --mpi-args "$as late 2 --"
 start=$(now_ms)
-until_true 30 test -s err.bg
+until_true 30 grep -q 'not all processes' err.bg
 within 'a rank that never starts: noticed' $(($(now_ms) - start)) $((timeout * 1000)) $((timeout * 1000 + 3000))
 job_end 20
 equal 'a rank that never starts: exit code' "$code" 6
