@@ -84,6 +84,7 @@ static bool is_teller(struct ls_comm *c)
         if (c->is_ended && c->is_ended()) return false;
         nanosleep(&(struct timespec){0, STEP_MS * 1000000}, NULL);
     }
+    if (c->telling == TELL_FIRST) say_last_words(c); /* or this rank's own end would be taken for the cause */
     return true;
 }
 
