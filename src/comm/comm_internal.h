@@ -177,6 +177,8 @@ enum ls_status ls__link_receive(struct ls_comm *c, void *data, size_t bytes, int
                                 double seconds) LS_MUST_CHECK;
 /* Keeps the other leaders informed that this one lives, and notes what they say. Call it in every loop that waits. */
 enum ls_status ls__link_pump(struct ls_comm *c) LS_MUST_CHECK;
+/* Nobody listens for heartbeats any more. */
+void ls__link_close(struct ls_comm *c);
 void ls__link_idle(struct ls_comm *c, int *n_idle); /* sleeps a little, longer when nothing has moved for long */
 
 /* late.c: who is missing, in words, as LS_TIMEOUT or LS_REMOTE; LS_OK while nobody can be named */

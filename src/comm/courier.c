@@ -89,7 +89,10 @@ static void *courier_main(void *arg)
             await_work(c);
     }
     pthread_mutex_unlock(&k->lock);
-    if (k->is_open && !c->has_failed) c->transport->close();
+    if (k->is_open && !c->has_failed) {
+        ls__link_close(c);
+        c->transport->close();
+    }
     return NULL;
 }
 

@@ -142,3 +142,9 @@ enum ls_status ls__link_pump(struct ls_comm *c)
     if (is_time && is_leaving) atomic_fetch_add(&c->courier.n_last_words, 1);
     return LS_OK;
 }
+
+void ls__link_close(struct ls_comm *c)
+{
+    for (int n = 0; c->heard && n < c->place.n_nodes; n++)
+        if (c->heard[n].receiving.is_open) c->transport->cancel(&c->heard[n].receiving);
+}
