@@ -55,7 +55,7 @@ static const char *other_value(const struct ls_option *option)
     }
     if (option->type == LS_OPT_INT) return option->max >= 7 ? "7" : "1";
     if (option->type == LS_OPT_REAL) return "0.25";
-    const char *const candidates[] = {"224x160", "3,7,9", "500", "3x32x32", "local:4", "some/where"};
+    const char *const candidates[] = {"224x160", "3,7,9", "500", "3x32x32", "local:4", "2ms", "3Gbit", "some/where"};
     for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
         if (!option->is_valid || option->is_valid(candidates[i])) return candidates[i];
     }
