@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WINDOW = 4, CHUNK = 1 << 17 };
+enum { WINDOW = 8, CHUNK = 1 << 15 };
 
 struct ring {
     bool is_active;
