@@ -5,7 +5,7 @@
 #include "lockstep/predict.h"
 
 /* As in src/comm/ring.c: a bucket travels in chunks of so many sums, so many of them under way at once. */
-enum { CHUNK = 1 << 17, WINDOW = 4 };
+enum { CHUNK = 1 << 15, WINDOW = 8 };
 
 struct journey {
     enum ls_predict_algorithm algorithm;
