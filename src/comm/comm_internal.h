@@ -77,6 +77,7 @@ struct beat {
     int32_t rank;
     int16_t is_hurried; /* answer at once */
     int16_t is_leaving; /* it ends, and has said why */
+    int32_t is_last;    /* it closes the job */
     char what[WHAT_BYTES];
 };
 
@@ -177,7 +178,7 @@ enum ls_status ls__link_receive(struct ls_comm *c, void *data, size_t bytes, int
                                 double seconds) LS_MUST_CHECK;
 /* Keeps the other leaders informed that this one lives, and notes what they say. Call it in every loop that waits. */
 enum ls_status ls__link_pump(struct ls_comm *c) LS_MUST_CHECK;
-/* Nobody listens for heartbeats any more. */
+/* Says good-bye to the other leaders and hears theirs, so that no message is open when the transport closes. */
 void ls__link_close(struct ls_comm *c);
 void ls__link_idle(struct ls_comm *c, int *n_idle); /* sleeps a little, longer when nothing has moved for long */
 

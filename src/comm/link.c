@@ -143,8 +143,36 @@ enum ls_status ls__link_pump(struct ls_comm *c)
     return LS_OK;
 }
 
+/* One round of the good-bye: what is done is noted; returns how many requests are open. */
+static int close_round(struct ls_comm *c, bool is_listening)
+{
+    bool is_done;
+    size_t bytes;
+    int n_open = 0;
+    for (int n = 0; n < c->place.n_nodes; n++) {
+        struct heard *h = &c->heard[n];
+        if (n == c->place.node) continue;
+        if (h->sending.is_open && ls__link_test(c, &h->sending, &is_done, &bytes) != LS_OK) return 0;
+        if (is_listening && !h->last.is_last && listen(c, n) != LS_OK) return 0;
+        n_open += h->sending.is_open || (is_listening && !h->last.is_last);
+    }
+    return n_open;
+}
+
+static void close_rounds(struct ls_comm *c, bool is_listening)
+{
+    enum { PATIENCE_S = 5 };
+    int64_t start = ls__now_ns();
+    for (int n_idle = 0; close_round(c, is_listening) > 0 && ls__seconds_since(start) < PATIENCE_S;)
+        ls__link_idle(c, &n_idle);
+}
+
 void ls__link_close(struct ls_comm *c)
 {
-    for (int n = 0; c->heard && n < c->place.n_nodes; n++)
-        if (c->heard[n].receiving.is_open) c->transport->cancel(&c->heard[n].receiving);
+    if (!c->heard) return;
+    close_rounds(c, false); /* the last heartbeat has left; its memory may change */
+    c->courier.out = (struct beat){.rank = c->place.rank, .is_last = 1};
+    for (int n = 0; n < c->place.n_nodes; n++)
+        if (n != c->place.node && speak(c, n) != LS_OK) return;
+    close_rounds(c, true);
 }

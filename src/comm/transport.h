@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LS_TRANSPORT_ABI = 2 };
+enum { LS_TRANSPORT_ABI = 1 };
 
 struct ls_request {
     uint64_t opaque[2];
@@ -30,7 +30,6 @@ struct ls_transport {
     int (*send)(const void *data, size_t bytes, int to, int tag, struct ls_request *request);
     int (*receive)(void *data, size_t bytes, int from, int tag, struct ls_request *request);
     int (*test)(struct ls_request *request, bool *is_done, size_t *bytes);
-    void (*cancel)(struct ls_request *request); /* a receive that is no longer wanted */
     /* (optional) the library's own sum, blocking: to measure ours against it */
     int (*allreduce)(int64_t *data, size_t n);
 };

@@ -91,15 +91,6 @@ static int test(struct ls_request *request, bool *is_done, size_t *bytes)
     return 0;
 }
 
-static void cancel(struct ls_request *request)
-{
-    MPI_Request made;
-    memcpy(&made, &request->opaque[0], sizeof made);
-    MPI_Cancel(&made);
-    MPI_Wait(&made, MPI_STATUS_IGNORE); /* a cancelled receive is done at once */
-    request->is_open = false;
-}
-
 static int allreduce(int64_t *data, size_t n)
 {
     return check(MPI_Allreduce(MPI_IN_PLACE, data, (int)n, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD), "MPI_Allreduce");
@@ -116,6 +107,5 @@ const struct ls_transport ls_transport = {
     .send = send,
     .receive = receive,
     .test = test,
-    .cancel = cancel,
     .allreduce = allreduce,
 };
