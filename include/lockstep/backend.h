@@ -97,8 +97,8 @@ struct ls_impl {
 
 /* What a kernel's bits depend on besides its name; the key of tuning tables. */
 struct ls_backend_id {
-    char library[32]; /* "onednn-2.6.3", "lockstep" */
-    char isa[24];     /* a level: "avx512", "avx2", "sse41"; "any": the same bits on every machine */
+    char software[32]; /* "onednn-2.6.3", "lockstep" */
+    char isa[24];      /* a level: "avx512", "avx2", "sse41"; "any": the same bits on every machine */
 };
 
 struct ls_backend {

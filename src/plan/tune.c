@@ -15,7 +15,7 @@
 enum ls_status ls__tune_rehash(struct ls_tune *t)
 {
     struct ls_buf b = LS_BUF_INIT;
-    ls__buf_addf(&b, "%s %s\n", t->id.isa, t->id.library);
+    ls__buf_addf(&b, "%s %s\n", t->id.isa, t->id.software);
     for (int i = 0; i < t->n_lines; i++) ls__buf_addf(&b, "%s = %s\n", t->lines[i].key, t->lines[i].impl);
     enum ls_status status = ls__buf_check(&b);
     snprintf(t->hash, sizeof t->hash, "%016llx", (unsigned long long)XXH3_64bits(b.text, b.len));
@@ -34,7 +34,7 @@ enum ls_status ls__tune_create(struct ls_tune **out, const char *origin, const s
 {
     TRY(ls__calloc(out, 1, sizeof **out));
     (*out)->id = *id;
-    (*out)->id.library[library_length(id->library)] = '\0';
+    (*out)->id.software[library_length(id->software)] = '\0';
     enum ls_status status = ls__strdup(&(*out)->origin, origin);
     if (status == LS_OK) status = ls__tune_rehash(*out);
     if (status != LS_OK) ls__tune_destroy(out);
@@ -53,9 +53,9 @@ void ls__tune_destroy(struct ls_tune **tune)
 
 bool ls__tune_fits(const struct ls_tune *t, const struct ls_backend_id *id)
 {
-    size_t len = library_length(id->library);
-    return strcmp(t->id.isa, id->isa) == 0 && strlen(t->id.library) == len &&
-           memcmp(t->id.library, id->library, len) == 0;
+    size_t len = library_length(id->software);
+    return strcmp(t->id.isa, id->isa) == 0 && strlen(t->id.software) == len &&
+           memcmp(t->id.software, id->software, len) == 0;
 }
 
 /* --- lines --- */

@@ -83,7 +83,7 @@ static enum ls_status read_header(struct reader *r, bool *is_done)
     } headers[] = {
         {"tune", &r->has_format, NULL, 0},
         {"isa", &r->has_isa, r->t->id.isa, sizeof r->t->id.isa},
-        {"library", &r->has_library, r->t->id.library, sizeof r->t->id.library},
+        {"library", &r->has_library, r->t->id.software, sizeof r->t->id.software},
     };
     *is_done = false;
     for (size_t i = 0; i < 3; i++) {

@@ -126,7 +126,7 @@ enum ls_status identity_of(struct identity *id, const struct ls_train_options *o
     TRY(add_run(id, o, s));
     s->backend->identify(s->device, &backend);
     TRY(set(id, IDENTITY_VERSION, "%s", LOCKSTEP_VERSION));
-    TRY(set(id, IDENTITY_LIBRARY, "%s", backend.library));
+    TRY(set(id, IDENTITY_LIBRARY, "%s", backend.software));
     TRY(set(id, IDENTITY_ISA, "%s", backend.isa));
     TRY(set(id, IDENTITY_TUNE, "%s%s%s", s->tune ? s->tune->origin : "none", s->tune ? " " : "",
             s->tune ? s->tune->hash : ""));

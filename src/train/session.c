@@ -141,7 +141,7 @@ static enum ls_status open_table(struct session *s, const struct session_options
     TRY(ls__tune_load(&s->tune, o->tune));
     if (ls__tune_fits(s->tune, &id)) return LS_OK;
     return ls_fail(LS_USAGE, "--tune %s is for %s with %s, this run has %s with %s; make another with `lockstep tune`",
-                   o->tune, s->tune->id.library, s->tune->id.isa, id.library, id.isa);
+                   o->tune, s->tune->id.software, s->tune->id.isa, id.software, id.isa);
 }
 
 static enum ls_status open_device(struct session *s, const struct session_options *o)

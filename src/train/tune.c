@@ -364,7 +364,7 @@ static enum ls_status begin(struct tuner *t)
     TRY(side_open(&t->now, t->o, &table));
     t->now.s.backend->identify(t->now.s.device, &id);
     TRY(tune_check_output(t->o, &id));
-    snprintf(t->r->library, sizeof t->r->library, "%s", id.library);
+    snprintf(t->r->library, sizeof t->r->library, "%s", id.software);
     snprintf(t->r->isa, sizeof t->r->isa, "%s", id.isa);
     snprintf(t->r->model, sizeof t->r->model, "%s", ls_model_name(t->now.s.model));
     ls__tune_destroy(&t->now.table);

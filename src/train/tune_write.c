@@ -17,7 +17,7 @@ static const struct ls_tune_problem *find(const struct ls_tune_result *r, const 
 
 static void add_header(struct ls_buf *b, const struct ls_tune *table)
 {
-    ls__buf_addf(b, "tune 1\nisa %s\nlibrary %s\n", table->id.isa, table->id.library);
+    ls__buf_addf(b, "tune 1\nisa %s\nlibrary %s\n", table->id.isa, table->id.software);
 }
 
 /* What was measured, and the lines. Only printable characters go into the comment: it is read back. */
@@ -88,7 +88,7 @@ enum ls_status tune_check_output(const struct ls_tune_options *o, const struct l
     enum ls_status status = LS_OK;
     if (old && !ls__tune_fits(old, id))
         status = ls_fail(LS_USAGE, "%s is there and is for %s with %s, this machine has %s with %s; give another name",
-                         o->output, old->id.library, old->id.isa, id->library, id->isa);
+                         o->output, old->id.software, old->id.isa, id->software, id->isa);
     free(text);
     ls__tune_destroy(&old);
     return status;

@@ -82,7 +82,7 @@ enum ls_status workers_agree_inputs(struct ls_comm *comm, enum ls_status status,
         s->backend->identify(s->device, &id);
         ls__buf_addf(
             &text, "version: %s\nmodel: %s %016llx\nlibrary: %s\ninstruction set: %s\nbatch size: %lld\nshards: %lld\n",
-            LOCKSTEP_VERSION, ls_model_name(s->model), (unsigned long long)XXH3_64bits(model, len), id.library, id.isa,
+            LOCKSTEP_VERSION, ls_model_name(s->model), (unsigned long long)XXH3_64bits(model, len), id.software, id.isa,
             (long long)s->batch_size, (long long)s->shards);
         if (s->train) ls__buf_addf(&text, "training data: %s %s\n", s->train->name, s->train->checksum);
         if (s->test) ls__buf_addf(&text, "test data: %s %s\n", s->test->name, s->test->checksum);

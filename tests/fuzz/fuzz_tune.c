@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     struct ls_tune *t, *again;
     struct ls_buf b = LS_BUF_INIT;
     if (ls__tune_parse(&t, "fuzz.tune", (const char *)data, len) != LS_OK) return 0;
-    ls__buf_addf(&b, "tune 1\nisa %s\nlibrary %s\n", t->id.isa, t->id.library);
+    ls__buf_addf(&b, "tune 1\nisa %s\nlibrary %s\n", t->id.isa, t->id.software);
     for (int i = 0; i < t->n_lines; i++) {
         const char *impl = ls__tune_find(t, t->lines[i].key);
         if (!impl || strcmp(impl, t->lines[i].impl) != 0) __builtin_trap();

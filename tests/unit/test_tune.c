@@ -19,7 +19,7 @@ static void test_reads(void **state)
     struct ls_tune *t, *same;
     check_ok(parse(&t, "# a table\n\n" TOP CONV " = wino  # why\r\n\tlinear  16x784\t10x784 > 16x10 = dot"));
     assert_string_equal(t->id.isa, "avx512");
-    assert_string_equal(t->id.library, "onednn-2.6");
+    assert_string_equal(t->id.software, "onednn-2.6");
     assert_int_equal(t->n_lines, 2);
     assert_string_equal(ls__tune_find(t, CONV), "wino");
     assert_string_equal(ls__tune_find(t, "linear 16x784 10x784 > 16x10"), "dot");

@@ -84,7 +84,7 @@ static void describe(const struct ls_device *device, char *text, size_t size)
 static void identify(const struct ls_device *device, struct ls_backend_id *id)
 {
     const dnnl_version_t *v = dnnl_version();
-    snprintf(id->library, sizeof id->library, "onednn-%d.%d.%d", v->major, v->minor, v->patch);
+    snprintf(id->software, sizeof id->software, "onednn-%d.%d.%d", v->major, v->minor, v->patch);
     cpu_isa_level(id->isa, sizeof id->isa);
 }
 

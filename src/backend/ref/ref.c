@@ -62,7 +62,7 @@ static void describe(const struct ls_device *device, char *text, size_t size)
 /* Every clone of a loop gives the same bits (base/simd.h), so the machine does not matter. */
 static void identify(const struct ls_device *device, struct ls_backend_id *id)
 {
-    *id = (struct ls_backend_id){.library = "lockstep", .isa = "any"};
+    *id = (struct ls_backend_id){.software = "lockstep", .isa = "any"};
 }
 
 const struct ls_backend ls_backend_ref = {
