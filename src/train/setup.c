@@ -1,0 +1,241 @@
+/* setup.c: everything before the first step: session, run directory, the state of a resumed run, loader.
+ *
+ * Of a job all ranks come through here together. The chief alone touches the run directory and the checkpoints; what it
+ * found, or failed at, is spread before anybody goes on.
+ */
+#include "base/file.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "train/manifest.h"
+#include "train/trainer.h"
+#include "train/workers.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static enum ls_status parse_checkpoint_every(const char *text, int64_t *steps)
+{
+    *steps = strcmp(text, "epoch") == 0 ? 0 : -1;
+    if (*steps == 0 || strcmp(text, "none") == 0) return LS_OK;
+    if (!ls__parse_i64(text, 1, INT64_MAX, steps))
+        return ls_fail(LS_USAGE, "--checkpoint-every %s: expected epoch, none or a number of steps", text);
+    return LS_OK;
+}
+
+static enum ls_status open_session(struct trainer *t)
+{
+    const struct ls_train_options *o = t->o;
+    t->so = (struct session_options){
+        .model = o->model,
+        .data = o->data,
+        .data_dir = o->data_dir,
+        .device = o->device,
+        .isa = o->isa,
+        .tune = o->tune,
+        .resize = o->resize,
+        .batch_size = o->batch_size,
+        .shards = o->shards,
+        .threads = o->threads,
+        .is_training = true,
+        .with_test = !o->no_eval,
+        .normalize = o->normalize,
+        .flip = o->flip,
+        .crop_pad = o->crop_pad,
+        .cutout = o->cutout,
+        .label_smoothing = o->label_smoothing,
+        .float_sums = strcmp(o->sum, "float") == 0,
+        .optim = {.is_adamw = strcmp(o->optimizer, "adamw") == 0,
+                  .nesterov = o->nesterov,
+                  .momentum = o->momentum,
+                  .weight_decay = o->weight_decay,
+                  .beta1 = o->beta1,
+                  .beta2 = o->beta2,
+                  .eps = o->eps},
+        .comm = t->comm,
+        .balance = o->balance,
+        .compress = o->compress,
+        .low_memory = strcmp(o->memory, "low") == 0,
+        .by_shard = local_period(o->sync) > 0,
+    };
+    if (strcmp(o->optimizer, "sgd") != 0 && strcmp(o->optimizer, "adamw") != 0)
+        return ls_fail(LS_USAGE, "--optimizer %s: expected sgd or adamw", o->optimizer);
+    return session_open(&t->s, &t->so);
+}
+
+static enum ls_status plan_steps(struct trainer *t)
+{
+    const struct ls_train_options *o = t->o;
+    int64_t per_epoch = (t->s.train->n + t->s.batch_size - 1) / t->s.batch_size;
+    t->schedule = (struct ls_schedule){.lr = o->lr,
+                                       .min_lr = o->min_lr,
+                                       .gamma = o->gamma,
+                                       .step_epochs = o->step_epochs,
+                                       .warmup_epochs = o->warmup_epochs,
+                                       .steps_per_epoch = per_epoch,
+                                       .total_steps = per_epoch * o->epochs};
+    t->last_step = t->schedule.total_steps;
+    if (o->iterations > 0 && o->iterations < t->last_step) t->last_step = o->iterations;
+    TRY(parse_checkpoint_every(o->checkpoint_every, &t->checkpoint_steps));
+    return ls_schedule_parse(&t->schedule, o->schedule, o->milestones);
+}
+
+static bool is_resumed_from_file(const struct ls_train_options *o)
+{
+    return o->resume && strcmp(o->resume, "auto") != 0 && ls__file_exists(o->resume);
+}
+
+/* The directory the run lives in: --run, or the one --resume names. */
+static const char *run_dir_of(const struct ls_train_options *o)
+{
+    if (o->run_dir || !o->resume || strcmp(o->resume, "auto") == 0) return o->run_dir;
+    return ls__dir_exists(o->resume) ? o->resume : NULL;
+}
+
+static bool is_same_dir(const char *a, const char *b)
+{
+    struct stat at_a, at_b;
+    return stat(a, &at_a) == 0 && stat(b, &at_b) == 0 && at_a.st_dev == at_b.st_dev && at_a.st_ino == at_b.st_ino;
+}
+
+static enum ls_status open_run(struct trainer *t)
+{
+    const struct ls_train_options *o = t->o;
+    const char *dir = run_dir_of(o);
+    bool is_file = is_resumed_from_file(o);
+    if (o->resume && strcmp(o->resume, "auto") == 0 && !dir)
+        return ls_fail(LS_USAGE, "--resume auto needs --run DIR: which run is to go on?");
+    if (o->resume && strcmp(o->resume, "auto") != 0 && !is_file && !ls__dir_exists(o->resume))
+        return ls_fail(LS_CHECKPOINT, "--resume %s: no such run directory or checkpoint", o->resume);
+    if (o->resume && strcmp(o->resume, "auto") != 0 && !is_file && !is_same_dir(dir, o->resume))
+        return ls_fail(LS_USAGE,
+                       "--resume %s goes on in that run directory; to go on in %s, resume from a checkpoint "
+                       "file of it",
+                       o->resume, dir);
+    return ls__run_open(&t->run, dir, ls_model_name(t->s.model), o->data, o->resume && !is_file);
+}
+
+static enum ls_status take_over(struct trainer *t, struct ls_ckpt *ckpt, const char *path)
+{
+    const struct train_state *st = &t->st;
+    int64_t per_epoch = t->schedule.steps_per_epoch;
+    TRY(state_check(t->o, &t->s, ckpt, path));
+    TRY(state_from_meta(&t->st, ckpt, path));
+    if (st->epoch_step >= per_epoch || st->epoch != st->step / per_epoch || st->epoch_step != st->step % per_epoch)
+        return ls_fail(LS_CHECKPOINT, "%s: step %lld cannot be step %lld of epoch %lld with %lld steps in each", path,
+                       (long long)st->step, (long long)st->epoch_step, (long long)st->epoch + 1, (long long)per_epoch);
+    TRY(session_load(&t->s, ckpt, path, true));
+    t->saved_step = t->st.step;
+    ls__log(LS_LOG_INFO, "resumed from %s: %lld steps done", path, (long long)t->st.step);
+    return LS_OK;
+}
+
+/* The weights of the file that --resume names, if it names one: before the run directory is made, since the file may be
+ * bad. */
+static enum ls_status resume_file(struct trainer *t)
+{
+    struct ls_ckpt *ckpt = NULL;
+    if (!is_resumed_from_file(t->o)) return LS_OK;
+    TRY(ls_ckpt_open(&ckpt, t->o->resume));
+    enum ls_status status = take_over(t, ckpt, t->o->resume);
+    ls_ckpt_close(&ckpt);
+    t->saved_step = -1; /* not in this run's directory */
+    return status;
+}
+
+/* The newest checkpoint of the run directory that --resume names, if it has any. */
+static enum ls_status resume_run(struct trainer *t, const char *folder)
+{
+    char path[LS_PATH_BYTES];
+    struct ls_ckpt *ckpt = NULL;
+    int n_seen = 0;
+    enum ls_status status = LS_CHECKPOINT;
+    if (!t->o->resume || is_resumed_from_file(t->o)) return LS_OK;
+    if (ls__dir_exists(folder)) status = ls_ckpt_open_newest(&ckpt, folder, path, &n_seen);
+    if (status == LS_CHECKPOINT && n_seen > 0)
+        return status; /* there were some, and none is whole: say so, lose nothing */
+    if (status == LS_CHECKPOINT) {
+        ls__log(LS_LOG_INFO, "no checkpoint in %s yet: starting from the beginning", ls__run_dir(t->run));
+        return ls__run_metrics_rewind(t->run, -1, false);
+    }
+    TRY(status);
+    status = take_over(t, ckpt, path);
+    ls_ckpt_close(&ckpt);
+    TRY(status);
+    return ls__run_metrics_rewind(t->run, t->st.step, t->st.epoch_step > 0);
+}
+
+/* After a restart: a copy in memory that is newer than the checkpoint on disk, on whichever machine still has it. */
+static enum ls_status resume_from_memory(struct trainer *t)
+{
+    struct ls_ckpt *ckpt = NULL;
+    char path[LS_PATH_BYTES];
+    int from;
+    TRY(rescue_open(&t->rescue, t->comm, t->o->rescue_every));
+    TRY(rescue_find(&t->rescue, t->comm, t->o->resume ? t->st.step : INT64_MAX, &ckpt, path, &from));
+    if (from < 0) return LS_OK;
+    enum ls_status status = ckpt ? take_over(t, ckpt, path) : LS_OK;
+    ls_ckpt_close(&ckpt);
+    t->saved_step = -1;
+    TRY(workers_take_state(t->comm, from, status, &t->s, &t->st, &t->saved_step));
+    if (!t->is_chief) return LS_OK;
+    ls__log(LS_LOG_INFO, "going on from step %lld, out of the memory of %s", (long long)t->st.step,
+            ls_comm_host(t->comm, ls_comm_node_of(t->comm, from)));
+    return ls__run_metrics_rewind(t->run, t->st.step, t->st.epoch_step > 0);
+}
+
+static void say_hello(const struct trainer *t)
+{
+    char shape[64];
+    const struct session *s = &t->s;
+    snprintf(shape, sizeof shape, "%dx%dx%d", s->train->c, s->train->h, s->train->w);
+    ls__log(LS_LOG_INFO, "%s on %s: %lld images of %s, %d classes", ls_model_name(s->model), t->o->data,
+            (long long)s->train->n, shape, s->train->n_classes);
+    ls__log(LS_LOG_INFO, "global batch %lld = %lld shards of %lld, %d thread%s; run directory %s",
+            (long long)s->batch_size, (long long)s->shards, (long long)s->shard_size, s->threads,
+            s->threads == 1 ? "" : "s", ls__run_dir(t->run));
+    if (t->local)
+        ls__log(LS_LOG_INFO,
+                "local SGD: each of %lld shards trains its own copy, averaged every %lld steps. Not the weights of "
+                "synchronous training, but the same for any number of workers",
+                (long long)s->shards, (long long)local_period(t->o->sync));
+}
+
+/* What the chief alone does. */
+static enum ls_status set_up_run(struct trainer *t)
+{
+    char folder[LS_PATH_BYTES];
+    TRY(resume_file(t));
+    TRY(open_run(t));
+    TRY(ls__run_path(t->run, "checkpoints", folder));
+    TRY(resume_run(t, folder));
+    TRY(ls_ckpt_writer_create(&t->writer, folder, (int)t->o->keep));
+    return manifest_write(t->run, t->o, &t->s);
+}
+
+enum ls_status trainer_set_up(struct trainer *t)
+{
+    TRY(open_session(t));
+    TRY(plan_steps(t));
+    TRY(workers_agree_run(t->comm, t->o, &t->s));
+    state_init(&t->st);
+    t->saved_step = -1;
+    TRY(ls_exec_init_store(t->s.exec, (uint64_t)t->o->seed));
+    TRY(workers_take_state(t->comm, 0, t->is_chief ? set_up_run(t) : LS_OK, &t->s, &t->st, &t->saved_step));
+    TRY(resume_from_memory(t));
+    if (local_period(t->o->sync) > 0) {
+        TRY(local_open(&t->local, &t->s, &t->so, local_period(t->o->sync)));
+        TRY(local_start(t->local));
+    }
+    const struct ls_loader_options lo = {.batch_size = (int)t->s.batch_size,
+                                         .seed = (uint64_t)t->o->seed,
+                                         .first_epoch = t->st.epoch,
+                                         .first_step = t->st.epoch_step,
+                                         .shuffle = true,
+                                         .n_threads = (int)t->o->loader_threads};
+    TRY(ls_loader_create(&t->loader, t->s.train, &lo));
+    if (t->is_chief) say_hello(t);
+    if (!t->local) TRY(forecast_make(&t->forecast, &t->s, (uint64_t)t->o->seed, t->o->balance));
+    if (t->is_chief) forecast_tell(&t->forecast);
+    return LS_OK;
+}

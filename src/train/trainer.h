@@ -1,0 +1,44 @@
+/* trainer.h: a training in progress: what setup.c puts together and the loop in train.c works on. */
+#ifndef LS_TRAIN_TRAINER_H
+#define LS_TRAIN_TRAINER_H
+
+#include "run/progress.h"
+#include "run/run.h"
+#include "train/local.h"
+#include "train/predict.h"
+#include "train/rescue.h"
+#include "train/session.h"
+#include "train/state.h"
+
+struct trainer {
+    const struct ls_train_options *o;
+    struct ls_comm *comm;
+    bool is_chief;                 /* rank 0: it alone has a run directory, a writer and a progress bar */
+    bool stop_wanted, save_wanted; /* by some rank, since a step or two */
+    bool is_together;              /* local: the replicas have just been averaged */
+    struct session_options so;
+    struct session s;
+    struct local *local; /* --sync local:H, else NULL */
+    struct ls_run *run;
+    struct ls_ckpt_writer *writer;
+    struct ls_loader *loader;
+    struct rescue rescue;
+    struct ls_schedule schedule;
+    struct train_state st;
+    struct ls_progress progress;
+    int64_t last_step;         /* stop after this many */
+    int64_t checkpoint_steps;  /* every so many steps; 0: per epoch; -1: never */
+    int64_t saved_step;        /* of the last checkpoint, -1 none */
+    int64_t log_ns, log_step;  /* since the last metric line */
+    int64_t images;            /* in this sitting */
+    struct ls_seconds seconds; /* of this sitting */
+    double step_seconds;       /* in steps, this sitting */
+    double first_step_seconds;
+    struct forecast forecast; /* of a job over several machines */
+};
+
+/* Opens everything the options name, in a job together with the other ranks, and takes over the state of a resumed run.
+ * What was opened is the caller's to close, after a failure too. */
+enum ls_status trainer_set_up(struct trainer *t) LS_MUST_CHECK;
+
+#endif
