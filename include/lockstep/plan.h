@@ -101,6 +101,6 @@ void ls_plan_destroy(struct ls_plan **plan);
 /* For people; free() the text. */
 enum ls_status ls_plan_text(const struct ls_plan *plan, char **text) LS_MUST_CHECK;
 /* XXH3-128 over everything that can change the bits of a result: ops, implementations, layouts. 32 hex digits. */
-void ls_plan_hash(const struct ls_plan *plan, char hex[33]);
+enum ls_status ls_plan_hash(const struct ls_plan *plan, char hex[33]) LS_MUST_CHECK;
 
 #endif

@@ -107,7 +107,7 @@ enum ls_status ls_plan_text(const struct ls_plan *p, char **text)
     char hash[33], description[128] = "";
     size_t stored[LS_VALUE_KEPT + 1] = {0};
     p->backend->describe(p->device, description, sizeof description);
-    ls_plan_hash(p, hash);
+    TRY(ls_plan_hash(p, hash));
     ls__buf_addf(&b, "backend %s (%s), %lld samples per shard, %s\n", p->backend->name, description,
                  (long long)p->graph->mb, p->graph->is_training ? "training" : "evaluation");
     for (int phase = LS_PRE; phase <= LS_POST; phase++) {
@@ -128,7 +128,7 @@ enum ls_status ls_plan_text(const struct ls_plan *p, char **text)
     return status;
 }
 
-void ls_plan_hash(const struct ls_plan *p, char hex[33])
+enum ls_status ls_plan_hash(const struct ls_plan *p, char hex[33])
 {
     struct ls_buf b = LS_BUF_INIT;
     char shape[LS_SHAPE_TEXT];
@@ -144,11 +144,13 @@ void ls_plan_hash(const struct ls_plan *p, char hex[33])
         ls__buf_adds(&b, "\n");
     }
     XXH128_canonical_t canonical;
-    XXH128_canonicalFromHash(&canonical, XXH3_128bits(b.text, b.len));
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits(b.text ? b.text : "", b.text ? b.len : 0));
     for (int i = 0; i < 16; i++) {
         hex[2 * i] = "0123456789abcdef"[canonical.digest[i] >> 4];
         hex[2 * i + 1] = "0123456789abcdef"[canonical.digest[i] & 15];
     }
     hex[32] = '\0';
+    enum ls_status status = ls__buf_check(&b);
     ls__buf_release(&b);
+    return status;
 }

@@ -106,7 +106,7 @@ static enum ls_status take_lock(struct ls_run *run)
         ls__log(LS_LOG_WARN, "%s: this file system has no locks (%s); do not train into it twice at a time", path,
                 strerror(errno));
     }
-    int n = snprintf(pid, sizeof pid, "%10ld\n", (long)getpid()); /* one length: the directory looks the same after */
+    int n = snprintf(pid, sizeof pid, "%010ld\n", (long)getpid()); /* one length: the directory looks the same after */
     if (ftruncate(run->lock_fd, 0) != 0 || pwrite(run->lock_fd, pid, (size_t)n, 0) != n)
         return ls_fail(LS_CHECKPOINT, "run directory %s cannot be written: %s; free some space or choose another --run",
                        run->dir, errno ? strerror(errno) : "short write");

@@ -105,16 +105,20 @@ static enum ls_status add_plans(struct identity *id, const struct session *s)
     char hex[33];
     for (int i = 0; i < 2; i++) {
         const struct ls_plan *p = others[i] > 0 ? ls_exec_plan(s->exec, others[i], true) : NULL;
-        if (p) ls_plan_hash(p, hex);
+        enum ls_status status = p ? ls_plan_hash(p, hex) : LS_OK;
+        if (status != LS_OK) {
+            ls__buf_release(&b);
+            return status;
+        }
         if (p) ls__buf_addf(&b, "%s%lld:%s", b.len ? " " : "", (long long)others[i], hex);
     }
     if (b.len == 0) ls__buf_adds(&b, "none");
     TRY(set_buf(id, IDENTITY_OTHER_PLAN_HASHES, &b));
     if (eval) {
-        ls_plan_hash(eval, hex);
+        TRY(ls_plan_hash(eval, hex));
         TRY(set(id, IDENTITY_EVAL_PLAN_HASH, "%s", hex));
     }
-    ls_plan_hash(main, hex);
+    TRY(ls_plan_hash(main, hex));
     TRY(set(id, IDENTITY_PLAN_HASH, "%s", hex));
     return add_kernels(id, main);
 }

@@ -47,7 +47,7 @@ enum ls_status manifest_write(struct ls_run *run, const struct ls_train_options 
     time_t now = time(NULL);
     struct tm utc;
     snprintf(model_hash, sizeof model_hash, "%016llx", (unsigned long long)XXH3_64bits(text, len));
-    ls_plan_hash(ls_exec_plan(s->exec, s->shard_size, true), plan_hash);
+    TRY(ls_plan_hash(ls_exec_plan(s->exec, s->shard_size, true), plan_hash));
     strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     json_t *manifest = json_pack(
         "{s:s,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:o,s:o,s:o,s:o}", "lockstep_version", LOCKSTEP_VERSION, "started",

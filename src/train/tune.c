@@ -205,9 +205,7 @@ static enum ls_status compare(struct tuner *t, struct side *other, bool *is_bett
 static bool is_same_plan(const struct side *a, const struct side *b)
 {
     char x[33], y[33];
-    ls_plan_hash(a->plan, x);
-    ls_plan_hash(b->plan, y);
-    return strcmp(x, y) == 0;
+    return ls_plan_hash(a->plan, x) == LS_OK && ls_plan_hash(b->plan, y) == LS_OK && strcmp(x, y) == 0;
 }
 
 static void take_over(struct tuner *t, struct side *other, const int chosen[])

@@ -184,7 +184,7 @@ static void check_relu(const char *choice, const char *kernel, bool is_tuned, co
     assert_int_equal(p->ops[0].is_tuned, is_tuned);
     if (!refused) assert_null(p->ops[0].refused);
     if (refused) assert_string_equal(p->ops[0].refused, refused);
-    ls_plan_hash(p, hash);
+    assert_int_equal(ls_plan_hash(p, hash), LS_OK);
     assert_null(p->tune);
     ls_plan_destroy(&p);
     ls_store_destroy(&store);
