@@ -267,14 +267,13 @@ static enum ls_status average(struct local *l, enum ls_status status, struct ls_
     return LS_OK;
 }
 
-enum ls_status local_step(struct local *l, const struct ls_exec_step *step, bool must_meet, struct ls_exec_stats *stats,
-                          bool *is_together)
+enum ls_status local_step(struct local *l, const struct ls_exec_step *step, bool must_meet, struct ls_exec_stats *stats)
 {
     struct step_run run = {l, step};
     ls_comm_note(l->comm, step->step + 1, "local steps");
     enum ls_status status = ls__pool_run(l->pool, l->n_own, step_replica, &run);
     add_stats(l);
     *stats = (struct ls_exec_stats){0};
-    *is_together = must_meet || (step->step + 1) % l->period == 0 || status != LS_OK;
-    return *is_together ? average(l, status, stats) : LS_OK;
+    bool is_time = must_meet || (step->step + 1) % l->period == 0 || status != LS_OK;
+    return is_time ? average(l, status, stats) : LS_OK;
 }

@@ -27,9 +27,9 @@ void local_close(struct local **local);
 enum ls_status local_start(struct local *local) LS_MUST_CHECK;
 /* As ls_exec_want, told at the next average. */
 void local_want(struct local *local, bool stop, bool save);
-/* One step of all replicas. Collective only when it averages, which *is_together tells: step.step + 1 is a multiple of
+/* One step of all replicas. Collective only when it averages: step.step + 1 is a multiple of
  * H, or must_meet. *stats then covers all steps since the last time; otherwise it is empty (n is 0). */
 enum ls_status local_step(struct local *local, const struct ls_exec_step *step, bool must_meet,
-                          struct ls_exec_stats *stats, bool *is_together) LS_MUST_CHECK;
+                          struct ls_exec_stats *stats) LS_MUST_CHECK;
 
 #endif

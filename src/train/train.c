@@ -126,7 +126,7 @@ static enum ls_status train_step(struct trainer *t, const struct ls_exec_step *s
     bool stop = ls__signals_stop_wanted(), save = ls__signals_checkpoint_wanted();
     if (t->local) {
         local_want(t->local, stop, save);
-        return local_step(t->local, step, is_needed_after(t, step->step + 1), stats, &t->is_together);
+        return local_step(t->local, step, is_needed_after(t, step->step + 1), stats);
     }
     ls_exec_want(t->s.exec, stop, save);
     return ls_exec_train(t->s.exec, step, stats);

@@ -15,7 +15,6 @@ struct trainer {
     struct ls_comm *comm;
     bool is_chief;                 /* rank 0: it alone has a run directory, a writer and a progress bar */
     bool stop_wanted, save_wanted; /* by some rank, since a step or two */
-    bool is_together;              /* local: the replicas have just been averaged */
     struct session_options so;
     struct session s;
     struct local *local; /* --sync local:H, else NULL */
@@ -29,7 +28,7 @@ struct trainer {
     int64_t last_step;         /* stop after this many */
     int64_t checkpoint_steps;  /* every so many steps; 0: per epoch; -1: never */
     int64_t saved_step;        /* of the last checkpoint, -1 none */
-    int64_t log_ns, log_step;  /* since the last metric line */
+    int64_t log_ns;            /* since the last metric line */
     int64_t images;            /* in this sitting */
     struct ls_seconds seconds; /* of this sitting */
     double step_seconds;       /* in steps, this sitting */
