@@ -97,6 +97,10 @@ for_threads 'a set of one image' '1 2' lenet5 fake:1x28x28:10:1 -b 4 --epochs 2 
 for_threads 'ref' "$all" ./mixed.net fake:1x12x12:5:60 -b 28 --shards 7 --epochs 2 -p 1 --device ref
 for_threads 'ref, dropout, adamw' "$all" ./dropout.net fake:1x12x12:5:60 -b 28 --shards 7 --epochs 2 --device ref --optimizer adamw
 
+# --- other ways to sum keep it too ---
+for_threads 'local SGD' '1 2 3' lenet5 fake:1x28x28:10:57 -b 28 --shards 7 --epochs 3 --sync local:2 -p 1
+for_threads 'compressed to 8 bits' '1 2 3' lenet5 fake:1x28x28:10:57 -b 28 --shards 7 --epochs 3 --compress 8 -p 1
+
 # --- built-in data ---
 for_threads 'digits' '1 7' lenet5 digits -b 128 -i 12 -p 4
 
