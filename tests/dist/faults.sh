@@ -16,6 +16,8 @@ need_mpi
 trials=${3:-2}
 timeout=4
 host=$(hostname)
+unset LOCKSTEP_DATA # a set that is missing on one rank must not be found elsewhere
+export XDG_CACHE_HOME=$work/cache
 
 cat >net.net <<'END'
 model net
