@@ -100,6 +100,10 @@ struct ls_comm_bucket {
     int n_parts;
 };
 
+/* A bucket of n sums travels in chunks of so many, LS_COMM_WINDOW of them under way at once. */
+enum { LS_COMM_WINDOW = 8 };
+int64_t ls_comm_chunk(int64_t n, int n_nodes);
+
 /* Begins the sum over the nodes of block[0, end of the last bucket), in place, bucket after bucket, while the node is
  * still contributing. Every leader gives the same buckets but for n_parts. Ranks that are not leaders only note the
  * number of buckets. A job of one node has nothing to do. */

@@ -79,6 +79,9 @@ struct ls_result {
     struct ls_seconds seconds;
     int64_t bytes_sent;
     double first_step_seconds; /* from the start of the process to the end of the first step */
+    struct {                   /* seconds of a step, in a job of several machines; NAN: not one */
+        double predicted, predicted_alone, measured;
+    } step;
     char run_dir[512];
     int rank; /* of the process that holds this result; 0 has all of it */
 };

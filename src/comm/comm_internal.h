@@ -111,7 +111,7 @@ struct courier {
     enum ls_status status;
     char message[COMM_MESSAGE];
     bool sum_wanted;
-    int64_t last_beat_ns;
+    int64_t last_beat_ns, listened_ns;
     struct beat out;
     int64_t hurried_until_ns; /* somebody wants to hear from us often */
     atomic_int n_last_words;  /* beats sent since the main thread is leaving */
@@ -170,7 +170,7 @@ enum ls_status ls__link_begin_send(struct ls_comm *c, const void *data, size_t b
                                    struct ls_request *request) LS_MUST_CHECK;
 enum ls_status ls__link_begin_receive(struct ls_comm *c, void *data, size_t bytes, int from, int tag,
                                       struct ls_request *request) LS_MUST_CHECK;
-enum ls_status ls__link_test(struct ls_comm *c, struct ls_request *request, bool *is_done, size_t *bytes) LS_MUST_CHECK;
+enum ls_status ls__link_poll(struct ls_comm *c, struct ls_request *const *requests, int n) LS_MUST_CHECK;
 /* Whole messages; each wait ends after `seconds`. */
 enum ls_status ls__link_send(struct ls_comm *c, const void *data, size_t bytes, int to, int tag,
                              double seconds) LS_MUST_CHECK;

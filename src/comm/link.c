@@ -26,15 +26,22 @@ enum ls_status ls__link_begin_receive(struct ls_comm *c, void *data, size_t byte
     return check(c, c->transport->receive(data, bytes, from, tag, request));
 }
 
-enum ls_status ls__link_test(struct ls_comm *c, struct ls_request *request, bool *is_done, size_t *bytes)
+enum ls_status ls__link_poll(struct ls_comm *c, struct ls_request *const *requests, int n)
 {
-    return check(c, c->transport->test(request, is_done, bytes));
+    return n == 0 ? LS_OK : check(c, c->transport->poll(requests, n));
+}
+
+static enum ls_status poll_one(struct ls_comm *c, struct ls_request *request)
+{
+    return ls__link_poll(c, &request, 1);
 }
 
 void ls__link_idle(struct ls_comm *c, int *n_idle)
 {
-    const struct timespec pause = {0, *n_idle < 2000 ? 20000 : 200000};
-    if ((*n_idle)++ < 50 && c->may_spin) return;
+    enum { N_SPINS = 50, N_SHORT = 10, N_LONG = 50 }; /* 20 us, 50 us until 2 ms have passed, then 200 us */
+    int n = (*n_idle)++ - (c->may_spin ? N_SPINS : 0);
+    if (n < 0) return;
+    const struct timespec pause = {0, n < N_SHORT ? 20000 : n < N_LONG ? 50000 : 200000};
     nanosleep(&pause, NULL);
 }
 
@@ -49,11 +56,9 @@ static enum ls_status look_around(struct ls_comm *c, int n_idle)
 static enum ls_status finish(struct ls_comm *c, struct ls_request *request, int with, double seconds, const char *what)
 {
     int64_t start = ls__now_ns();
-    bool is_done = false;
-    size_t bytes;
     for (int n_idle = 0;;) {
-        TRY(ls__link_test(c, request, &is_done, &bytes));
-        if (is_done) return LS_OK;
+        TRY(poll_one(c, request));
+        if (!request->is_open) return LS_OK;
         TRY(ls__link_pump(c));
         ls__link_idle(c, &n_idle);
         TRY(look_around(c, n_idle));
@@ -81,17 +86,15 @@ enum ls_status ls__link_receive(struct ls_comm *c, void *data, size_t bytes, int
 
 /* --- heartbeat --- */
 
-enum { HURRY_NS = 500000000 };
+enum { HURRY_NS = 500000000, LISTEN_NS = 2000000 };
 
 static enum ls_status listen(struct ls_comm *c, int node)
 {
     struct heard *h = &c->heard[node];
-    bool is_done = false;
-    size_t bytes;
     if (!h->receiving.is_open)
         return ls__link_begin_receive(c, &h->in, sizeof h->in, c->leaders[node], TAG_BEAT, &h->receiving);
-    TRY(ls__link_test(c, &h->receiving, &is_done, &bytes));
-    if (is_done) {
+    TRY(poll_one(c, &h->receiving));
+    if (!h->receiving.is_open) {
         h->last = h->in;
         h->last.what[WHAT_BYTES - 1] = '\0';
         h->heard_ns = ls__now_ns();
@@ -103,10 +106,8 @@ static enum ls_status listen(struct ls_comm *c, int node)
 static enum ls_status speak(struct ls_comm *c, int node)
 {
     struct heard *h = &c->heard[node];
-    bool is_done = true;
-    size_t bytes;
-    if (h->sending.is_open) TRY(ls__link_test(c, &h->sending, &is_done, &bytes));
-    if (!is_done) return LS_OK;                            /* the last one has not left yet */
+    if (h->sending.is_open) TRY(poll_one(c, &h->sending));
+    if (h->sending.is_open) return LS_OK;                  /* the last one has not left yet */
     c->stats.bytes_sent -= (int64_t)sizeof c->courier.out; /* not what a user wants counted */
     return ls__link_begin_send(c, &c->courier.out, sizeof c->courier.out, c->leaders[node], TAG_BEAT, &h->sending);
 }
@@ -134,6 +135,8 @@ enum ls_status ls__link_pump(struct ls_comm *c)
             .step = atomic_load(&s->step), .rank = c->place.rank, .is_hurried = is_hurried, .is_leaving = is_leaving};
         memcpy(c->courier.out.what, s->what, WHAT_BYTES - 1);
     }
+    if (!is_time && now - c->courier.listened_ns < LISTEN_NS) return LS_OK;
+    c->courier.listened_ns = now;
     for (int n = 0; n < c->place.n_nodes; n++) {
         if (n == c->place.node) continue;
         TRY(listen(c, n));
@@ -146,13 +149,11 @@ enum ls_status ls__link_pump(struct ls_comm *c)
 /* One round of the good-bye: what is done is noted; returns how many requests are open. */
 static int close_round(struct ls_comm *c, bool is_listening)
 {
-    bool is_done;
-    size_t bytes;
     int n_open = 0;
     for (int n = 0; n < c->place.n_nodes; n++) {
         struct heard *h = &c->heard[n];
         if (n == c->place.node) continue;
-        if (h->sending.is_open && ls__link_test(c, &h->sending, &is_done, &bytes) != LS_OK) return 0;
+        if (h->sending.is_open && poll_one(c, &h->sending) != LS_OK) return 0;
         if (is_listening && !h->last.is_last && listen(c, n) != LS_OK) return 0;
         n_open += h->sending.is_open || (is_listening && !h->last.is_last);
     }

@@ -18,15 +18,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WINDOW = 8, CHUNK = 1 << 15 };
+enum { WINDOW = LS_COMM_WINDOW };
+/* Sums of a message, 5 bytes each: large enough to pay, below the 64 KiB that MPI sends without asking first. */
+enum { LEAST_SLICE = 1 << 11, MOST_SLICE = 1 << 13 };
+_Static_assert(2 * WINDOW <= LS_TRANSPORT_MOST, "more requests than one look takes");
 
 struct ring {
     bool is_active;
     int hop;
     int64_t begin, end; /* of the block */
     struct ls_request sending, receiving;
-    bool has_sent, has_received;
-    size_t bytes; /* received */
+    bool is_taken_in; /* what was received */
     uint8_t *out, *in;
     size_t capacity;
 };
@@ -39,6 +41,13 @@ struct progress {
     int64_t done_end;  /* all before it is summed */
     int64_t moved_ns;  /* when anything last moved */
 };
+
+/* Small buckets fill the window too: while one chunk is on its way another is on the wire. */
+int64_t ls_comm_chunk(int64_t n, int n_nodes)
+{
+    int64_t slice = n / (WINDOW * (int64_t)n_nodes);
+    return n_nodes * (slice < LEAST_SLICE ? LEAST_SLICE : slice > MOST_SLICE ? MOST_SLICE : slice);
+}
 
 static int64_t slice_begin(const struct ring *r, int slice, int p)
 {
@@ -55,7 +64,7 @@ static enum ls_status start_hop(struct ls_comm *c, struct ring *r, int slot)
     int p = c->place.n_nodes, out = wrap(c->place.node - r->hop + (r->hop >= p - 1 ? p : 0), p);
     int64_t begin = slice_begin(r, out, p), end = slice_begin(r, out + 1, p);
     size_t bytes = ls__pack(c->running.block + begin, (size_t)(end - begin), r->out);
-    r->has_sent = r->has_received = false;
+    r->is_taken_in = false;
     TRY(ls__link_begin_receive(c, r->in, r->capacity, c->leaders[wrap(c->place.node - 1, p)], TAG_RING + slot,
                                &r->receiving));
     return ls__link_begin_send(c, r->out, bytes, c->leaders[wrap(c->place.node + 1, p)], TAG_RING + slot, &r->sending);
@@ -65,35 +74,39 @@ static enum ls_status take_in(struct ls_comm *c, struct ring *r)
 {
     int p = c->place.n_nodes, in = wrap(c->place.node - r->hop - 1 + (r->hop >= p - 1 ? p : 0), p);
     int64_t begin = slice_begin(r, in, p), end = slice_begin(r, in + 1, p);
-    c->stats.bytes_received += (int64_t)r->bytes;
-    if (!ls__unpack(r->in, r->bytes, c->running.block + begin, (size_t)(end - begin), r->hop < p - 1))
+    size_t bytes = r->receiving.bytes;
+    c->stats.bytes_received += (int64_t)bytes;
+    if (!ls__unpack(r->in, bytes, c->running.block + begin, (size_t)(end - begin), r->hop < p - 1))
         return ls_fail(LS_REMOTE, "rank %d got a malformed message from rank %d", c->place.rank,
                        c->leaders[wrap(c->place.node - 1, p)]);
+    r->is_taken_in = true;
+    return LS_OK;
+}
+
+static enum ls_status advance(struct ls_comm *c, int slot)
+{
+    struct ring *r = &c->rings[slot];
+    if (!r->is_taken_in && !r->receiving.is_open) TRY(take_in(c, r));
+    if (!r->is_taken_in || r->sending.is_open) return LS_OK;
+    if (++r->hop < 2 * (c->place.n_nodes - 1)) return start_hop(c, r, slot);
+    r->is_active = false;
     return LS_OK;
 }
 
 /* *has_moved: something came or went. */
-static enum ls_status advance(struct ls_comm *c, int slot, bool *has_moved)
+static enum ls_status advance_all(struct ls_comm *c, bool *has_moved)
 {
-    struct ring *r = &c->rings[slot];
-    bool is_done = false;
-    size_t bytes;
-    if (!r->has_received) {
-        TRY(ls__link_test(c, &r->receiving, &is_done, &bytes));
-        if (is_done) {
-            r->bytes = bytes;
-            TRY(take_in(c, r));
-        }
-        r->has_received = is_done;
-        *has_moved |= is_done;
+    struct ls_request *open[2 * WINDOW];
+    int n = 0;
+    for (int i = 0; i < WINDOW; i++) {
+        struct ring *r = &c->rings[i];
+        if (r->is_active && r->receiving.is_open) open[n++] = &r->receiving;
+        if (r->is_active && r->sending.is_open) open[n++] = &r->sending;
     }
-    if (!r->has_sent) {
-        TRY(ls__link_test(c, &r->sending, &r->has_sent, &bytes));
-        *has_moved |= r->has_sent;
-    }
-    if (!r->has_sent || !r->has_received) return LS_OK;
-    if (++r->hop < 2 * (c->place.n_nodes - 1)) return start_hop(c, r, slot);
-    r->is_active = false;
+    TRY(ls__link_poll(c, open, n));
+    for (int i = 0; i < n; i++) *has_moved |= !open[i]->is_open;
+    for (int i = 0; i < WINDOW && *has_moved; i++)
+        if (c->rings[i].is_active) TRY(advance(c, i));
     return LS_OK;
 }
 
@@ -101,7 +114,7 @@ static enum ls_status make_rings(struct ls_comm *c)
 {
     if (c->rings) return LS_OK;
     TRY(ls__calloc(&c->rings, WINDOW, sizeof *c->rings));
-    size_t bytes = ls__pack_bound((size_t)(CHUNK / c->place.n_nodes + 1));
+    size_t bytes = ls__pack_bound(MOST_SLICE + 1);
     for (int i = 0; i < WINDOW; i++) {
         c->rings[i].capacity = bytes;
         TRY(ls__alloc_aligned(&c->rings[i].out, bytes));
@@ -130,7 +143,8 @@ static enum ls_status start_chunks(struct ls_comm *c, struct progress *p)
             return LS_OK;
         if (p->at < b->begin) p->at = b->begin;
         r->begin = p->at;
-        r->end = p->at = p->at + CHUNK < b->end ? p->at + CHUNK : b->end;
+        int64_t chunk = ls_comm_chunk(b->end - b->begin, c->place.n_nodes);
+        r->end = p->at = p->at + chunk < b->end ? p->at + chunk : b->end;
         r->hop = 0;
         r->is_active = true;
         TRY(start_hop(c, r, (int)(p->n_started++ % WINDOW)));
@@ -168,8 +182,7 @@ enum ls_status ls__ring_run(struct ls_comm *c)
     while (p.bucket < c->running.n_buckets || is_any_active(c)) {
         bool has_moved = false;
         TRY(start_chunks(c, &p));
-        for (int i = 0; i < WINDOW; i++)
-            if (c->rings[i].is_active) TRY(advance(c, i, &has_moved));
+        TRY(advance_all(c, &has_moved));
         publish(c, &p);
         TRY(ls__link_pump(c));
         if (has_moved || !is_any_active(c)) p.moved_ns = ls__now_ns();

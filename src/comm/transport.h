@@ -11,10 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LS_TRANSPORT_ABI = 1 };
+enum { LS_TRANSPORT_ABI = 2, LS_TRANSPORT_MOST = 64 };
 
 struct ls_request {
-    uint64_t opaque[2];
+    uint64_t opaque;
+    size_t bytes; /* of a message that has come */
     bool is_open;
 };
 
@@ -26,10 +27,11 @@ struct ls_transport {
     void (*close)(void);
     const char *(*describe)(void); /* "Open MPI 4.1.4" */
     const char *(*error)(void);
-    /* Messages of one sender, receiver and tag arrive in order. The memory is lent until test says done. */
+    /* Messages of one sender, receiver and tag arrive in order. The memory is lent while the request is open. */
     int (*send)(const void *data, size_t bytes, int to, int tag, struct ls_request *request);
     int (*receive)(void *data, size_t bytes, int from, int tag, struct ls_request *request);
-    int (*test)(struct ls_request *request, bool *is_done, size_t *bytes);
+    /* One look at n (at most LS_TRANSPORT_MOST) open requests; those that are done are closed. */
+    int (*poll)(struct ls_request *const *requests, int n);
     /* (optional) the library's own sum, blocking: to measure ours against it */
     int (*allreduce)(int64_t *data, size_t n);
 };

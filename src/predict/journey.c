@@ -53,7 +53,7 @@ static struct cost tree_cost(const struct journey *j, double n, double bytes)
 /* A chunk starts when it is complete and a slot is free. */
 static void send_chunk(struct journey *j, struct cost c, double ready)
 {
-    double *slot = &j->slots[j->n_chunks++ % WINDOW];
+    double *slot = &j->slots[j->n_chunks++ % LS_COMM_WINDOW];
     double start = later(ready, *slot);
     j->arrived = *slot = later(start + c.delay, j->arrived + later(c.link, c.cpu));
     j->wire_seconds += c.link;
@@ -81,8 +81,9 @@ static void serve_chunk(struct journey *j, double n, double bytes, double update
 
 double journey_send(struct journey *j, int64_t n, double bytes, double update_seconds, double ready)
 {
-    for (int64_t at = 0; at < n; at += CHUNK) {
-        double count = (double)(n - at < CHUNK ? n - at : CHUNK), part = count / (double)n;
+    int64_t chunk = ls_comm_chunk(n, j->n_peers);
+    for (int64_t at = 0; at < n; at += chunk) {
+        double count = (double)(n - at < chunk ? n - at : chunk), part = count / (double)n;
         if (j->algorithm == LS_PREDICT_SERVERS)
             serve_chunk(j, count, part * bytes, part * update_seconds, ready);
         else if (j->algorithm == LS_PREDICT_TREE)

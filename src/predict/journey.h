@@ -2,17 +2,15 @@
 #ifndef LS_PREDICT_JOURNEY_H
 #define LS_PREDICT_JOURNEY_H
 
+#include "lockstep/comm.h"
 #include "lockstep/predict.h"
-
-/* As in src/comm/ring.c: a bucket travels in chunks of so many sums, so many of them under way at once. */
-enum { CHUNK = 1 << 15, WINDOW = 8 };
 
 struct journey {
     enum ls_predict_algorithm algorithm;
     const struct ls_predict_profile *profile;
     const struct ls_predict_cluster *cluster;
     int n_peers, n_nodes;                         /* that exchange; machines they sit on */
-    double slots[WINDOW];                         /* when the chunk in a slot arrives */
+    double slots[LS_COMM_WINDOW];                 /* when the chunk in a slot arrives */
     int64_t n_chunks;                             /* so far */
     double arrived;                               /* the last chunk */
     double up_free, serve_free, down_free;        /* servers: when each stage has done the chunk before */

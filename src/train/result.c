@@ -23,6 +23,13 @@ static json_t *seconds_json(const struct ls_seconds *s)
                      number(s->checkpoint), "evaluate", number(s->evaluate));
 }
 
+static json_t *step_json(const struct ls_result *r)
+{
+    if (!isfinite(r->step.predicted)) return json_null();
+    return json_pack("{s:o, s:o, s:o}", "predicted", number(r->step.predicted), "predicted_alone",
+                     number(r->step.predicted_alone), "measured", number(r->step.measured));
+}
+
 struct json_t *ls__result_json(const struct ls_result *r)
 {
     struct {
@@ -54,6 +61,7 @@ struct json_t *ls__result_json(const struct ls_result *r)
         {"seconds", seconds_json(&r->seconds)},
         {"bytes_sent", json_integer(r->bytes_sent)},
         {"first_step_seconds", number(r->first_step_seconds)},
+        {"step_seconds", step_json(r)},
         {"run_dir", text(r->run_dir)},
     };
     json_t *object = json_object();

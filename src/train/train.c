@@ -258,6 +258,10 @@ static enum ls_status fill_result(struct trainer *t, struct ls_result *r)
     r->cpu_percent_mean = 100 * ls__cpu_seconds() / r->total_seconds;
     r->seconds = t->seconds;
     r->first_step_seconds = t->first_step_seconds;
+    const struct forecast *f = &t->forecast;
+    r->step.predicted = f->is_made ? f->step_seconds : NAN;
+    r->step.predicted_alone = f->is_made ? f->alone_seconds : NAN;
+    r->step.measured = f->n_measured > 0 ? f->measured_seconds / (double)f->n_measured : NAN;
     TRY(session_hash(&t->s, r->weights_hash));
     return workers_total(t->comm, r);
 }

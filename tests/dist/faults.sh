@@ -155,6 +155,7 @@ for rank in 1 2; do
     kill -STOP "$victim" || bad 'stopped for 3 s: it was over too soon'
     sleep 3
     kill -CONT "$victim"
+    sleep 0.3 # two pauses of 3 s without a step between them would be one of 6
 done
 job_end 60
 equal 'stopped for 3 s, timeout 5 s: exit code' "$code" 0
