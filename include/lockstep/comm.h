@@ -125,10 +125,13 @@ struct ls_comm_stats ls_comm_stats(const struct ls_comm *comm);
 struct ls_comm_network {
     double latency;   /* seconds of a small message to the next node, one way */
     double bandwidth; /* bytes per second that a node sends and hears at the same time */
-    double cpu;       /* share of a core that the communication thread takes meanwhile */
+    /* while n_threads of each node compute: */
+    double busy_bandwidth; /* the same */
+    double cpu;            /* cores of the node that they lose to the sum */
 };
 /* Takes about `seconds`. Collective; all ranks get the same numbers, zero in a job of one node. */
-enum ls_status ls_comm_probe(struct ls_comm *comm, double seconds, struct ls_comm_network *network) LS_MUST_CHECK;
+enum ls_status ls_comm_probe(struct ls_comm *comm, double seconds, int n_threads,
+                             struct ls_comm_network *network) LS_MUST_CHECK;
 
 /* What n sums cost to travel: bytes on the wire, and seconds of one thread to pack and to add them. */
 struct ls_comm_weight {

@@ -56,6 +56,8 @@ struct ls_predict_network {
     double latency;   /* seconds of a small message, one way */
     double bandwidth; /* bytes per second that reach the other side, each way at the same time */
     double cpu;       /* share of a core that talking takes meanwhile; felt where all cores compute */
+    /* Probed while all threads of a machine computed: `cpu` is then what they lost, in cores, and the bandwidth was: */
+    double busy_bandwidth; /* 0: not probed */
 };
 
 /* Common networks, slowest first; *n: how many. */

@@ -363,6 +363,16 @@ static enum ls_status resolve_train(struct ls_options *o)
     return LS_OK;
 }
 
+static enum ls_status resolve_predict(const struct ls_options *o)
+{
+    if ((o->hosts || o->probe) && (o->network || o->latency || o->bandwidth))
+        return ls_fail(LS_USAGE, "%s measures the network: give it or the network, not both",
+                       o->hosts ? "--hosts" : "--probe");
+    if (o->hosts && !strchr(o->hosts, ','))
+        return ls_fail(LS_USAGE, "--hosts %s: a network is between two machines: expected a,b", o->hosts);
+    return LS_OK;
+}
+
 enum ls_status ls__options_resolve(struct ls_options *o, enum ls_cmd cmd)
 {
     const struct ls_command *command = &ls__commands[cmd];
@@ -371,5 +381,6 @@ enum ls_status ls__options_resolve(struct ls_options *o, enum ls_cmd cmd)
                        o->n_args ? "an argument is missing" : "arguments are missing", command->name, command->args,
                        command->name);
     TRY(resolve_device(o));
+    if (cmd == LS_CMD_PREDICT) TRY(resolve_predict(o));
     return cmd == LS_CMD_TRAIN ? resolve_train(o) : LS_OK;
 }

@@ -28,11 +28,18 @@ struct prediction {
     int n_nets;
 };
 
+/* Of a worker. */
+static int64_t threads_of(const struct ls_options *o)
+{
+    int64_t share = ls__cpu_count() / o->procs_per_node;
+    return o->train.threads > 0 ? o->train.threads : share > 0 ? share : 1;
+}
+
 /* --- which networks --- */
 
 /* Latency and bandwidth between the machines of the job this process is part of. *is_first: it is to tell the result.
  */
-static enum ls_status probe(double timeout, struct ls_predict_network *net, bool *is_first)
+static enum ls_status probe(double timeout, int n_threads, struct ls_predict_network *net, bool *is_first)
 {
     struct ls_comm *comm;
     struct ls_comm_network found = {0};
@@ -42,11 +49,14 @@ static enum ls_status probe(double timeout, struct ls_predict_network *net, bool
     *is_first = at->rank == 0;
     enum ls_status status = LS_OK;
     if (at->n_nodes == 1)
-        status = ls_fail(LS_USAGE, "--probe measures between machines: run it on several, as mpirun --host a,b -n 2 "
-                                   "lockstep predict ..., or give --network, or --latency and --bandwidth");
+        status = ls_fail(LS_USAGE, "--probe measures between machines: name them, as --hosts a,b, or give --network, "
+                                   "or --latency and --bandwidth");
     else
-        status = ls_comm_probe(comm, 2, &found);
-    *net = (struct ls_predict_network){.latency = found.latency, .bandwidth = found.bandwidth, .cpu = found.cpu};
+        status = ls_comm_probe(comm, 2, n_threads, &found);
+    *net = (struct ls_predict_network){.latency = found.latency,
+                                       .bandwidth = found.bandwidth,
+                                       .busy_bandwidth = found.busy_bandwidth,
+                                       .cpu = found.cpu};
     snprintf(net->name, sizeof net->name, "this network");
     ls_comm_close(&comm);
     return status;
@@ -71,11 +81,10 @@ static enum ls_status find_networks(const struct ls_options *o, struct predictio
     bool is_given = o->network || o->latency || o->bandwidth;
     *is_told = true;
     p->n_nets = 1;
-    if (o->probe && is_given)
-        return ls_fail(LS_USAGE, "--probe measures the network: give it or the network, not both");
     if (o->latency && !o->bandwidth && !o->network)
         return ls_fail(LS_USAGE, "--latency needs --bandwidth (as 1Gbit) or --network beside it");
-    if (o->probe) return probe(o->train.timeout, &p->nets[0].network, is_told);
+    if (o->probe)
+        return probe(o->train.timeout, (int)(threads_of(o) * o->procs_per_node), &p->nets[0].network, is_told);
     if (is_given) return given_network(o, &p->nets[0].network);
     const struct ls_predict_network *presets = ls_predict_presets(&p->n_nets);
     for (int i = 0; i < p->n_nets; i++) p->nets[i].network = presets[i];
@@ -258,8 +267,7 @@ static enum ls_status check(const struct ls_options *o)
 /* All threads of a machine compute while a shard is measured: they share caches and memory. */
 static enum ls_status measure(const struct ls_options *o, struct prediction *p, struct ls_predict_cluster *c)
 {
-    int64_t per_node = o->procs_per_node, cores = ls__cpu_count();
-    int64_t threads = o->train.threads > 0 ? o->train.threads : cores / per_node > 0 ? cores / per_node : 1;
+    int64_t per_node = o->procs_per_node, cores = ls__cpu_count(), threads = threads_of(o);
     const struct ls_bench_options bench = {
         .model = o->args[0],
         .data = o->args[1],

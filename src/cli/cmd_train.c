@@ -44,7 +44,8 @@ enum ls_status ls__cmd_train(const struct ls_options *o)
     ls_signals_install();
     enum ls_status status = ls_train(&o->train, &result);
     if (status != LS_OK && status != LS_INTERRUPTED) return status;
-    if (result.rank > 0) return LS_OK; /* mpirun ends a job at the first exit code but 0: that is rank 0's, which tells */
+    if (result.rank > 0)
+        return LS_OK; /* mpirun ends a job at the first exit code but 0: that is rank 0's, which tells */
     if (o->train.json)
         TRY(ls__print_json(ls__result_json(&result)));
     else

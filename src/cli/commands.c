@@ -108,12 +108,15 @@ const struct ls_command ls__commands[LS_N_CMDS] = {
                 "Lockstep does) and parameter servers. Tells step time, speed-up, the shares of computing, exposed "
                 "communication and waiting, and where more workers stop paying. Without a network it tells common "
                 "ones side by side. A worker is a process with --threads threads; machines are as this one.\n"
-                "--probe measures the network inside a job: mpirun --host a,b -n 2 lockstep predict MODEL --probe.",
+                "--hosts measures the network between machines for two seconds; inside a job that is already there, "
+                "--probe "
+                "does.",
             .examples =
                 {
                     {"lockstep predict resnet18", "over common networks"},
                     {"lockstep predict alexnet --bandwidth 1Gbit --latency 0.1ms -o alexnet.svg",
                      "one network, and the plot"},
+                    {"lockstep predict resnet18 --hosts a,b", "over the network between two machines, measured"},
                     {"lockstep predict resnet18 -b 512 --network 10GbE --procs-per-node 2 --servers 4 --json",
                      "two workers per machine, four parameter servers, as JSON"},
                 },

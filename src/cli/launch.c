@@ -18,9 +18,10 @@
 #include <time.h>
 #include <unistd.h>
 
-bool ls__launch_is_wanted(const struct ls_options *o)
+bool ls__launch_is_wanted(enum ls_cmd cmd, const struct ls_options *o)
 {
-    return !ls_comm_is_launched() && (o->train.workers > 1 || o->hosts);
+    bool has_workers = cmd == LS_CMD_TRAIN && o->train.workers > 1;
+    return !ls_comm_is_launched() && (has_workers || o->hosts);
 }
 
 /* --- one attempt --- */
@@ -120,10 +121,10 @@ static void open_rescue(const struct launch *l, char folder[64])
     setenv("LOCKSTEP_RESCUE", folder, 1);
 }
 
-enum ls_status ls__launch(const struct ls_options *o, int *exit_code)
+enum ls_status ls__launch(enum ls_cmd cmd, const struct ls_options *o, int *exit_code)
 {
     char rescue[64];
-    struct launch l = {.o = o};
+    struct launch l = {.o = o, .cmd = cmd};
     enum ls_status status = ls__launch_prepare(&l);
     hand_on_signals();
     open_rescue(&l, rescue);
@@ -133,7 +134,8 @@ enum ls_status ls__launch(const struct ls_options *o, int *exit_code)
     if (status == LS_OK && !is_final(*exit_code)) {
         if (*exit_code != ls_status_exit_code(LS_REMOTE))
             ls__log(LS_LOG_ERROR, "a worker was lost (mpirun's exit code %d)%s", *exit_code,
-                    o->max_restarts ? "" : "; --max-restarts N goes on from the newest checkpoint");
+                    o->max_restarts || cmd != LS_CMD_TRAIN ? ""
+                                                           : "; --max-restarts N goes on from the newest checkpoint");
         *exit_code = ls_status_exit_code(LS_REMOTE);
     }
     return status;

@@ -1,4 +1,5 @@
-/* launch.h: `lockstep train -w 4` and `--hosts a,b,c`: starts itself through mpirun, watches, starts again.
+/* launch.h: `lockstep train -w 4`, and `train` and `predict` with `--hosts a,b,c`: starts itself through mpirun,
+ * watches, starts again.
  *
  *     lockstep train ... -w 4          the launcher: knows no MPI, only how to call mpirun
  *       mpirun -n 4 lockstep train ... the ranks: join the job they find themselves in
@@ -13,9 +14,9 @@
 
 #include "cli/options.h"
 
-/* Whether this process is to launch others rather than to train. */
-bool ls__launch_is_wanted(const struct ls_options *o);
+/* Whether this process is to launch others rather than to do the work itself. */
+bool ls__launch_is_wanted(enum ls_cmd cmd, const struct ls_options *o);
 /* The exit code of the job: 0, or what a process of its own would have exited with. */
-enum ls_status ls__launch(const struct ls_options *o, int *exit_code) LS_MUST_CHECK;
+enum ls_status ls__launch(enum ls_cmd cmd, const struct ls_options *o, int *exit_code) LS_MUST_CHECK;
 
 #endif

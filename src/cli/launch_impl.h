@@ -9,6 +9,8 @@
 
 struct launch {
     const struct ls_options *o;
+    enum ls_cmd cmd;            /* train; predict: one process per host, which probes the network */
+    int64_t per_host;           /* processes */
     const char *mpi;            /* "openmpi" or "mpich" */
     char mpirun[LS_PATH_BYTES]; /* its program */
     char exe[LS_PATH_BYTES];    /* this program */

@@ -107,7 +107,8 @@ enum ls_status ls__launch_prepare(struct launch *l)
     if (len <= 0) return ls_fail(LS_ERROR, "find this program: %s", strerror(errno));
     l->exe[len] = '\0';
     TRY(split_hosts(l));
-    return choose_run_dir(l);
+    l->per_host = l->cmd == LS_CMD_TRAIN ? l->o->procs_per_node : 1;
+    return l->cmd == LS_CMD_TRAIN ? choose_run_dir(l) : LS_OK;
 }
 
 void ls__launch_release(struct launch *l)
@@ -146,7 +147,7 @@ static void add_hosts(struct words *w, const struct launch *l, bool with_slots)
     for (int i = 0; i < l->n_hosts && at < sizeof text; i++) {
         at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", i ? "," : "", l->hosts[i]);
         if (with_slots && at < sizeof text)
-            at += (size_t)snprintf(text + at, sizeof text - at, ":%lld", (long long)l->o->procs_per_node);
+            at += (size_t)snprintf(text + at, sizeof text - at, ":%lld", (long long)l->per_host);
     }
     add(w, text);
 }
@@ -215,7 +216,7 @@ static void add_mpich(struct words *w, const struct launch *l, int64_t n)
         add(w, "-hosts");
         add_hosts(w, l, false);
         add(w, "-ppn");
-        add_number(w, l->o->procs_per_node);
+        add_number(w, l->per_host);
     }
     if (agent && *agent) {
         add(w, "-launcher");
@@ -225,22 +226,38 @@ static void add_mpich(struct words *w, const struct launch *l, int64_t n)
     }
 }
 
-/* The user's own arguments, without those that only the launcher reads: a later one wins, so the number of workers, the
- * run directory and how to resume are appended. */
+/* Whether only the launcher reads an option; `word` may be "--name" or "--name=value". */
+static bool is_launchers(const struct launch *l, const char *word, bool *has_value)
+{
+    static const char *const names[] = {"--hosts", "--mpi-args", "--max-restarts", "--procs-per-node",
+                                        "--nproc-per-node"};
+    int n = l->cmd == LS_CMD_TRAIN ? 5 : 2; /* the last two are the user's in a prediction */
+    for (int i = 0; i < n; i++) {
+        size_t len = strlen(names[i]);
+        if (strncmp(word, names[i], len) != 0 || (word[len] != '\0' && word[len] != '=')) continue;
+        *has_value = word[len] == '=';
+        return true;
+    }
+    return false;
+}
+
+/* The user's own arguments without the launcher's. A later one wins, so the number of workers, the run directory and
+ * how to resume are appended. */
 static void add_arguments(struct words *w, const struct launch *l, int64_t n, bool is_restart)
 {
     const struct ls_options *o = l->o;
+    bool has_value;
     add(w, l->exe);
-    add(w, "train");
+    add(w, l->cmd == LS_CMD_TRAIN ? "train" : "predict");
     for (int i = 0; i < o->argc; i++) {
-        const char *word = o->argv[i];
-        if (!strcmp(word, "--hosts") || !strcmp(word, "--procs-per-node") || !strcmp(word, "--nproc-per-node") ||
-            !strcmp(word, "--mpi-args") || !strcmp(word, "--max-restarts"))
+        if (!is_launchers(l, o->argv[i], &has_value))
+            add(w, o->argv[i]);
+        else if (!has_value)
             i++;
-        else if (strncmp(word, "--hosts=", 8) && strncmp(word, "--procs-per-node=", 17) &&
-                 strncmp(word, "--nproc-per-node=", 17) && strncmp(word, "--mpi-args=", 11) &&
-                 strncmp(word, "--max-restarts=", 15))
-            add(w, word);
+    }
+    if (l->cmd != LS_CMD_TRAIN) {
+        add(w, "--probe");
+        return;
     }
     add(w, "--workers");
     add_number(w, n);
@@ -254,7 +271,7 @@ static void add_arguments(struct words *w, const struct launch *l, int64_t n, bo
 enum ls_status ls__launch_command(const struct launch *l, bool is_restart, char ***argv)
 {
     struct words w = {.status = LS_OK};
-    int64_t n = l->n_hosts > 0 ? l->n_hosts * l->o->procs_per_node : l->o->train.workers;
+    int64_t n = l->n_hosts > 0 ? l->n_hosts * l->per_host : l->o->train.workers;
     add(&w, l->mpirun);
     if (strcmp(l->mpi, "openmpi") == 0)
         add_openmpi(&w, l, n);

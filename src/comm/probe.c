@@ -2,8 +2,9 @@
  *
  * Latency: a small message goes round the leaders, one at a time; the median time of a hop, with all that waking up
  * costs. Bandwidth: the leaders add up numbers nobody needs, in the ring that also adds up gradients, so what a sum of
- * a step will get is what is measured. Node 0 has the clock: before each round it tells the others how large the next
- * one is.
+ * a step will get is what is measured; once with idle cores and once while threads compute, whose loss of speed is what
+ * sums take from computing: packing, the network's own work in the kernel, and whatever else shares the cores. Node 0
+ * has the clock: before each round it tells the others how large the next one is.
  */
 #include "base/clock.h"
 #include "base/mem.h"
@@ -11,6 +12,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { SMALL = 64, MIN_SUMS = 1 << 13, MAX_SUMS = 1 << 21, MAX_ROUNDS = 128 };
 
@@ -60,9 +62,74 @@ static double median(double *x, int n)
 
 struct probe {
     double seconds;
+    int n_threads;
     struct ls_comm_network network;
     int64_t *data;
 };
+
+/* --- threads that compute --- */
+
+enum { MAX_CROWD = 256 };
+
+struct crowd {
+    pthread_t threads[MAX_CROWD];
+    int n;
+    atomic_bool is_ending;
+    struct {
+        _Alignas(64) atomic_llong done; /* pieces of work */
+    } count[MAX_CROWD];
+};
+
+struct member {
+    struct crowd *crowd;
+    int index;
+};
+
+static void *compute(void *arg)
+{
+    struct member m = *(struct member *)arg;
+    volatile double sink;
+    double x = 1;
+    free(arg);
+    while (!atomic_load_explicit(&m.crowd->is_ending, memory_order_relaxed)) {
+        for (int i = 0; i < 1000; i++) x = x * 0.999 + 0.001;
+        atomic_fetch_add_explicit(&m.crowd->count[m.index].done, 1, memory_order_relaxed);
+    }
+    sink = x;
+    (void)sink;
+    return NULL;
+}
+
+/* As many of n as can be had. */
+static void crowd_start(struct crowd *crowd, int n)
+{
+    for (int i = 0; i < n && i < MAX_CROWD; i++) {
+        struct member *m;
+        if (ls__calloc(&m, 1, sizeof *m) != LS_OK) return;
+        *m = (struct member){crowd, i};
+        if (pthread_create(&crowd->threads[i], NULL, compute, m) != 0) {
+            free(m);
+            return;
+        }
+        crowd->n++;
+    }
+}
+
+static void crowd_stop(struct crowd *crowd)
+{
+    atomic_store(&crowd->is_ending, true);
+    for (int i = 0; i < crowd->n; i++) pthread_join(crowd->threads[i], NULL);
+}
+
+static int64_t crowd_work(struct crowd *crowd)
+{
+    int64_t done = 0;
+    for (int i = 0; crowd && i < crowd->n; i++)
+        done += atomic_load_explicit(&crowd->count[i].done, memory_order_relaxed);
+    return done;
+}
+
+/* --- messages --- */
 
 static enum ls_status measure_latency(struct ls_comm *c, struct probe *p, int n_rounds)
 {
@@ -76,20 +143,21 @@ static enum ls_status measure_latency(struct ls_comm *c, struct probe *p, int n_
     return LS_OK;
 }
 
-/* Sums grow as long as a round is short. */
-static enum ls_status measure_bandwidth(struct ls_comm *c, struct probe *p)
+/* Sums grow as long as a round is short. *work: pieces per second the crowd does meanwhile. */
+static enum ls_status measure_bandwidth(struct ls_comm *c, struct probe *p, struct crowd *crowd, double *bandwidth,
+                                        double *work)
 {
-    double rates[MAX_ROUNDS], cpus[MAX_ROUNDS];
+    double rates[MAX_ROUNDS], works[MAX_ROUNDS];
     int n_rounds = 0;
     int64_t begin = ls__now_ns(), n = MIN_SUMS;
     for (;;) {
         TRY(go_round(c, &n, sizeof n)); /* node 0's word */
         if (n == 0) break;
-        int64_t start = ls__now_ns(), cpu_start = ls__thread_ns(), sent = c->stats.bytes_sent;
+        int64_t start = ls__now_ns(), work_start = crowd_work(crowd), sent = c->stats.bytes_sent;
         TRY(sum_up(c, p->data, n));
         double took = ls__seconds_since(start);
         if (c->place.node > 0) continue;
-        cpus[n_rounds] = (double)(ls__thread_ns() - cpu_start) * 1e-9 / took;
+        works[n_rounds] = (double)(crowd_work(crowd) - work_start) / took;
         rates[n_rounds++] = (double)(c->stats.bytes_sent - sent) / took;
         if (n_rounds == MAX_ROUNDS || ls__seconds_since(begin) + took > p->seconds) {
             n = 0;
@@ -98,9 +166,34 @@ static enum ls_status measure_bandwidth(struct ls_comm *c, struct probe *p)
             n_rounds = 0; /* small ones do not count */
         }
     }
-    p->network.bandwidth = median(rates, n_rounds);
-    p->network.cpu = median(cpus, n_rounds);
+    *bandwidth = median(rates, n_rounds);
+    *work = median(works, n_rounds);
     return LS_OK;
+}
+
+/* All nodes compute, at first in silence. */
+static enum ls_status measure_busy(struct ls_comm *c, struct probe *p)
+{
+    const struct timespec pause = {0, 20000000};
+    struct crowd *crowd;
+    double silent = 0, travelling = 0;
+    TRY(ls__alloc_aligned(&crowd, sizeof *crowd));
+    memset(crowd, 0, sizeof *crowd);
+    crowd_start(crowd, p->n_threads);
+    enum ls_status status = go_round(c, p->data, SMALL); /* all have begun */
+    int64_t start = ls__now_ns(), work = crowd_work(crowd);
+    while (status == LS_OK && ls__seconds_since(start) < p->seconds / 3) {
+        nanosleep(&pause, NULL);
+        status = ls__link_pump(c);
+    }
+    silent = (double)(crowd_work(crowd) - work) / ls__seconds_since(start);
+    p->seconds *= 2.0 / 3;
+    if (status == LS_OK) status = measure_bandwidth(c, p, crowd, &p->network.busy_bandwidth, &travelling);
+    if (p->network.busy_bandwidth > p->network.bandwidth) p->network.bandwidth = p->network.busy_bandwidth;
+    p->network.cpu = silent > travelling ? crowd->n * (1 - travelling / silent) : 0;
+    crowd_stop(crowd);
+    ls__free_aligned(crowd, sizeof *crowd);
+    return status;
 }
 
 static enum ls_status probe(struct ls_comm *c, void *arg)
@@ -117,16 +210,18 @@ static enum ls_status probe(struct ls_comm *c, void *arg)
     n_rounds = n_rounds < 5 ? 5 : n_rounds > MAX_ROUNDS ? MAX_ROUNDS : n_rounds;
     if (status == LS_OK) status = go_round(c, &n_rounds, sizeof n_rounds); /* node 0's word */
     if (status == LS_OK) status = measure_latency(c, p, (int)n_rounds);
-    p->seconds *= 0.75;
-    if (status == LS_OK) status = measure_bandwidth(c, p);
+    double unused;
+    p->seconds *= 0.35;
+    if (status == LS_OK) status = measure_bandwidth(c, p, NULL, &p->network.bandwidth, &unused);
+    if (status == LS_OK) status = measure_busy(c, p);
     ls__free_aligned(p->data, bytes);
     c->stats = before;
     return status;
 }
 
-enum ls_status ls_comm_probe(struct ls_comm *c, double seconds, struct ls_comm_network *network)
+enum ls_status ls_comm_probe(struct ls_comm *c, double seconds, int n_threads, struct ls_comm_network *network)
 {
-    struct probe p = {.seconds = seconds};
+    struct probe p = {.seconds = seconds, .n_threads = n_threads};
     *network = (struct ls_comm_network){0};
     if (c->place.n_nodes == 1) return LS_OK;
     if (c->place.seat == 0) TRY(ls__courier_call(c, probe, &p));

@@ -24,11 +24,17 @@ struct cost {
     double delay, link, cpu, bytes;
 };
 
-static struct cost ring_cost(const struct journey *j, double n, double bytes)
+static double bandwidth_at(const struct journey *j, double ready)
+{
+    const struct ls_predict_network *net = j->cluster->network;
+    return ready < j->busy_until && net->busy_bandwidth > 0 ? net->busy_bandwidth : net->bandwidth;
+}
+
+static struct cost ring_cost(const struct journey *j, double n, double bytes, double bandwidth)
 {
     double p = j->n_peers, hops = 2 * (p - 1);
     double crossing = j->n_nodes / p; /* of the hops between neighbours those that leave a machine */
-    double link = hops / p * bytes / j->cluster->network->bandwidth;
+    double link = hops / p * bytes / bandwidth;
     double cpu = hops / p * n * (j->profile->pack_seconds + j->profile->unpack_seconds);
     return (struct cost){.delay = hops * crossing * j->cluster->network->latency + link + cpu,
                          .link = link,
@@ -36,12 +42,12 @@ static struct cost ring_cost(const struct journey *j, double n, double bytes)
                          .bytes = hops / p * bytes};
 }
 
-static struct cost tree_cost(const struct journey *j, double n, double bytes)
+static struct cost tree_cost(const struct journey *j, double n, double bytes, double bandwidth)
 {
     int rounds = 0, nodes = j->n_nodes, even = 1;
     for (; even * 2 <= nodes; even *= 2) rounds++;
     double volume = 2.0 * (even - 1) / even + (nodes > even ? 2 : 0);
-    double link = volume * bytes / j->cluster->network->bandwidth;
+    double link = volume * bytes / bandwidth;
     double cpu = volume * n * (j->profile->pack_seconds + j->profile->unpack_seconds);
     double messages = 2 * rounds + (nodes > even ? 2 : 0);
     return (struct cost){.delay = messages * j->cluster->network->latency + link + cpu,
@@ -66,7 +72,7 @@ static void serve_chunk(struct journey *j, double n, double bytes, double update
 {
     const struct ls_predict_cluster *c = j->cluster;
     double k = c->servers > 0 ? c->servers : 1, p = j->n_peers, latency = c->network->latency;
-    double at_node = p / j->n_nodes, at_server = p / k, most = later(at_node, at_server) / c->network->bandwidth;
+    double at_node = p / j->n_nodes, at_server = p / k, most = later(at_node, at_server) / bandwidth_at(j, ready);
     double up = most * bytes, down = most * n * 4;
     double serve = at_server * n * j->profile->unpack_seconds + update_seconds / (k * c->threads);
     double pack = n * j->profile->pack_seconds;
@@ -83,13 +89,14 @@ double journey_send(struct journey *j, int64_t n, double bytes, double update_se
 {
     int64_t chunk = ls_comm_chunk(n, j->n_peers);
     for (int64_t at = 0; at < n; at += chunk) {
+        double start = later(ready, j->slots[j->n_chunks % LS_COMM_WINDOW]);
         double count = (double)(n - at < chunk ? n - at : chunk), part = count / (double)n;
         if (j->algorithm == LS_PREDICT_SERVERS)
             serve_chunk(j, count, part * bytes, part * update_seconds, ready);
         else if (j->algorithm == LS_PREDICT_TREE)
-            send_chunk(j, tree_cost(j, count, part * bytes), ready);
+            send_chunk(j, tree_cost(j, count, part * bytes, bandwidth_at(j, start)), ready);
         else
-            send_chunk(j, ring_cost(j, count, part * bytes), ready);
+            send_chunk(j, ring_cost(j, count, part * bytes, bandwidth_at(j, start)), ready);
     }
     return j->arrived;
 }

@@ -14,6 +14,7 @@ struct journey {
     int64_t n_chunks;                             /* so far */
     double arrived;                               /* the last chunk */
     double up_free, serve_free, down_free;        /* servers: when each stage has done the chunk before */
+    double busy_until;                            /* threads compute until then */
     double wire_seconds, wire_bytes, cpu_seconds; /* so far, of one machine */
 };
 

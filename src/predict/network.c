@@ -14,11 +14,11 @@
 
 /* One-way times between two processes over TCP, as usual switches and cards give them. */
 static const struct ls_predict_network presets[] = {
-    {"1GbE", 60e-6, 1e9 / 8 * LINE_TO_DATA, TALK},
-    {"10GbE", 25e-6, 10e9 / 8 * LINE_TO_DATA, TALK},
-    {"25GbE", 18e-6, 25e9 / 8 * LINE_TO_DATA, TALK},
-    {"100GbE", 12e-6, 100e9 / 8 * LINE_TO_DATA, TALK},
-    {"loopback", 8e-6, 2.5e9, TALK},
+    {"1GbE", 60e-6, 1e9 / 8 * LINE_TO_DATA, TALK, 0},
+    {"10GbE", 25e-6, 10e9 / 8 * LINE_TO_DATA, TALK, 0},
+    {"25GbE", 18e-6, 25e9 / 8 * LINE_TO_DATA, TALK, 0},
+    {"100GbE", 12e-6, 100e9 / 8 * LINE_TO_DATA, TALK, 0},
+    {"loopback", 8e-6, 2.5e9, TALK, 0},
 };
 
 const struct ls_predict_network *ls_predict_presets(int *n)

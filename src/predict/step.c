@@ -85,7 +85,8 @@ static double talk(const struct journey *j, double cpu, double wire, double begi
 {
     double active = later(cpu, wire), left = t->compute_end - begin;
     if (active <= 0) return begin;
-    double share = later(j->cluster->network->cpu, cpu / active);
+    const struct ls_predict_network *net = j->cluster->network;
+    double share = net->busy_bandwidth > 0 ? net->cpu : later(net->cpu, cpu / active);
     if (left > 0) t->early_cpu += share * (active < left ? active : left);
     return begin + active;
 }
@@ -96,6 +97,7 @@ static void travel(const struct ls_predict_profile *p, const struct place *at, s
     double threads = (double)at->threads, share = (double)at->shards / (double)p->shards;
     double joined = t->shards_end, now = t->compute_end, talked = 0, arrived;
     t->exposed = t->early_cpu = 0;
+    j->busy_until = t->compute_end;
     for (int i = 0; i <= p->n_buckets; i++) {
         const struct ls_predict_bucket none = {.n = CONTROL_WORDS, .bytes = CONTROL_WORDS};
         const struct ls_predict_bucket *b = i < p->n_buckets ? &p->buckets[i] : &none;
@@ -137,8 +139,9 @@ static struct ls_predict_point play(const struct ls_predict_profile *p, const st
     struct timeline t;
     lay_out(p, &at, 0, &t);
     travel(p, &at, &j, &t);
-    if (at.spare < 1 && t.early_cpu > 0) { /* nowhere to pack but where shards are computed */
-        double delay = t.early_cpu * (1 - (at.spare > 0 ? at.spare : 0)) / (double)at.threads;
+    bool is_probed = at.n_nodes > 1 && c->network->busy_bandwidth > 0; /* then it knows of spare cores */
+    if ((is_probed || at.spare < 1) && t.early_cpu > 0) { /* nowhere to pack but where shards are computed */
+        double delay = t.early_cpu * (is_probed || at.spare < 0 ? 1 : 1 - at.spare) / (double)at.threads;
         j = fresh;
         lay_out(p, &at, delay, &t);
         travel(p, &at, &j, &t);

@@ -216,32 +216,40 @@ static double median(double *x, int n)
     return x[n / 2];
 }
 
+/* The medians of n rounds: what else runs on the machines now will go on running. */
+static enum ls_status rehearse_rounds(struct session *s, const struct ls_exec_step *step, int n,
+                                      struct ls_exec_rehearsal *r)
+{
+    double pre[MAX_ROUNDS], shard[MAX_ROUNDS], join[MAX_ROUNDS];
+    for (int i = 0; i < n; i++) {
+        if (i == n - 1) TRY(ls_exec_end_rehearsal(s->exec)); /* the last one's sums are weighed */
+        s->store->version++; /* copies of parameters are made anew, as after an update */
+        TRY(ls_exec_rehearse(s->exec, step, r));
+        pre[i] = r->pre_seconds;
+        shard[i] = r->shard_seconds;
+        join[i] = r->join_seconds;
+    }
+    r->pre_seconds = median(pre, n);
+    r->shard_seconds = median(shard, n);
+    r->join_seconds = median(join, n);
+    return LS_OK;
+}
+
 /* The first round finds cold caches and pages that are not there yet, and says how many more there is time for: the
- * same number on all ranks. Of these the median counts: what else runs on the machines now will go on running. */
-static enum ls_status rehearse(struct session *s, const struct ls_exec_step *step, struct ls_exec_rehearsal *r)
+ * same number on all ranks. *alone: the first machine's, while the others wait; *r: all at once. */
+static enum ls_status rehearse(struct session *s, const struct ls_exec_step *step, struct ls_exec_rehearsal *alone,
+                               struct ls_exec_rehearsal *r)
 {
     const double enough = 0.4; /* seconds */
-    double pre[MAX_ROUNDS], shard[MAX_ROUNDS], join[MAX_ROUNDS];
     enum ls_status status = ls_exec_rehearse(s->exec, step, r);
     double took = r->pre_seconds + r->shard_seconds + r->join_seconds;
     int32_t n = took > enough / MAX_ROUNDS ? (int32_t)(enough / took) : MAX_ROUNDS;
     if (n < 3) n = took < 1 ? 3 : 1;
     TRY(ls_comm_broadcast(s->comm, 0, &n, sizeof n));
+    if (status == LS_OK && ls_comm_place(s->comm)->node == 0) status = rehearse_rounds(s, step, n, alone);
+    TRY(ls_comm_broadcast(s->comm, 0, &n, sizeof n)); /* the others wait here */
     if (status == LS_OK) status = ls_exec_profile(s->exec, true);
-    for (int i = 0; i < n && status == LS_OK; i++) {
-        if (i == n - 1) status = ls_exec_end_rehearsal(s->exec); /* the last one's sums are weighed */
-        if (status != LS_OK) break;
-        s->store->version++; /* copies of parameters are made anew, as after an update */
-        status = ls_exec_rehearse(s->exec, step, r);
-        pre[i] = r->pre_seconds;
-        shard[i] = r->shard_seconds;
-        join[i] = r->join_seconds;
-    }
-    if (status != LS_OK) return status;
-    r->pre_seconds = median(pre, n);
-    r->shard_seconds = median(shard, n);
-    r->join_seconds = median(join, n);
-    return LS_OK;
+    return status == LS_OK ? rehearse_rounds(s, step, n, r) : status;
 }
 
 /* An update reads and writes sums, weights and momentum: seconds per sum of a loop that does the same. */
@@ -268,16 +276,6 @@ static double update_seconds(void)
     return best;
 }
 
-/* Cores of this machine for this node: several nodes may share a host (tests do). */
-static int cores_of_node(struct ls_comm *comm)
-{
-    const struct ls_comm_place *at = ls_comm_place(comm);
-    int sharing = 0;
-    for (int k = 0; k < at->n_nodes; k++) sharing += strcmp(ls_comm_host(comm, k), ls_comm_host(comm, at->node)) == 0;
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    return cores > sharing ? (int)cores / sharing : 1;
-}
-
 /* With balance machines share by speed, without the slowest sets the pace. */
 static double common_shard_seconds(const struct found *all, int n_ranks, bool is_balanced)
 {
@@ -299,24 +297,35 @@ static double bytes_of_more_shards(double times)
     return 0.75 * log2(times) / 8;
 }
 
+/* The profile of one machine as it fares among the others. */
+static void slow_down(struct ls_predict_profile *p, const struct ls_exec_rehearsal *alone,
+                      const struct ls_exec_rehearsal *r, double common_seconds)
+{
+    double join = alone->join_seconds > 0 ? r->join_seconds / alone->join_seconds : 1;
+    for (int i = 0; i < p->n_buckets; i++) {
+        p->buckets[i].ready_seconds *= common_seconds / p->shard_seconds;
+        p->buckets[i].join_seconds *= join;
+    }
+    p->pre_seconds *= alone->pre_seconds > 0 ? r->pre_seconds / alone->pre_seconds : 1;
+    p->shard_seconds = common_seconds;
+}
+
 /* Rank 0's. */
-static enum ls_status foretell(struct forecast *f, struct session *s, const struct ls_exec_rehearsal *r,
-                               double common_seconds)
+static enum ls_status foretell(struct forecast *f, struct session *s, const struct ls_exec_rehearsal *alone,
+                               const struct ls_exec_rehearsal *r, double common_seconds)
 {
     const struct ls_comm_place *at = ls_comm_place(s->comm);
-    const struct ls_predict_network network = {
-        .latency = f->network.latency, .bandwidth = f->network.bandwidth, .cpu = f->network.cpu};
+    const struct ls_predict_network network = {.latency = f->network.latency,
+                                               .bandwidth = f->network.bandwidth,
+                                               .busy_bandwidth = f->network.busy_bandwidth,
+                                               .cpu = f->network.cpu};
     int threads = s->threads * at->n_seats;
-    struct ls_predict_cluster c = {.workers = at->n_nodes,
-                                   .workers_per_node = 1,
-                                   .threads = threads,
-                                   .cores = cores_of_node(s->comm),
-                                   .network = &network};
+    struct ls_predict_cluster c = {.workers = 1, .workers_per_node = 1, .threads = threads, .network = &network};
     struct ls_predict_profile p = {0};
     double own = (double)r->n_own / (double)s->shards;
-    struct phases t = {.pre = r->pre_seconds * threads,
-                       .shards = r->shard_seconds * (double)s->shards,
-                       .join = r->join_seconds * threads / own};
+    struct phases t = {.pre = alone->pre_seconds * threads,
+                       .shards = alone->shard_seconds * (double)s->shards,
+                       .join = alone->join_seconds * threads / own};
     enum ls_status status = fill_profile(s, &t, &p);
     if (status == LS_OK) {
         double each = update_seconds(), more = bytes_of_more_shards((double)s->shards / r->n_run);
@@ -324,11 +333,9 @@ static enum ls_status foretell(struct forecast *f, struct session *s, const stru
             p.buckets[i].update_seconds = each * (double)p.buckets[i].n;
             p.buckets[i].bytes += more * (double)p.buckets[i].n;
         }
-        c.workers = 1;
         f->alone_seconds = ls_predict_step(&p, &c, LS_PREDICT_HIERARCHICAL).step_seconds;
+        slow_down(&p, alone, r, common_seconds);
         c.workers = at->n_nodes;
-        for (int i = 0; i < p.n_buckets; i++) p.buckets[i].ready_seconds *= common_seconds / p.shard_seconds;
-        p.shard_seconds = common_seconds;
         struct ls_predict_point point = ls_predict_step(&p, &c, LS_PREDICT_HIERARCHICAL);
         f->step_seconds = point.step_seconds;
         f->wire_seconds = point.wire_seconds;
@@ -343,16 +350,17 @@ static enum ls_status foretell(struct forecast *f, struct session *s, const stru
 static enum ls_status consult(struct forecast *f, struct session *s, const struct ls_exec_step *step, bool is_balanced)
 {
     const struct ls_comm_place *at = ls_comm_place(s->comm);
-    struct ls_exec_rehearsal r = {0};
+    struct ls_exec_rehearsal alone = {0}, r = {0};
     struct found *all = NULL;
-    enum ls_status status = rehearse(s, step, &r);
+    enum ls_status status = rehearse(s, step, &alone, &r);
     if (status == LS_TIMEOUT || status == LS_REMOTE) return status; /* the job is lost */
     const struct found mine = {status == LS_OK && r.n_run > 0 ? r.shard_seconds : 0, at->seat};
-    TRY(ls_comm_probe(s->comm, 1, &f->network));
+    TRY(ls_comm_probe(s->comm, 2, s->threads * at->n_seats, &f->network));
     TRY(ls__calloc(&all, (size_t)at->n_ranks, sizeof *all));
     enum ls_status sent = ls_comm_gather(s->comm, &mine, sizeof mine, all);
     if (sent == LS_OK && at->rank == 0 && mine.shard_seconds > 0) /* without a forecast training goes on */
-        if (foretell(f, s, &r, common_shard_seconds(all, at->n_ranks, is_balanced)) != LS_OK) f->is_made = false;
+        if (foretell(f, s, &alone, &r, common_shard_seconds(all, at->n_ranks, is_balanced)) != LS_OK)
+            f->is_made = false;
     free(all);
     TRY(sent);
     TRY(ls_exec_end_rehearsal(s->exec)); /* also waits until rank 0 has weighed the sums */

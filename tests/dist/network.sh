@@ -59,6 +59,15 @@ if [ "$form" = long ]; then
     fi
 fi
 
+# predict between hosts: what the shaping gives, 1 Gbit/s of which 94 % carries data
+"$netns" shape $net rate=1gbit delay=0.1ms
+"$netns" run ${net}1 "$lockstep" predict lenet5 -b 32 -t 1 --seconds 0.1 --hosts ${net}1,${net}2 --mpi-args="$tcp" --json >out 2>err </dev/null
+equal 'predict --hosts: exit code' $? 0
+measured=$(python3 -c "import json; n = json.load(open('out'))['networks'][0]; print(int(n['bytes_per_second'] / 1e6), round(n['latency_seconds'] * 1e3, 2))")
+if python3 -c "import sys; b, l = map(float, sys.argv[1:]); sys.exit(not (60 <= b <= 130 and 0.1 <= l <= 2))" $measured; then
+    ok "predict --hosts measures the network: $measured (MB/s, ms)"
+else bad "predict --hosts: $measured (MB/s, ms), expected about 117 and 0.2: $(head -c 300 err)"; fi
+
 is_told() { grep -q '^lockstep: rank ' err.bg; }
 # Slow enough for a fault in the middle: a step takes four times 20 ms at least.
 begin_over() { # RUN ARGS...

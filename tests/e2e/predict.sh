@@ -77,7 +77,11 @@ done
 predict --latency 1ms
 one_line_error '--latency alone' 2 '--bandwidth'
 predict --probe
-one_line_error '--probe without a job' 2 'several'
+one_line_error '--probe without a job' 2 'name them, as --hosts a,b'
+predict --hosts a
+one_line_error '--hosts with one machine' 2 'between two machines'
+predict --hosts a,b --bandwidth 1Gbit
+one_line_error '--hosts and --bandwidth' 2 '--hosts measures the network'
 predict --probe --network 1GbE
 one_line_error '--probe and --network' 2 'not both'
 run "$lockstep" predict lenet5 mnist
