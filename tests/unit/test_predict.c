@@ -28,7 +28,7 @@ static const struct ls_predict_profile usual = {.model = "made-up",
                                                 .unpack_seconds = 1.5e-9,
                                                 .buckets = buckets,
                                                 .n_buckets = 4};
-static const struct ls_predict_network gigabit = {"1 Gbit/s", 1e-4, 117e6, 0}, perfect = {"perfect", 0, INFINITY, 0};
+static const struct ls_predict_network gigabit = {"1 Gbit/s", 1e-4, 117e6, 0, 0}, perfect = {"perfect", 0, INFINITY, 0, 0};
 
 static struct ls_predict_cluster cluster(int workers, int per_node, int threads, const struct ls_predict_network *net)
 {
@@ -131,7 +131,7 @@ static void test_monotone_in_the_network(void **state)
 /* A network so slow that nothing else counts: 2(P-1)/P of the bytes, over the bandwidth. */
 static void test_ring_volume(void **state)
 {
-    const struct ls_predict_network slow = {"slow", 0, 1e3, 0};
+    const struct ls_predict_network slow = {"slow", 0, 1e3, 0, 0};
     double bytes = ls_predict_bytes(&usual);
     for (int p = 2; p <= 1024; p = p < 5 ? p + 1 : p * 2) {
         struct ls_predict_cluster c = cluster(p, 1, 1, &slow);
@@ -148,7 +148,7 @@ static void test_ring_volume(void **state)
 /* Latency alone: a ring pays 2(P-1) of them for the last chunk, a tree 2 log2(P), servers 2. */
 static void test_latency_counts_messages(void **state)
 {
-    const struct ls_predict_network far = {"far", 10, INFINITY, 0};
+    const struct ls_predict_network far = {"far", 10, INFINITY, 0, 0};
     struct ls_predict_profile p = usual;
     struct ls_predict_bucket none[1] = {{0}};
     p.buckets = none;
@@ -165,7 +165,7 @@ static void test_latency_counts_messages(void **state)
 /* k servers share what P workers send: the time on a slow network falls with k until the workers' own links fill. */
 static void test_servers_share_the_load(void **state)
 {
-    const struct ls_predict_network slow = {"slow", 0, 1e4, 0};
+    const struct ls_predict_network slow = {"slow", 0, 1e4, 0, 0};
     double bytes = ls_predict_bytes(&usual), before = INFINITY;
     for (int k = 1; k <= 32; k *= 2) {
         struct ls_predict_cluster c = cluster(8, 1, 1, &slow);
@@ -214,6 +214,36 @@ static void test_spare_core(void **state)
     double a = ls_predict_step(&p, &with, LS_PREDICT_HIERARCHICAL).step_seconds;
     double b = ls_predict_step(&p, &without, LS_PREDICT_HIERARCHICAL).step_seconds;
     if (!(b > a)) fail_msg("with a spare core %.9g s, without %.9g s", a, b);
+}
+
+/* A network probed while threads computed: what they lose and what bandwidth they leave can only make a step longer, and
+ * a spare core does not help twice. */
+static void test_probed_while_busy(void **state)
+{
+    struct ls_predict_network free_lunch = gigabit, slow = gigabit, dear = gigabit;
+    free_lunch.busy_bandwidth = gigabit.bandwidth;
+    slow.busy_bandwidth = gigabit.bandwidth / 3;
+    dear.busy_bandwidth = gigabit.bandwidth;
+    dear.cpu = 0.5;
+    FOR_ALL(w, per_node, threads, a)
+    {
+        struct ls_predict_cluster c = cluster(w, per_node, threads, &free_lunch);
+        c.cores = per_node * threads;
+        double best = ls_predict_step(&usual, &c, (enum ls_predict_algorithm)a).step_seconds;
+        c.network = &slow;
+        expect_at_most("bandwidth that computing leaves", best,
+                       ls_predict_step(&usual, &c, (enum ls_predict_algorithm)a).step_seconds);
+        c.network = &dear;
+        double step = ls_predict_step(&usual, &c, (enum ls_predict_algorithm)a).step_seconds;
+        expect_at_most("cores that computing loses", best, step);
+        c.cores += 8;
+        expect_near("spare cores", ls_predict_step(&usual, &c, (enum ls_predict_algorithm)a).step_seconds, step);
+    }
+    struct ls_predict_cluster two = cluster(2, 1, 1, &dear);
+    double with = ls_predict_step(&usual, &two, LS_PREDICT_HIERARCHICAL).step_seconds;
+    two.network = &free_lunch;
+    if (!(with > ls_predict_step(&usual, &two, LS_PREDICT_HIERARCHICAL).step_seconds + 1e-4))
+        fail_msg("half a core lost while sums travel costs nothing");
 }
 
 static void test_latency_units(void **state)
@@ -267,7 +297,7 @@ static void test_verdict(void **state)
 {
     struct ls_predict_series s;
     char text[512];
-    const struct ls_predict_network slow = {"10 Mbit/s", 1e-3, 1.2e6, 0.4};
+    const struct ls_predict_network slow = {"10 Mbit/s", 1e-3, 1.2e6, 0.4, 0};
     struct ls_predict_cluster c = cluster(1, 1, 1, &slow);
     ls_predict_sweep(&usual, &c, LS_PREDICT_HIERARCHICAL, &s);
     ls_predict_verdict(&usual, &c, &s, text, sizeof text);
@@ -315,6 +345,7 @@ int main(void)
         cmocka_unit_test(test_overlap),
         cmocka_unit_test(test_idle_threads),
         cmocka_unit_test(test_spare_core),
+        cmocka_unit_test(test_probed_while_busy),
         cmocka_unit_test(test_latency_units),
         cmocka_unit_test(test_bandwidth_units),
         cmocka_unit_test(test_presets),
