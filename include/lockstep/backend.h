@@ -19,6 +19,8 @@
 #include "lockstep/status.h"
 #include "lockstep/tensor.h"
 
+struct ls_bound;
+
 /* What changes from step to step or shard to shard and is not a tensor. */
 struct ls_step_ctx {
     uint64_t seed;
@@ -28,8 +30,12 @@ struct ls_step_ctx {
     int first;                 /* KEEP: position of the shard's first sample in the batch */
     int shard_size, batch_n;   /* LINEAR_SUM: samples per shard (the last takes the rest) and in this batch */
     const unsigned char *mine; /* LINEAR_SUM: per shard, whether its rows are here; NULL: all are */
-    float grad_scale;          /* 1 / (samples in the global batch): the loss is the mean over the batch */
-    float share;               /* n_valid / (samples in the global batch) */
+    /* LINEAR_SUM: (optional) an SGD or ADAMW of the weights and its step: each piece of sums is applied as soon as it
+     * is made, and out[0] is not touched. Only after `fits` has agreed to every shard. */
+    const struct ls_bound *update;
+    const struct ls_step_ctx *update_ctx;
+    float grad_scale; /* 1 / (samples in the global batch): the loss is the mean over the batch */
+    float share;      /* n_valid / (samples in the global batch) */
     float lr;
     float clip_scale; /* 1, or less when the gradient's norm exceeds the limit */
     /* REDUCE, LINEAR_SUM, SGD, ADAMW and RUNNING_STATS work on part `part` of `n_parts` of their elements
@@ -41,7 +47,6 @@ struct ls_step_ctx {
 void ls_part_range(int64_t count, int part, int n_parts, int64_t *begin, int64_t *end);
 
 struct ls_kernel;
-struct ls_bound;
 struct ls_device; /* a backend's own state: engine, interned layouts */
 
 struct ls_prep {
@@ -91,6 +96,11 @@ struct ls_impl {
     /* required unless every kernel is a view. REDUCE returns LS_NONFINITE when an element is not finite or outside the
      * fixed-point range; the sums are then worthless and the step is abandoned. */
     enum ls_status (*launch)(const struct ls_bound *b, const struct ls_step_ctx *ctx);
+    /* (optional) LINEAR_SUM: whether the sums of shard ctx->part are surely finite and within the range, so that launch
+     * cannot fail; one that has it takes ctx->update. */
+    bool (*fits)(const struct ls_bound *b, const struct ls_step_ctx *ctx);
+    /* (optional) SGD, ADAMW: launch for the elements [begin, begin + n), whose sums are elsewhere; zeroes them. */
+    void (*update)(const struct ls_bound *b, const struct ls_step_ctx *ctx, int64_t begin, int64_t n, int64_t *sums);
     /* (optional, default: free) ends what prepare made beyond the struct itself; the struct is freed by the caller. */
     void (*release)(struct ls_kernel *kernel);
 };

@@ -114,6 +114,10 @@ enum ls_status ls_exec_set(struct ls_exec *exec, int entry, const float *in) LS_
 /* A sum (i64 fixed point) as plain floats: the gradient, for tests; call between backward and update only. */
 enum ls_status ls_exec_get_gradient(struct ls_exec *exec, int entry, float *out) LS_MUST_CHECK;
 
+/* On: the gradients of large linear layers are summed first and applied afterwards, as in a job of several machines;
+ * off (the default): applied while they are summed, where that is possible. The same bits. */
+void ls_exec_update_apart(struct ls_exec *exec, bool on);
+
 /* Like ls_exec_train up to the reduction: the sums stay in the store, nothing is updated. For tests. */
 enum ls_status ls_exec_backward(struct ls_exec *exec, const struct ls_exec_step *step,
                                 struct ls_exec_stats *stats) LS_MUST_CHECK;

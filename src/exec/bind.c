@@ -45,11 +45,31 @@ static enum ls_status order_updates(const struct ls_exec *e, struct bound_plan *
     return LS_OK;
 }
 
+/* Pairs of a sum and the update that alone reads it. */
+static enum ls_status pair_updates(struct bound_plan *bp)
+{
+    const struct ls_plan *p = bp->plan;
+    TRY(ls__calloc(&bp->at_once, (size_t)p->n_ops + 1, sizeof *bp->at_once));
+    for (int i = 0; i < p->n_ops; i++) bp->at_once[i] = -1;
+    for (int i = 0; i < p->n_ops; i++) {
+        if (p->ops[i].phase != LS_JOIN || !p->ops[i].kernel->impl->fits) continue;
+        for (int k = 0; k < p->n_ops; k++) {
+            const struct ls_plan_op *op = &p->ops[k];
+            if (op->phase != LS_POST || !op->kernel->impl->update || op->node.in[1] != p->ops[i].node.out[0]) continue;
+            bp->at_once[i] = k;
+            bp->at_once[k] = i;
+            bp->has_at_once = true;
+        }
+    }
+    return LS_OK;
+}
+
 enum ls_status ls__exec_bind(struct ls_exec *e, struct bound_plan *bp)
 {
     const struct ls_plan *p = bp->plan;
     if (e->is_profiling && !bp->op_ns) TRY(make_times(e, bp)); /* a plan that came later */
     if (!bp->post_order) TRY(order_updates(e, bp));
+    if (!bp->at_once) TRY(pair_updates(bp));
     if (!bp->bound) TRY(ls__calloc(&bp->bound, (size_t)e->n_threads, sizeof *bp->bound));
     for (int t = 0; t < e->n_threads; t++) {
         TRY(ls__calloc(&bp->bound[t], (size_t)p->n_ops, sizeof **bp->bound));
@@ -83,6 +103,7 @@ void ls__exec_free_plan(struct ls_exec *e, struct bound_plan *bp)
     forget_times(e, bp);
     free(bp->bound);
     free(bp->post_order);
+    free(bp->at_once);
     ls_plan_destroy(&bp->plan);
 }
 

@@ -134,9 +134,9 @@ static enum ls_status prepare(struct ls_exec *e, const struct ls_exec_step *s, b
     return ls__exec_pre(e, last);
 }
 
-/* All shards of this node, and what is summed over them once. */
+/* All shards of this node, and what is summed over them once; update: as ls__exec_join takes it. */
 static enum ls_status run_shards(struct ls_exec *e, const struct ls_exec_step *s, bool is_training,
-                                 const struct bound_plan **bp)
+                                 const struct ls_step_ctx *update, const struct bound_plan **bp)
 {
     TRY(prepare(e, s, is_training, bp));
     ls__exec_share_shards(e, n_shards_of(s));
@@ -152,7 +152,7 @@ static enum ls_status run_shards(struct ls_exec *e, const struct ls_exec_step *s
                                      .batch_n = s->batch->n,
                                      .n_parts = 1,
                                      .mine = e->n_nodes > 1 ? e->mine : NULL};
-    if (status == LS_OK) status = ls__exec_join(e, *bp, &join);
+    if (status == LS_OK) status = ls__exec_join(e, *bp, &join, update);
     if (status == LS_NONFINITE && is_training) status = diagnose(e, s, status);
     ls__exec_flush(e, status != LS_OK);
     return status;
@@ -201,14 +201,13 @@ enum ls_status ls_exec_backward(struct ls_exec *e, const struct ls_exec_step *s,
 {
     const struct bound_plan *bp = NULL;
     begin_clock(e, stats);
-    enum ls_status status = run_shards(e, s, true, &bp);
+    enum ls_status status = run_shards(e, s, true, NULL, &bp);
     return bp ? conclude(e, s, bp, status, stats) : status;
 }
 
-static enum ls_status update(struct ls_exec *e, const struct ls_exec_step *s, const struct bound_plan *bp,
-                             struct ls_exec_stats *stats)
+static enum ls_status update(struct ls_exec *e, const struct ls_exec_step *s, struct ls_step_ctx ctx,
+                             const struct bound_plan *bp, struct ls_exec_stats *stats)
 {
-    struct ls_step_ctx ctx = {.seed = s->seed, .step = s->step, .lr = (float)s->lr, .clip_scale = 1, .n_parts = 1};
     note(e, s, "update");
     if (s->clip_norm > 0) {
         int64_t start = ls__now_ns();
@@ -224,12 +223,14 @@ enum ls_status ls_exec_train(struct ls_exec *e, const struct ls_exec_step *s, st
 {
     const struct bound_plan *bp = NULL;
     int64_t start_ns = ls__now_ns();
+    const struct ls_step_ctx ctx = {
+        .seed = s->seed, .step = s->step, .lr = (float)s->lr, .clip_scale = 1, .n_parts = 1};
     begin_clock(e, stats);
-    enum ls_status status = run_shards(e, s, true, &bp);
+    enum ls_status status = run_shards(e, s, true, s->clip_norm > 0 ? NULL : &ctx, &bp);
     if (!bp) return status;
     if (status == LS_OK) {
         ls__exec_publish(e, bp->plan);
-        status = update(e, s, bp, stats);
+        status = update(e, s, ctx, bp, stats);
     }
     TRY(conclude(e, s, bp, status, stats));
     end_clock(e, start_ns, stats);
@@ -241,7 +242,7 @@ enum ls_status ls_exec_evaluate(struct ls_exec *e, const struct ls_exec_step *s,
     const struct bound_plan *bp = NULL;
     int64_t start_ns = ls__now_ns();
     begin_clock(e, stats);
-    enum ls_status status = run_shards(e, s, false, &bp);
+    enum ls_status status = run_shards(e, s, false, NULL, &bp);
     if (!bp) return status;
     TRY(conclude(e, s, bp, status, stats));
     end_clock(e, start_ns, stats);

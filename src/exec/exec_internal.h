@@ -16,6 +16,9 @@ struct bound_plan {
     int64_t **op_ns;         /* [thread][op] time spent while profiling, or NULL */
     struct ls_bound **bound; /* [thread][op] */
     int *post_order;         /* [n_post] ops of POST, in the order in which their sums arrive */
+    /* [n_ops] JOIN: the POST op that can be applied while the sums are made; POST: the JOIN op that can do so; or -1 */
+    int *at_once;
+    bool has_at_once;
 };
 
 /* One thread's memory. */
@@ -90,6 +93,8 @@ struct ls_exec {
     struct bound_plan *plans;
     int n_plans;
     bool is_profiling;
+    bool is_update_apart; /* never apply sums while they are made */
+    bool is_at_once;      /* they are in the present step */
     struct ls_comm *comm; /* borrowed; NULL: alone */
     int seat, n_seats, node, n_nodes;
     struct sum_block sums;
@@ -170,8 +175,9 @@ enum ls_status ls__exec_read_news(struct ls_exec *e, const struct ls_plan *p, in
 
 /* update.c */
 enum ls_status ls__exec_pre(struct ls_exec *e, const struct bound_plan *bp) LS_MUST_CHECK;
-enum ls_status ls__exec_join(struct ls_exec *e, const struct bound_plan *bp,
-                             const struct ls_step_ctx *ctx) LS_MUST_CHECK;
+/* update: (optional) the update's, whose ops may then be applied to sums as they are made. */
+enum ls_status ls__exec_join(struct ls_exec *e, const struct bound_plan *bp, const struct ls_step_ctx *ctx,
+                             const struct ls_step_ctx *update) LS_MUST_CHECK;
 enum ls_status ls__exec_post(struct ls_exec *e, const struct bound_plan *bp,
                              const struct ls_step_ctx *ctx) LS_MUST_CHECK;
 enum ls_status ls__exec_grad_norm(struct ls_exec *e, const struct ls_plan *plan, double *norm) LS_MUST_CHECK;

@@ -65,7 +65,7 @@ enum ls_status ls_exec_rehearse(struct ls_exec *e, const struct ls_exec_step *s,
                                      .n_parts = 1,
                                      .mine = e->n_nodes > 1 ? e->mine : NULL};
     start = ls__now_ns();
-    TRY(ls__exec_join(e, bp, &join));
+    TRY(ls__exec_join(e, bp, &join, NULL));
     r->join_seconds = ls__seconds_since(start);
     return LS_OK;
 }

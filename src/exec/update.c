@@ -130,17 +130,23 @@ enum ls_status ls__exec_grad_norm(struct ls_exec *e, const struct ls_plan *plan,
 struct parts_run {
     struct ls_exec *e;
     const struct bound_plan *bp;
-    const struct ls_step_ctx *ctx;
+    const struct ls_step_ctx *ctx, *update;
     enum ls_phase phase;
 };
 
-/* Items are the parts of all ops of the phase, counted through: JOIN in the plan's order, POST as sums arrive. */
-static int find_op(const struct bound_plan *bp, enum ls_phase phase, int *part)
+/* Whether the op has a part in this round: updates that were applied at once do not come again. */
+static bool is_in(const struct ls_exec *e, const struct bound_plan *bp, enum ls_phase phase, int op)
 {
-    const struct ls_plan *p = bp->plan;
+    return bp->plan->ops[op].phase == phase && !(phase == LS_POST && e->is_at_once && bp->at_once[op] >= 0);
+}
+
+/* Items are the parts of all ops of the phase, counted through: JOIN in the plan's order, POST as sums arrive. */
+static int find_op(const struct parts_run *run, int *part)
+{
+    const struct ls_plan *p = run->bp->plan;
     for (int i = 0;; i++) {
-        int op = phase == LS_POST ? bp->post_order[i] : i;
-        if (p->ops[op].phase != phase) continue;
+        int op = run->phase == LS_POST ? run->bp->post_order[i] : i;
+        if (!is_in(run->e, run->bp, run->phase, op)) continue;
         if (*part < p->ops[op].n_parts) return op;
         *part -= p->ops[op].n_parts;
     }
@@ -159,8 +165,12 @@ static enum ls_status run_part(void *arg, int item, int thread)
     const struct ls_plan *p = run->bp->plan;
     struct ls_step_ctx ctx = *run->ctx;
     ctx.part = item;
-    int i = find_op(run->bp, run->phase, &ctx.part);
+    int i = find_op(run, &ctx.part);
     ctx.n_parts = p->ops[i].n_parts;
+    if (run->phase == LS_JOIN && e->is_at_once && run->bp->at_once[i] >= 0) {
+        ctx.update = &run->bp->bound[thread][run->bp->at_once[i]];
+        ctx.update_ctx = run->update;
+    }
     if (run->phase == LS_POST && e->n_nodes > 1) {
         int64_t before = ls__now_ns();
         TRY(ls__exec_await_sums(e, p, &p->ops[i]));
@@ -174,24 +184,61 @@ static enum ls_status run_part(void *arg, int item, int thread)
     return status;
 }
 
-static enum ls_status run_parts(struct ls_exec *e, const struct bound_plan *bp, const struct ls_step_ctx *ctx,
-                                enum ls_phase phase)
+static enum ls_status run_parts(const struct parts_run *run)
 {
-    struct parts_run run = {e, bp, ctx, phase};
     int n_items = 0;
-    for (int i = 0; i < bp->plan->n_ops; i++)
-        if (bp->plan->ops[i].phase == phase) n_items += bp->plan->ops[i].n_parts;
-    return n_items ? ls__team_run(e, n_items, run_part, &run) : LS_OK;
+    for (int i = 0; i < run->bp->plan->n_ops; i++)
+        if (is_in(run->e, run->bp, run->phase, i)) n_items += run->bp->plan->ops[i].n_parts;
+    return n_items ? ls__team_run(run->e, n_items, run_part, (void *)run) : LS_OK;
 }
 
-enum ls_status ls__exec_join(struct ls_exec *e, const struct bound_plan *bp, const struct ls_step_ctx *ctx)
+/* --- updates while sums are made --- */
+
+/* Items are the shards: LS_NONFINITE if a sum of it might not fit. */
+static enum ls_status check_shard(void *arg, int item, int thread)
 {
-    return run_parts(e, bp, ctx, LS_JOIN);
+    const struct parts_run *run = arg;
+    struct ls_step_ctx ctx = *run->ctx;
+    ctx.part = item;
+    for (int i = 0; i < run->bp->plan->n_ops; i++) {
+        const struct ls_bound *b = &run->bp->bound[thread][i];
+        if (run->bp->plan->ops[i].phase != LS_JOIN || run->bp->at_once[i] < 0) continue;
+        if (!b->kernel->impl->fits(b, &ctx)) return LS_NONFINITE;
+    }
+    return LS_OK;
+}
+
+/* A step that fails changes nothing: weights are updated early only when nothing can fail any more. In a job of several
+ * machines the sums have to travel first. */
+static enum ls_status find_at_once(const struct parts_run *run)
+{
+    struct ls_exec *e = run->e;
+    const struct ls_step_ctx *ctx = run->ctx;
+    e->is_at_once = false;
+    if (!run->update || !run->bp->has_at_once || e->n_nodes > 1 || e->is_update_apart) return LS_OK;
+    enum ls_status status =
+        ls__team_run(e, (ctx->batch_n + ctx->shard_size - 1) / ctx->shard_size, check_shard, (void *)run);
+    e->is_at_once = status == LS_OK;
+    return status == LS_NONFINITE ? LS_OK : status;
+}
+
+enum ls_status ls__exec_join(struct ls_exec *e, const struct bound_plan *bp, const struct ls_step_ctx *ctx,
+                             const struct ls_step_ctx *update)
+{
+    const struct parts_run run = {e, bp, ctx, update, LS_JOIN};
+    TRY(find_at_once(&run));
+    return run_parts(&run);
+}
+
+void ls_exec_update_apart(struct ls_exec *e, bool on)
+{
+    e->is_update_apart = on;
 }
 
 enum ls_status ls__exec_post(struct ls_exec *e, const struct bound_plan *bp, const struct ls_step_ctx *ctx)
 {
-    TRY(run_parts(e, bp, ctx, LS_POST));
+    const struct parts_run run = {e, bp, ctx, NULL, LS_POST};
+    TRY(run_parts(&run));
     e->store->version++;
     return LS_OK;
 }

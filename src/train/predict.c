@@ -169,6 +169,7 @@ static enum ls_status measure(struct session *s, double seconds, struct ls_predi
     const struct ls_loader_options lo = {.batch_size = (int)s->batch_size, .seed = 1, .shuffle = true, .n_threads = 1};
     TRY(ls_exec_init_store(s->exec, 1));
     TRY(ls_loader_create(&loader, s->train, &lo));
+    ls_exec_update_apart(s->exec, true);                    /* as on several machines */
     enum ls_status status = run_steps(s, loader, 0, &best); /* caches and pages */
     if (status == LS_OK) status = ls_exec_profile(s->exec, true);
     if (status == LS_OK) status = run_steps(s, loader, seconds, &best);

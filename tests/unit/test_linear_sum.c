@@ -297,6 +297,157 @@ static void test_range(void **state)
         for (int l = 0; l < 6; l++) check_range(ls_backends[i]->name, l % 2, largest[l / 2]);
 }
 
+/* --- applied while they are summed --- */
+
+static int64_t *seen;      /* sums by element of the weights */
+static unsigned char *how; /* often each came */
+
+static void note_update(const struct ls_bound *b, const struct ls_step_ctx *ctx, int64_t begin, int64_t n,
+                        int64_t *sums)
+{
+    for (int64_t i = 0; i < n; i++) {
+        seen[begin + i] += sums[i];
+        how[begin + i]++;
+        sums[i] = 0;
+    }
+}
+
+static void check_update(const char *backend, bool is_plain, int n_parts)
+{
+    static const struct ls_impl noting = {.name = "noting", .op = LS_OP_SGD, .update = note_update};
+    const struct ls_kernel kernel = {.impl = &noting};
+    const struct ls_bound update = {.kernel = &kernel};
+    const struct ls_step_ctx update_ctx = {.n_parts = 1};
+    struct some s;
+    some_open(&s, backend, is_plain, 0.1f);
+    add_some(&s.b, NULL, s.sums);
+    size_t n = s.n_sums - OC;
+    seen = calloc(n, sizeof *seen);
+    how = calloc(n, 1);
+    assert_true(seen && how);
+    int64_t *bias = calloc(OC, sizeof *bias);
+    s.b.out[0] = NULL; /* must not be touched */
+    s.b.out[1] = bias;
+    for (int part = 0; part < n_parts; part++) {
+        const struct ls_step_ctx ctx = {.shard_size = SHARD,
+                                        .batch_n = N,
+                                        .part = part,
+                                        .n_parts = n_parts,
+                                        .update = &update,
+                                        .update_ctx = &update_ctx};
+        check_ok(s.k->impl->launch(&s.b, &ctx));
+    }
+    for (size_t at = 0; at < n; at++) {
+        if (seen[at] != s.sums[at] || how[at] > 1 || (s.sums[at] && !how[at]))
+            fail_msg("%s: weight %zu came %d times with %lld, expected %lld", backend, at, how[at], (long long)seen[at],
+                     (long long)s.sums[at]);
+    }
+    assert_memory_equal(bias, s.sums + n, OC * sizeof *bias);
+    free(bias);
+    free(seen);
+    free(how);
+    some_close(&s);
+}
+
+/* Every weight gets its sum once, the same as without, in both layouts and however it is cut. */
+static void test_every_weight_once(void **state)
+{
+    for (int i = 0; ls_backends[i]; i++)
+        for (int plain = 0; plain < 2; plain++) {
+            struct some s;
+            some_open(&s, ls_backends[i]->name, plain, 0.1f);
+            bool can = s.k->impl->fits;
+            some_close(&s);
+            for (int n_parts = 1; can && n_parts <= 7; n_parts += 2) check_update(ls_backends[i]->name, plain, n_parts);
+        }
+}
+
+/* fits: true where the numbers are small, false where a product could leave the range, or is not finite. */
+static void test_fits(void **state)
+{
+    for (int i = 0; ls_backends[i]; i++) {
+        struct some s;
+        some_open(&s, ls_backends[i]->name, false, 0.5f);
+        const struct ls_step_ctx ctx = {.shard_size = SHARD, .batch_n = N, .part = 4, .n_parts = 5};
+        float *last = (float *)s.b.in[1] + (int64_t)N * OC - 1, before = *last;
+        if (s.k->impl->fits) {
+            assert_true(s.k->impl->fits(&s.b, &ctx));
+            static const float bad[] = {NAN, INFINITY, -INFINITY, 1e4f, -1e4f};
+            for (int k = 0; k < 5; k++) {
+                *last = bad[k];
+                assert_false(s.k->impl->fits(&s.b, &ctx));
+            }
+            *last = before;
+            ((float *)s.b.in[0])[(int64_t)4 * SHARD * IC] = NAN;
+            assert_false(s.k->impl->fits(&s.b, &ctx));
+        }
+        some_close(&s);
+    }
+}
+
+static void train_steps(struct rig *r, const char *backend, const struct ls_optim *optim, int threads, bool apart)
+{
+    struct ls_exec_stats stats;
+    rig_open(r, backend, text,
+             &(struct rig_options){.threads = threads, .c = 2, .hw = 17, .batch_size = N, .optim = *optim});
+    rig_plan(r, SHARD, true);
+    rig_plan(r, N % SHARD, true);
+    ls_exec_update_apart(r->exec, apart);
+    check_ok(ls_exec_init_store(r->exec, 3));
+    check_ok(ls_exec_profile(r->exec, true));
+    for (int step = 0; step < 3; step++) {
+        rig_batch(r, (uint32_t)(100 * step), N);
+        const struct ls_exec_step s = rig_step(r, SHARD, step, 0.05);
+        check_ok(ls_exec_train(r->exec, &s, &stats));
+    }
+}
+
+/* Seconds of the update of fc1.weight as an op of its own. */
+static double update_seconds(const struct rig *r)
+{
+    const struct ls_plan *p = ls_exec_plan(r->exec, SHARD, true);
+    for (int i = 0; i < p->n_ops; i++)
+        if (p->ops[i].phase == LS_POST && strcmp(p->ops[i].node.name, "fc1.weight") == 0)
+            return ls_exec_op_seconds(r->exec, p, i);
+    fail_msg("no update of fc1.weight");
+    return 0;
+}
+
+static bool can_update(const struct rig *r)
+{
+    const struct ls_plan *p = ls_exec_plan(r->exec, SHARD, true);
+    for (int i = 0; i < p->n_ops; i++)
+        if (p->ops[i].node.op == LS_OP_LINEAR_SUM && p->ops[i].kernel->impl->fits) return true;
+    return false;
+}
+
+/* Three steps end with the same bits whether sums are applied at once or afterwards, for every rule and number of
+ * threads. */
+static void test_at_once_or_apart(void **state)
+{
+    static const struct ls_optim optims[4] = {
+        {.momentum = 0},
+        {.momentum = 0.9, .weight_decay = 1e-3},
+        {.momentum = 0.9, .nesterov = true},
+        {.is_adamw = true, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 1e-2}};
+    for (int i = 0; ls_backends[i]; i++)
+        for (int o = 0; o < 4; o++)
+            for (int threads = 1; threads <= 5; threads += 4) {
+                struct rig once, apart;
+                train_steps(&once, ls_backends[i]->name, &optims[o], threads, false);
+                train_steps(&apart, ls_backends[i]->name, &optims[o], 2, true);
+                for (int e = 0; e < once.store->n_entries; e++) {
+                    const struct ls_stored *a = &once.store->entries[e], *b = &apart.store->entries[e];
+                    if (a->kind == LS_VALUE_KEPT || !a->data) continue;
+                    assert_memory_equal(a->data, b->data, a->layout.bytes);
+                }
+                assert_true(update_seconds(&apart) > 0);
+                if (can_update(&once)) assert_true(update_seconds(&once) == 0);
+                rig_close(&once);
+                rig_close(&apart);
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -306,6 +457,9 @@ int main(void)
         cmocka_unit_test(test_non_finite),
         cmocka_unit_test(test_some_of_the_shards),
         cmocka_unit_test(test_range),
+        cmocka_unit_test(test_every_weight_once),
+        cmocka_unit_test(test_fits),
+        cmocka_unit_test(test_at_once_or_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,8 @@ static const struct ls_predict_profile usual = {.model = "made-up",
                                                 .unpack_seconds = 1.5e-9,
                                                 .buckets = buckets,
                                                 .n_buckets = 4};
-static const struct ls_predict_network gigabit = {"1 Gbit/s", 1e-4, 117e6, 0, 0}, perfect = {"perfect", 0, INFINITY, 0, 0};
+static const struct ls_predict_network gigabit = {"1 Gbit/s", 1e-4, 117e6, 0, 0},
+                                       perfect = {"perfect", 0, INFINITY, 0, 0};
 
 static struct ls_predict_cluster cluster(int workers, int per_node, int threads, const struct ls_predict_network *net)
 {
@@ -216,8 +217,8 @@ static void test_spare_core(void **state)
     if (!(b > a)) fail_msg("with a spare core %.9g s, without %.9g s", a, b);
 }
 
-/* A network probed while threads computed: what they lose and what bandwidth they leave can only make a step longer, and
- * a spare core does not help twice. */
+/* A network probed while threads computed: what they lose and what bandwidth they leave can only make a step longer,
+ * and a spare core does not help twice. */
 static void test_probed_while_busy(void **state)
 {
     struct ls_predict_network free_lunch = gigabit, slow = gigabit, dear = gigabit;

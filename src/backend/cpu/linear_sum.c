@@ -8,17 +8,22 @@
  * panels, for rows of a large layer lie a power of two apart and would fall onto each other in the cache. A part is
  * a unit of about UNIT_B x UNIT_V weights. The tile (linear_tiles.h) holds 3 x 32 sums in registers over all shards, so
  * that each of them is read and written once per step. Scratch: struct job.
+ *
+ * With ctx->update the sums of a unit stay in the scratch, which a cache holds, and are applied to the weights there
+ * and then: of memory only weights and momentum are touched, a third of the bytes. The same additions, the same bits.
  */
 #include "backend/cpu/dnn.h"
 #include "backend/cpu/impls.h"
 #include "backend/cpu/linear_blocked.h"
 #include "backend/cpu/linear_tiles.h"
+#include "base/simd.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { UNIT_V = 256, UNIT_B = 128, UNIT_TILES = UNIT_B / SUM_ROWS + 2 }; /* columns of a unit, at most */
+enum { UNIT_SUMS = UNIT_V * UNIT_TILES * SUM_ROWS };
 enum { FIXED_LIMIT_LOG2 = 54, MAX_WIDTH = 32, BIAS_AT_ONCE = 64 };
 
 struct side {
@@ -67,6 +72,12 @@ struct job {
     float *b; /* [UNIT_TILES][b_step], each [batch][SUM_ROWS] and a gap */
     ptrdiff_t b_step;
     uint32_t largest;
+    /* where sums go: (b column j, v column 16 c + l) to to[(j - b_from) * step_b + (c - v_from / 16) * step_v + l] */
+    int64_t *to;
+    ptrdiff_t to_step_b, to_step_v;
+    int b_from, v_from;
+    const struct ls_bound *update; /* (optional) of the weights */
+    int64_t *own;                  /* [UNIT_SUMS] their sums */
 };
 
 /* Rows of shards that are not here hold anything, NaN too: no sum may see them. */
@@ -77,6 +88,11 @@ static void begin(struct job *job, const struct ls_bound *bound, const struct ls
     job->v = (float *)bound->scratch + round_up(2 * k->batch, 16);
     job->b = job->v + (ptrdiff_t)k->batch * k->tiles->sum_width;
     job->b_step = b_step(k);
+    job->to = bound->out[0];
+    job->to_step_b = k->b.step;
+    job->to_step_v = k->v.step;
+    job->update = ctx->update;
+    job->own = (int64_t *)(job->b + UNIT_TILES * job->b_step);
     for (int first = 0; first < ctx->batch_n; first += ctx->shard_size)
         if (!ctx->mine || ctx->mine[first / ctx->shard_size])
             job->shards[job->n_shards++] = (struct linear_rows){first, min(ctx->shard_size, ctx->batch_n - first)};
@@ -101,7 +117,20 @@ static void add_rest(struct job *job, struct linear_sum_tile t, int n_b, int n_v
     t.step_v = 16;
     add_tile(job, t);
     for (int j = 0; j < n_b; j++)
-        for (int i = 0; i < n_v; i++) to[j * job->k->b.step + i / 16 * job->k->v.step + i % 16] += sums[j][i];
+        for (int i = 0; i < n_v; i++) to[j * job->to_step_b + i / 16 * job->to_step_v + i % 16] += sums[j][i];
+}
+
+/* What the update of a tile will touch, asked for while tiles are computed: it lies in short runs far apart, which no
+ * hardware foresees. */
+static void fetch(const struct job *job, int j, int n_b, int v_at, int n_v)
+{
+    const struct sum_kernel *k = job->k;
+    for (int a = 0; a < LS_MAX_IN; a++) {
+        const float *x = a == 1 ? NULL : job->update->in[a]; /* 1: the sums, which stay untouched */
+        for (int c = 0; x && c < n_v; c += 16)
+            for (int i = 0; i < n_b; i++)
+                __builtin_prefetch(x + (v_at + c) / 16 * k->v.step + (j + i) * k->b.step, 1, 2);
+    }
 }
 
 /* All tiles of the panel of v that is packed, at column v_at, with the packed panels of b, columns [b_at, b_end). */
@@ -114,9 +143,11 @@ static void run_panel(struct job *job, int v_at, int b_at, int b_end)
         const int n_b = min(SUM_ROWS, b_end - j);
         const struct linear_sum_tile t = {.v = job->v,
                                           .b = job->b + (j - b_at) / SUM_ROWS * job->b_step,
-                                          .to = (int64_t *)job->bound->out[0] + j * k->b.step + v_at / 16 * k->v.step,
-                                          .step_b = k->b.step,
-                                          .step_v = k->v.step};
+                                          .to = job->to + (j - job->b_from) * job->to_step_b +
+                                                (v_at - job->v_from) / 16 * job->to_step_v,
+                                          .step_b = job->to_step_b,
+                                          .step_v = job->to_step_v};
+        if (job->update) fetch(job, j, n_b, v_at, n_v);
         if (n_v == k->tiles->sum_width && n_b == SUM_ROWS)
             add_tile(job, t);
         else
@@ -124,8 +155,34 @@ static void run_panel(struct job *job, int v_at, int b_at, int b_end)
     }
 }
 
+/* Sums of a unit, columns [b_at, b_end) and [v_at, v_end), go into the scratch, in the order of the weights. */
+static void keep_to_itself(struct job *job, int v_at, int v_end, int b_at, int b_end)
+{
+    const int width = round_up(v_end - v_at, 16), height = b_end - b_at;
+    job->to = job->own;
+    job->v_from = v_at;
+    job->b_from = b_at;
+    job->to_step_b = job->k->is_blocked ? 16 : width;
+    job->to_step_v = job->k->is_blocked ? 16 * (ptrdiff_t)height : 16;
+    memset(job->own, 0, (size_t)width * (size_t)height * sizeof *job->own);
+}
+
+/* The update of those weights, in runs that lie one behind the other. */
+static void apply(const struct job *job, const struct ls_step_ctx *ctx, int v_end, int b_end)
+{
+    const struct sum_kernel *k = job->k;
+    const int width = v_end - job->v_from, height = b_end - job->b_from;
+    const int n_runs = k->is_blocked ? round_up(width, 16) / 16 : height;
+    const int64_t n = k->is_blocked ? 16 * (int64_t)height : width;
+    const ptrdiff_t far = k->is_blocked ? k->v.step : k->b.step; /* from one run to the next */
+    const ptrdiff_t near = k->is_blocked ? job->to_step_v : job->to_step_b;
+    const ptrdiff_t first = job->v_from / 16 * k->v.step + job->b_from * k->b.step;
+    for (int i = 0; i < n_runs; i++)
+        ctx->update->kernel->impl->update(ctx->update, ctx->update_ctx, first + i * far, n, job->own + i * near);
+}
+
 /* Units are counted with v running fastest, so that neighbours share the panels of b. */
-static void run_units(struct job *job, int unit, int end)
+static void run_units(struct job *job, const struct ls_step_ctx *ctx, int unit, int end)
 {
     const struct sum_kernel *k = job->k;
     int packed = -1, v_at, v_end, b_at, b_end;
@@ -136,11 +193,13 @@ static void run_units(struct job *job, int unit, int end)
             k->tiles->pack_narrow(job->bound->in[k->b.input], job->batch_n, k->b.n, b_at, b_end - b_at, k->b.scale,
                                   job->b, job->b_step);
         packed = b_at;
+        if (ctx->update) keep_to_itself(job, v_at, v_end, b_at, b_end);
         for (; v_at < v_end; v_at += k->tiles->sum_width) {
             k->tiles->pack(job->bound->in[k->v.input], job->batch_n, k->v.n, v_at, k->tiles->sum_width, k->v.scale,
                            job->v);
             run_panel(job, v_at, b_at, b_end);
         }
+        if (ctx->update) apply(job, ctx, v_end, b_end);
     }
 }
 
@@ -182,10 +241,38 @@ static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx 
     struct job job;
     float most;
     begin(&job, b, ctx);
-    run_units(&job, (int)(n_units * ctx->part / ctx->n_parts), (int)(n_units * (ctx->part + 1) / ctx->n_parts));
+    run_units(&job, ctx, (int)(n_units * ctx->part / ctx->n_parts), (int)(n_units * (ctx->part + 1) / ctx->n_parts));
     memcpy(&most, &job.largest, sizeof most);
     if (most < limit && (!b->out[1] || run_bias(&job, ctx) < limit)) return LS_OK; /* false for NaN */
     return ls_fail(LS_NONFINITE, "%s: gradient not finite or beyond the fixed-point range", k->name);
+}
+
+/* The largest without its sign, as bits, so that infinity and NaN are at the top. */
+LS_VECTORIZE
+static uint32_t largest_of(const float *x, int64_t n)
+{
+    uint32_t most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        bits &= 0x7fffffffu;
+        most = bits > most ? bits : most;
+    }
+    return most;
+}
+
+/* No sum of a shard is larger than its rows times the largest factors. */
+static bool fits(const struct ls_bound *b, const struct ls_step_ctx *ctx)
+{
+    const struct sum_kernel *k = (const struct sum_kernel *)b->kernel;
+    const struct side *src = k->v.input == 0 ? &k->v : &k->b, *diff = k->v.input == 0 ? &k->b : &k->v;
+    const int first = ctx->part * ctx->shard_size, rows = min(ctx->shard_size, ctx->batch_n - first);
+    const uint32_t bits[2] = {largest_of((const float *)b->in[0] + (int64_t)first * src->n, (int64_t)rows * src->n),
+                              largest_of((const float *)b->in[1] + (int64_t)first * diff->n, (int64_t)rows * diff->n)};
+    float most[2];
+    memcpy(most, bits, sizeof most);
+    double limit = ldexp(1, FIXED_LIMIT_LOG2 - 1) / rows, scale = (double)diff->scale;
+    return (double)most[0] * (double)most[1] * scale < limit && (double)most[1] * scale < limit; /* false for NaN */
 }
 
 static void set_sides(struct sum_kernel *k, const struct ls_shape *src, const struct ls_shape *diff, int scale_log2)
@@ -223,9 +310,11 @@ static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out
     snprintf(k->base.name, sizeof k->base.name, "own:%s", k->tiles->name);
     k->base.scratch_bytes = ((size_t)round_up(2 * k->batch, 16) + (size_t)(k->batch * k->tiles->sum_width) +
                              UNIT_TILES * (size_t)b_step(k)) *
-                            sizeof(float);
+                                sizeof(float) +
+                            UNIT_SUMS * sizeof(int64_t);
     *out = &k->base;
     return LS_OK;
 }
 
-const struct ls_impl ls__cpu_linear_sum = {.name = "own", .op = LS_OP_LINEAR_SUM, .prepare = prepare, .launch = launch};
+const struct ls_impl ls__cpu_linear_sum = {
+    .name = "own", .op = LS_OP_LINEAR_SUM, .prepare = prepare, .launch = launch, .fits = fits};

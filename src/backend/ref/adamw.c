@@ -45,18 +45,17 @@ static void adamw_update(float *restrict param, int64_t *restrict sum, float *re
     }
 }
 
-static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
+static void update(const struct ls_bound *b, const struct ls_step_ctx *ctx, int64_t begin, int64_t n, int64_t *sums)
 {
     const struct ls_ref_kernel *k = ls__ref_kernel_of(b);
-    const struct ls_ref_update u = ls__ref_update_of(k, ctx);
-    adamw_update((float *)b->in[0] + u.begin, (int64_t *)b->in[1] + u.begin, (float *)b->in[2] + u.begin,
-                 (float *)b->in[3] + u.begin, u.n, rates_of(&k->attrs, ctx, u.unit));
-    return LS_OK;
+    adamw_update((float *)b->in[0] + begin, sums, (float *)b->in[2] + begin, (float *)b->in[3] + begin, n,
+                 rates_of(&k->attrs, ctx, ls__ref_update_unit(k)));
 }
 
 const struct ls_impl ls__ref_adamw = {
     .name = "ref",
     .op = LS_OP_ADAMW,
     .prepare = ls__ref_prepare_update,
-    .launch = launch,
+    .launch = ls__ref_launch_update,
+    .update = update,
 };

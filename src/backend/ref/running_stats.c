@@ -17,17 +17,16 @@ static void running_stats_update(float *restrict running, int64_t *restrict sum,
     }
 }
 
-static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
+static void update(const struct ls_bound *b, const struct ls_step_ctx *ctx, int64_t begin, int64_t n, int64_t *sums)
 {
     const struct ls_ref_kernel *k = ls__ref_kernel_of(b);
-    const struct ls_ref_update u = ls__ref_update_of(k, ctx);
-    running_stats_update((float *)b->in[0] + u.begin, (int64_t *)b->in[1] + u.begin, u.n, u.unit, k->attrs.momentum);
-    return LS_OK;
+    running_stats_update((float *)b->in[0] + begin, sums, n, ls__ref_update_unit(k), k->attrs.momentum);
 }
 
 const struct ls_impl ls__ref_running_stats = {
     .name = "ref",
     .op = LS_OP_RUNNING_STATS,
     .prepare = ls__ref_prepare_update,
-    .launch = launch,
+    .launch = ls__ref_launch_update,
+    .update = update,
 };

@@ -50,26 +50,24 @@ static void sgd_nesterov(float *restrict param, int64_t *restrict sum, float *re
     }
 }
 
-static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
+static void update(const struct ls_bound *b, const struct ls_step_ctx *ctx, int64_t begin, int64_t n, int64_t *sums)
 {
     const struct ls_ref_kernel *k = ls__ref_kernel_of(b);
-    const struct ls_ref_update u = ls__ref_update_of(k, ctx);
-    const struct rates r = {u.unit, ctx->clip_scale, k->attrs.weight_decay, k->attrs.momentum, ctx->lr};
-    float *param = (float *)b->in[0] + u.begin;
-    int64_t *sum = (int64_t *)b->in[1] + u.begin;
-    float *buf = b->in[2] ? (float *)b->in[2] + u.begin : NULL;
+    const struct rates r = {ls__ref_update_unit(k), ctx->clip_scale, k->attrs.weight_decay, k->attrs.momentum, ctx->lr};
+    float *param = (float *)b->in[0] + begin;
+    float *buf = b->in[2] ? (float *)b->in[2] + begin : NULL;
     if (!buf)
-        sgd_plain(param, sum, u.n, r);
+        sgd_plain(param, sums, n, r);
     else if (k->attrs.nesterov)
-        sgd_nesterov(param, sum, buf, u.n, r);
+        sgd_nesterov(param, sums, buf, n, r);
     else
-        sgd_momentum(param, sum, buf, u.n, r);
-    return LS_OK;
+        sgd_momentum(param, sums, buf, n, r);
 }
 
 const struct ls_impl ls__ref_sgd = {
     .name = "ref",
     .op = LS_OP_SGD,
     .prepare = ls__ref_prepare_update,
-    .launch = launch,
+    .launch = ls__ref_launch_update,
+    .update = update,
 };

@@ -12,12 +12,15 @@ enum ls_status ls__ref_prepare_update(const struct ls_prep *prep, struct ls_kern
     return LS_OK;
 }
 
-struct ls_ref_update ls__ref_update_of(const struct ls_ref_kernel *k, const struct ls_step_ctx *ctx)
+double ls__ref_update_unit(const struct ls_ref_kernel *k)
 {
-    struct ls_ref_update u;
-    int64_t end;
-    ls_part_range((int64_t)(k->base.in[0].bytes / sizeof(float)), ctx->part, ctx->n_parts, &u.begin, &end);
-    u.n = end - u.begin;
-    u.unit = ldexp(1.0, -(k->attrs.scale_log2 != 0 ? k->attrs.scale_log2 : LS_SCALE_GRAD));
-    return u;
+    return ldexp(1.0, -(k->attrs.scale_log2 != 0 ? k->attrs.scale_log2 : LS_SCALE_GRAD));
+}
+
+enum ls_status ls__ref_launch_update(const struct ls_bound *b, const struct ls_step_ctx *ctx)
+{
+    int64_t begin, end;
+    ls_part_range((int64_t)(b->kernel->in[0].bytes / sizeof(float)), ctx->part, ctx->n_parts, &begin, &end);
+    b->kernel->impl->update(b, ctx, begin, end - begin, (int64_t *)b->in[1] + begin);
+    return LS_OK;
 }
