@@ -184,6 +184,7 @@ void ls__link_idle(struct ls_comm *c, int *n_idle); /* sleeps a little, longer w
 
 /* late.c: who is missing, in words, as LS_TIMEOUT or LS_REMOTE; LS_OK while nobody can be named */
 enum ls_status ls__late_node(struct ls_comm *c, double seconds) LS_MUST_CHECK; /* of this node's ranks */
+bool ls__late_is_any_dead(const struct ls_comm *c);                            /* of them, besides this one */
 /* Of the other leaders, after more than the timeout. One that lives but waits for its own ranks gets a second more, in
  * which its node names them. */
 enum ls_status ls__late_peers(struct ls_comm *c, double seconds) LS_MUST_CHECK;

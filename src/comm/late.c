@@ -53,6 +53,15 @@ static int late_seat(struct ls_comm *c, bool is_over_time, char *its_state)
     return late;
 }
 
+bool ls__late_is_any_dead(const struct ls_comm *c)
+{
+    for (int i = 0; i < c->board->n_seats; i++) {
+        int pid = atomic_load(&c->board->seats[i].pid);
+        if (i != c->place.seat && pid != 0 && is_dead(ls__process_state(pid))) return true;
+    }
+    return false;
+}
+
 enum ls_status ls__late_node(struct ls_comm *c, double seconds)
 {
     char state;

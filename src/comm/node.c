@@ -330,13 +330,15 @@ void ls_comm_note(struct ls_comm *c, int64_t step, const char *what)
 void ls_comm_lock(struct ls_comm *c, int which)
 {
     atomic_int *taken = &c->board->locks[which % LS_COMM_LOCKS].taken;
-    int64_t start = 0;
+    int64_t start = 0, looked = 0;
     for (int spins = 0; atomic_exchange_explicit(taken, 1, memory_order_acquire) && !c->has_lost_lock; spins++) {
         if (spins <= 200) continue;
         sched_yield();
-        if (!start) start = ls__now_ns();
-        /* stopped or dead with the lock: go on without it, to the meeting it will not come to */
-        if (spins % 64 == 0 && ls__seconds_since(start) > c->timeout) c->has_lost_lock = true;
+        if (!start) start = looked = ls__now_ns();
+        if (spins % 64 || ls__now_ns() - looked < SLICE_NS) continue;
+        looked = ls__now_ns();
+        /* dead or stopped with the lock: go on without it, to the meeting it will not come to */
+        if (ls__seconds_since(start) > c->timeout || ls__late_is_any_dead(c)) c->has_lost_lock = true;
     }
 }
 
