@@ -90,6 +90,11 @@ static void check_memory(struct doctor *d)
         say(d, "huge pages",
             is_never ? "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled (as root) helps" : NULL, "%s",
             pages);
+    ls__first_line("/sys/kernel/mm/transparent_hugepage/shmem_enabled", pages, sizeof pages);
+    is_never = strstr(pages, "[never]") || strstr(pages, "[deny]");
+    if (*pages)
+        say(d, "shared pages", NULL, "%s%s", pages,
+            is_never ? ": `echo advise > .../shmem_enabled` makes several workers per machine faster" : "");
 }
 
 static void check_libraries(struct doctor *d)

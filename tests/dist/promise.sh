@@ -2,7 +2,8 @@
 # promise.sh LOCKSTEP: the promise as one table: however a job is spread, broken or slowed, a network ends with one hash.
 #
 # Rows: softmax, LeNet-5, the SVHN CNN and a small residual network with batch norm; among them dropout, augmentation, a clipped
-# gradient, AdamW and label smoothing. Columns: threads, processes, machines (ranks that are told to be on different ones), the other
+# gradient, AdamW and label smoothing; an MLP, whose large layer is updated while its gradient is summed, but not over machines; compressed
+# gradients and local SGD. Columns: threads, processes, machines (ranks that are told to be on different ones), the other
 # MPI, a killed rank, another number of workers after it, and a slow machine that gets fewer shards.
 # test: timeout=600
 # shellcheck disable=SC2154,SC2086 # what lib.sh assigns; words without blanks
@@ -35,12 +36,15 @@ dropout 0.1
 linear fc classes
 END
 
-rows=(softmax lenet5 svhn-cnn residual)
+rows=(softmax lenet5 svhn-cnn residual mlp compress local)
 declare -A line=(
     [softmax]="softmax digits -b 100 -i 150 --label-smoothing 0.1 --checkpoint-every 20"
     [lenet5]="lenet5 digits -b 64 -i 40 --optimizer adamw --crop-pad 2 --checkpoint-every 7"
     [svhn-cnn]="svhn-cnn fake:3x32x32:10:640 -b 16 --shards 4 -i 60 --flip --cutout 6 --clip-norm 1 --checkpoint-every 9"
     [residual]="$work/residual.net fake:3x16x16:10:320 -b 48 --shards 7 -i 25 --nesterov --wd 5e-4 --crop-pad 2 --checkpoint-every 4"
+    [mlp]="mlp digits -b 64 -i 60 --checkpoint-every 7"
+    [compress]="lenet5 digits -b 64 -i 40 --compress 8 --checkpoint-every 7"
+    [local]="lenet5 digits -b 64 -i 40 --sync local:4 --checkpoint-every 8"
 )
 
 columns=('1 thread' '4 threads' '2 workers' '3 workers' '4 workers' '2 x 2 threads' '3 machines' '2 machines x 2' 'MPICH' 'killed'
