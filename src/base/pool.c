@@ -14,10 +14,12 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -134,6 +136,14 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
+enum ls_status ls__thread_start(pthread_t *thread, const char *what, void *(*fn)(void *arg), void *arg)
+{
+    int error = pthread_create(thread, NULL, fn, arg);
+    if (error == 0) return LS_OK;
+    return ls_fail(LS_ERROR, "start %s: %s%s", what, strerror(error),
+                   error == EAGAIN ? "; memory for its stack or the number of threads is limited (ulimit -v, -u)" : "");
+}
+
 /* The index-th CPU of `allowed`, alone. */
 static void one_cpu(const cpu_set_t *allowed, int index, cpu_set_t *one)
 {
@@ -162,8 +172,9 @@ static enum ls_status build(struct ls_pool *p, int n_threads, bool pin)
     for (int i = 0; i < n_threads; i++) p->workers[i] = (struct worker){.pool = p, .index = i};
     if (p->at_start) p->at_start();
     for (int i = 1; i < n_threads; i++) {
-        int error = pthread_create(&p->workers[i].thread, NULL, worker_main, &p->workers[i]);
-        if (error) return ls_fail(LS_ERROR, "start thread %d of %d: %s", i + 1, n_threads, strerror(error));
+        char what[48];
+        snprintf(what, sizeof what, "thread %d of %d", i + 1, n_threads);
+        TRY(ls__thread_start(&p->workers[i].thread, what, worker_main, &p->workers[i]));
         p->workers[i].started = true;
         if (can_pin) {
             one_cpu(&allowed, i, &one);

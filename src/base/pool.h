@@ -13,6 +13,7 @@
 
 #include "lockstep/status.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 
 struct ls_pool;
@@ -28,5 +29,8 @@ enum ls_status ls__pool_run(struct ls_pool *pool, int n_items, ls_pool_fn *fn, v
 void ls__pool_destroy(struct ls_pool **pool);
 
 int ls__cpu_count(void); /* CPUs this process may run on */
+
+/* pthread_create with an error that says what to do; what: "the loader's thread". */
+enum ls_status ls__thread_start(pthread_t *thread, const char *what, void *(*fn)(void *arg), void *arg) LS_MUST_CHECK;
 
 #endif

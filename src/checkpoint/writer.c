@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/pool.h"
 #include "checkpoint/internal.h"
 
 #include <errno.h>
@@ -274,9 +275,9 @@ static enum ls_status start_thread(struct ls_ckpt_writer *w)
     w->has_sync = true;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&w->thread, NULL, serve, w);
+    enum ls_status status = ls__thread_start(&w->thread, "the checkpoint thread", serve, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error) return ls_fail(LS_ERROR, "start the checkpoint thread: %s", strerror(error));
+    TRY(status);
     w->has_thread = true;
     return LS_OK;
 }

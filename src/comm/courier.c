@@ -9,6 +9,7 @@
  * themselves; only opening may block for ever (a rank that never comes), so the first call has a deadline here.
  */
 #include "base/clock.h"
+#include "base/pool.h"
 #include "comm/comm_internal.h"
 
 #include <errno.h>
@@ -115,8 +116,7 @@ enum ls_status ls__courier_start(struct ls_comm *c)
     pthread_cond_init(&k->wake, &monotonic);
     pthread_cond_init(&k->done, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    int error = pthread_create(&k->thread, NULL, courier_main, c);
-    if (error) return ls_fail(LS_ERROR, "start the communication thread: %s", strerror(error));
+    TRY(ls__thread_start(&k->thread, "the communication thread", courier_main, c));
     k->is_started = true;
     return ls__courier_call(c, open_transport, NULL);
 }

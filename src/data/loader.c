@@ -174,8 +174,7 @@ static enum ls_status build(struct ls_loader *l)
     if (!is_at_hand) TRY(ls__pool_create(&l->decoders, n_threads, false, NULL));
     for (int i = 0; i < l->n_slots; i++) TRY(build_slot(l, &l->slots[i]));
 
-    int error = pthread_create(&l->producer, NULL, produce, l);
-    if (error) return ls_fail(LS_ERROR, "start the loader's thread: %s", strerror(error));
+    TRY(ls__thread_start(&l->producer, "the loader's thread", produce, l));
     l->is_started = true;
     return LS_OK;
 }
