@@ -21,7 +21,7 @@ trap '"$netns" down $net; clean_up_jobs' EXIT
 "$netns" up $net 3 "$wire" || { bad 'the network could not be made'; finish; }
 note "shaped by $(cat /run/lockstep-netns/$net/kind)"
 export LOCKSTEP_RSH=$dist/netns-rsh
-timeout=5
+timeout=8 # also the longest wait in a start, which probes the network while all hosts and the wire share two cores
 args=(lenet5 digits -b 32 --shards 6 -i 40 --no-eval --checkpoint-every 10 -p 1 --timeout $timeout -q)
 tcp="--mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0"
 reference=$(hash_of "${args[@]}")
