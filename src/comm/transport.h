@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LS_TRANSPORT_ABI = 2, LS_TRANSPORT_MOST = 64 };
+enum { LS_TRANSPORT_ABI = 3, LS_TRANSPORT_MOST = 64 };
 
 struct ls_request {
     uint64_t opaque;
