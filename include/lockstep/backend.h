@@ -5,12 +5,15 @@
  *     prepare   once per plan and node: decides everything (algorithm, layouts, scratch) or refuses with LS_UNSUPPORTED
  *               and a reason, which `lockstep plan` prints
  *     bind      once per thread: the addresses are known and never change, so descriptors can be made now
- *     launch    once per shard and step: computes; allocates nothing, decides nothing
+ *     launch    once per shard and step: computes, or enqueues what computes; allocates nothing, decides nothing
  *
  * A kernel is immutable after prepare and shared by all threads; what bind makes belongs to one thread.
  *
  * Determinism: launch must give the same bits for the same inputs on every call, whichever thread makes it. One launch
  * runs on the calling thread only.
+ *
+ * Memory: bound addresses are in the device's memory. It is the host's unless the backend has a `memory` of its own;
+ * then nobody but its kernels and its copy touches what lies there.
  */
 #ifndef LOCKSTEP_BACKEND_H
 #define LOCKSTEP_BACKEND_H
@@ -19,28 +22,34 @@
 #include "lockstep/status.h"
 #include "lockstep/tensor.h"
 
+#include <stdint.h>
+
 struct ls_bound;
 
-/* What changes from step to step or shard to shard and is not a tensor. */
+/* What changes from step to step or shard to shard and is not a tensor: plain values, which a device may copy as they
+ * are. */
 struct ls_step_ctx {
     uint64_t seed;
-    int64_t step;              /* global step, from 0: keys dropout, and Adam's bias correction uses step + 1 */
-    int n_valid;               /* samples of this shard that count; the rest is padding (evaluation only) */
-    const uint32_t *samples;   /* [n_valid] sample numbers: key dropout */
-    int first;                 /* KEEP: position of the shard's first sample in the batch */
-    int shard_size, batch_n;   /* LINEAR_SUM: samples per shard (the last takes the rest) and in this batch */
-    const unsigned char *mine; /* LINEAR_SUM: per shard, whether its rows are here; NULL: all are */
-    /* LINEAR_SUM: (optional) an SGD or ADAMW of the weights and its step: each piece of sums is applied as soon as it
-     * is made, and out[0] is not touched. Only after `fits` has agreed to every shard. */
-    const struct ls_bound *update;
-    const struct ls_step_ctx *update_ctx;
-    float grad_scale; /* 1 / (samples in the global batch): the loss is the mean over the batch */
-    float share;      /* n_valid / (samples in the global batch) */
+    int64_t step;            /* global step, from 0: keys dropout, and Adam's bias correction uses step + 1 */
+    int n_valid;             /* samples of this shard that count; the rest is padding (evaluation only) */
+    int first;               /* KEEP: position of the shard's first sample in the batch */
+    int shard_size, batch_n; /* LINEAR_SUM: samples per shard (the last takes the rest) and in this batch */
+    float grad_scale;        /* 1 / (samples in the global batch): the loss is the mean over the batch */
+    float share;             /* n_valid / (samples in the global batch) */
     float lr;
     float clip_scale; /* 1, or less when the gradient's norm exceeds the limit */
     /* REDUCE, LINEAR_SUM, SGD, ADAMW and RUNNING_STATS work on part `part` of `n_parts` of their elements
      * (ls_part_range), so that large tensors can be spread over threads. All other ops see 0 of 1. */
     int part, n_parts;
+};
+
+/* What LINEAR_SUM gets besides, in the host's memory. */
+struct ls_join {
+    const unsigned char *mine; /* per shard, whether its rows are here; NULL: all are */
+    /* (optional) an SGD or ADAMW of the weights and its step: each piece of sums is applied as soon as it is made, and
+     * out[0] is not touched. Only after `fits` has agreed to every shard. */
+    const struct ls_bound *update;
+    const struct ls_step_ctx *update_ctx;
 };
 
 /* The elements [*begin, *end) of `count` that belong to a part; parts begin at multiples of 16. */
@@ -82,6 +91,7 @@ struct ls_bound {
     const struct ls_kernel *kernel;
     void *in[LS_MAX_IN], *out[LS_MAX_OUT]; /* NULL = absent */
     void *scratch;                         /* scratch_bytes, 64-byte aligned, contents undefined */
+    const uint32_t *samples;               /* [n_valid] sample numbers of the shard: key dropout; NULL: 0, 1, ... */
     void *extra;                           /* what bind made */
 };
 
@@ -93,16 +103,56 @@ struct ls_impl {
     /* (optional, default: nothing to do) fills b->extra. */
     enum ls_status (*bind)(struct ls_bound *b);
     void (*unbind)(struct ls_bound *b);
-    /* required unless every kernel is a view. REDUCE returns LS_NONFINITE when an element is not finite or outside the
-     * fixed-point range; the sums are then worthless and the step is abandoned. */
+    /* required unless every kernel is a view, or for LINEAR_SUM. REDUCE returns LS_NONFINITE when an element is not
+     * finite or outside the fixed-point range; the sums are then worthless and the step is abandoned. Where launch only
+     * enqueues, ls_device_memory.settle returns it, and updates enqueued after it change nothing. */
     enum ls_status (*launch)(const struct ls_bound *b, const struct ls_step_ctx *ctx);
-    /* (optional) LINEAR_SUM: whether the sums of shard ctx->part are surely finite and within the range, so that launch
-     * cannot fail; one that has it takes ctx->update. */
+    /* required for LINEAR_SUM, instead of launch */
+    enum ls_status (*launch_join)(const struct ls_bound *b, const struct ls_step_ctx *ctx, const struct ls_join *join);
+    /* (optional) LINEAR_SUM: whether the sums of shard ctx->part are surely finite and within the range, so that
+     * launch_join cannot fail; one that has it takes join->update. */
     bool (*fits)(const struct ls_bound *b, const struct ls_step_ctx *ctx);
     /* (optional) SGD, ADAMW: launch for the elements [begin, begin + n), whose sums are elsewhere; zeroes them. */
     void (*update)(const struct ls_bound *b, const struct ls_step_ctx *ctx, int64_t begin, int64_t n, int64_t *sums);
     /* (optional, default: free) ends what prepare made beyond the struct itself; the struct is freed by the caller. */
     void (*release)(struct ls_kernel *kernel);
+};
+
+/* bytes -> floats: augmentation (training only, keyed by (seed, epoch, sample)) and normalisation in one pass. */
+struct ls_transform {
+    int c, h, w;
+    float mean[3], std[3]; /* identity: 0 and 1 */
+    int crop_pad;          /* zero-pad by this much, then a random crop of the original size; 0 = off */
+    bool flip;             /* mirror left-right with probability 1/2 */
+    int cutout;            /* a square of this size set to the mean; 0 = off */
+};
+void ls_transform_apply(const struct ls_transform *t, bool is_training, uint64_t seed, int64_t epoch, int64_t sample,
+                        const uint8_t *in /* [c,h,w] */, float *out /* [c,h,w] */);
+
+/* The samples of a shard, on their way into its arena. */
+struct ls_load {
+    const struct ls_transform *transform;
+    bool is_training;
+    uint64_t seed;
+    int64_t epoch;
+    int n, mb;                    /* samples, and what the plan is for: the rest becomes zeros with label -1 */
+    const uint32_t *samples;      /* [n] in the host's memory, as the next two */
+    const uint16_t *labels;       /* [n] */
+    const uint8_t *const *pixels; /* [n] -> [c,h,w] bytes */
+    float *dst;                   /* [mb,c,h,w] in the device's memory, as the next two */
+    int32_t *dst_labels;          /* [mb] */
+    uint32_t *dst_samples;        /* [mb] */
+};
+
+/* Memory of a device's own. All required. Copies are done when the function returns. */
+enum ls_copy { LS_TO_DEVICE, LS_TO_HOST };
+struct ls_device_memory {
+    enum ls_status (*alloc)(struct ls_device *device, size_t bytes, void **out); /* zeroed, 256-byte aligned */
+    void (*free)(struct ls_device *device, void *data, size_t bytes);
+    enum ls_status (*copy)(struct ls_device *device, void *dst, const void *src, size_t bytes, enum ls_copy direction);
+    enum ls_status (*fill)(struct ls_device *device, void *data, int byte, size_t bytes);
+    /* Waits for all that was enqueued. Returns the first failure since the last call, and forgets it. */
+    enum ls_status (*settle)(struct ls_device *device);
 };
 
 /* What a kernel's bits depend on besides its name; the key of tuning tables. */
@@ -124,6 +174,11 @@ struct ls_backend {
     enum ls_status (*limit_isa)(const char *level);
     /* (optional) runs once in every thread that will launch */
     void (*thread_begin)(void);
+    /* (optional, default: the host's memory) */
+    const struct ls_device_memory *memory;
+    /* (optional, default: ls_backend_load) a shard's bytes become the plan's inputs; may be enqueued, but the bytes are
+     * read before it returns */
+    enum ls_status (*load)(struct ls_device *device, const struct ls_load *load);
     /* operators: best first, ended by a NULL. Looked through in order for each node. */
     const struct ls_impl *const *impls;
 };
@@ -132,6 +187,8 @@ extern const struct ls_backend ls_backend_ref;
 /* NULL-terminated list of what this build has, best first: {cpu,} ref. */
 extern const struct ls_backend *const ls_backends[];
 const struct ls_backend *ls_backend_find(const char *name); /* NULL if this build lacks it */
+
+enum ls_status ls_backend_load(struct ls_device *device, const struct ls_load *load) LS_MUST_CHECK;
 
 /* A zeroed kernel of `size` bytes (>= sizeof(struct ls_kernel)) with impl and name set, all inputs and outputs plain
  * with the shapes of the node. *out is a pointer to the implementation's own struct pointer. */

@@ -46,17 +46,6 @@ void ls_dataset_close(struct ls_dataset **ds);
 /* One sample's bytes into out [c,h,w]. Thread-safe. For sets with `pixels` it is a memcpy. */
 enum ls_status ls_dataset_read(const struct ls_dataset *ds, int64_t sample, uint8_t *out) LS_MUST_CHECK;
 
-/* bytes -> floats: augmentation (training only, keyed by (seed, epoch, sample)) and normalisation in one pass. */
-struct ls_transform {
-    int c, h, w;
-    float mean[3], std[3]; /* identity: 0 and 1 */
-    int crop_pad;          /* zero-pad by this much, then a random crop of the original size; 0 = off */
-    bool flip;             /* mirror left-right with probability 1/2 */
-    int cutout;            /* a square of this size set to the mean; 0 = off */
-};
-void ls_transform_apply(const struct ls_transform *t, bool is_training, uint64_t seed, int64_t epoch, int64_t sample,
-                        const uint8_t *in /* [c,h,w] */, float *out /* [c,h,w] */);
-
 /* The order of an epoch: a permutation of [0,n) that depends on (seed, epoch, n) alone. order has room for n. */
 void ls_sampler_order(uint64_t seed, int64_t epoch, int64_t n, uint32_t *order);
 

@@ -121,6 +121,6 @@ void ls_exec_update_apart(struct ls_exec *exec, bool on);
 /* Like ls_exec_train up to the reduction: the sums stay in the store, nothing is updated. For tests. */
 enum ls_status ls_exec_backward(struct ls_exec *exec, const struct ls_exec_step *step,
                                 struct ls_exec_stats *stats) LS_MUST_CHECK;
-void ls_exec_zero_sums(struct ls_exec *exec);
+enum ls_status ls_exec_zero_sums(struct ls_exec *exec) LS_MUST_CHECK;
 
 #endif

@@ -33,14 +33,19 @@ struct ls_stored {
     bool is_borrowed; /* data is somebody else's to free */
 };
 
+/* Where the values of a store lie; the executor sets it. */
+struct ls_store_memory {
+    enum ls_status (*give)(void *owner, size_t bytes, void **out); /* zeroed */
+    void (*take_back)(void *owner, void *data, size_t bytes);
+    void *owner;
+};
+
 struct ls_store {
     struct ls_stored *entries;
     int n_entries;
     int64_t version; /* raised whenever parameters change */
     size_t bytes;
-    /* (optional, default: memory of the store's own) where ls_store_allocate gets memory; it stays the giver's. */
-    enum ls_status (*allocate)(void *giver, size_t bytes, void **out);
-    void *giver;
+    struct ls_store_memory memory;
 };
 
 enum ls_status ls_store_create(struct ls_store **out) LS_MUST_CHECK;
@@ -48,6 +53,10 @@ void ls_store_destroy(struct ls_store **store);
 int ls_store_find(const struct ls_store *store, const char *name); /* -1 if absent */
 /* Memory for every entry that has none yet. */
 enum ls_status ls_store_allocate(struct ls_store *store) LS_MUST_CHECK;
+void ls_store_release(struct ls_store *store); /* gives all of it back */
+
+/* Whether an entry is part of the run's state: parameters, buffers, the optimizer's; not sums, kept rows and copies. */
+bool ls_stored_is_saved(const struct ls_stored *entry);
 
 /* Where a value lies. */
 struct ls_slot {

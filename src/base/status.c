@@ -1,5 +1,5 @@
 /* status.c: the per-thread error message and the tables made from LS_STATUS_MAP. */
-#include "lockstep/status.h"
+#include "base/status_kept.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -61,4 +61,18 @@ const char *ls_status_text(enum ls_status status)
 int ls_status_exit_code(enum ls_status status)
 {
     return statuses[status].exit_code;
+}
+
+/* --- kept failures --- */
+
+struct ls_kept ls__keep(enum ls_status status)
+{
+    struct ls_kept kept = {.status = status};
+    if (status != LS_OK) memcpy(kept.message, message, sizeof kept.message);
+    return kept;
+}
+
+enum ls_status ls__fail_again(const struct ls_kept *kept)
+{
+    return kept->status == LS_OK ? LS_OK : ls_fail(kept->status, "%s", kept->message);
 }

@@ -1,9 +1,9 @@
 /* active.c: fewer ranks where more are slower.
  *
- * In steps of some hundred microseconds two processes may lose more by meeting than they gain by sharing. So a node of
- * several ranks tries both for some steps at the start: all of them, then the leader alone, the others only coming to
- * the meetings. The faster way stays. Who computes has no influence on the weights. Long steps are not tried: there all
- * pay.
+ * In steps of some hundred microseconds two processes may lose more by waiting for each other than they gain by
+ * sharing. So a machine of several ranks tries both for some steps at the start: all of them, then the first alone, the
+ * others only coming to the barriers. The faster way stays. Who computes has no influence on the weights. Long steps
+ * are not tried: there all pay.
  */
 #include "base/clock.h"
 #include "base/log.h"
@@ -26,7 +26,7 @@ static double median(double *times)
     return times[LS_TRIAL_STEPS / 2];
 }
 
-/* The leader's, after every training step: how many ranks compute in the next one; 0: all. */
+/* Local rank 0's, after every training step: how many ranks compute in the next one; 0: all. */
 int ls__active_next(struct ls_exec *e)
 {
     struct active *a = &e->active;
@@ -52,6 +52,6 @@ int ls__active_next(struct ls_exec *e)
     a->chosen = alone < least_gain * a->all ? 1 : 0;
     if (a->chosen == 1)
         ls__log(LS_LOG_INFO, "a step takes %.3g ms with one process of %d and %.3g ms with all: one computes here",
-                1e3 * alone, e->n_seats, 1e3 * a->all);
+                1e3 * alone, e->n_local, 1e3 * a->all);
     return a->chosen;
 }

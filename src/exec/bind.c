@@ -8,7 +8,7 @@ static void *address(const struct ls_exec *e, const struct ls_plan *p, int threa
 {
     if (value < 0) return NULL;
     const struct ls_slot *s = &p->slots[value];
-    return s->stored >= 0 ? e->store->entries[s->stored].data : e->arenas[thread].data + s->offset;
+    return s->stored >= 0 ? e->store->entries[s->stored].data : e->workers[thread].arena + s->offset;
 }
 
 static enum ls_status bind_op(struct ls_exec *e, const struct ls_plan *p, int thread, int index, struct ls_bound *b)
@@ -17,7 +17,8 @@ static enum ls_status bind_op(struct ls_exec *e, const struct ls_plan *p, int th
     *b = (struct ls_bound){.kernel = op->kernel};
     for (int i = 0; i < op->node.n_in; i++) b->in[i] = address(e, p, thread, op->node.in[i]);
     for (int i = 0; i < op->node.n_out; i++) b->out[i] = address(e, p, thread, op->node.out[i]);
-    b->scratch = e->arenas[thread].data + op->scratch_offset;
+    b->scratch = e->workers[thread].arena + op->scratch_offset;
+    b->samples = (const uint32_t *)(e->workers[thread].arena + ls__samples_offset(e));
     return op->kernel->impl->bind && !op->kernel->is_view ? op->kernel->impl->bind(b) : LS_OK;
 }
 
@@ -36,9 +37,9 @@ static enum ls_status order_updates(const struct ls_exec *e, struct bound_plan *
     TRY(ls__calloc(&bp->post_order, (size_t)p->n_post + 1, sizeof *bp->post_order));
     for (int i = 0; i < p->n_ops; i++) {
         if (p->ops[i].phase != LS_POST) continue;
-        int64_t end = ls__exec_sums_end(e, p, &p->ops[i]);
+        int64_t end = ls__sums_end(e, p, &p->ops[i]);
         int at = n++;
-        for (; at > 0 && ls__exec_sums_end(e, p, &p->ops[bp->post_order[at - 1]]) > end; at--)
+        for (; at > 0 && ls__sums_end(e, p, &p->ops[bp->post_order[at - 1]]) > end; at--)
             bp->post_order[at] = bp->post_order[at - 1];
         bp->post_order[at] = i;
     }

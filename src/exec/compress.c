@@ -5,9 +5,9 @@
  * the next time (error feedback), so nothing is lost, only late. A multiple of a power of two is still a fixed-point
  * number: sums stay exact and the same for any number of workers.
  *
- * The remainders belong to (shard, gradient), wherever the shard runs: they lie in the memory of the node, and a node
- * keeps its shards (no balancing). They are set to zero whenever a checkpoint is due, so that a resumed run, which has
- * none, goes on as the unbroken one does.
+ * The remainders belong to (shard, gradient), wherever the shard runs: they lie in the memory of the machine, and a
+ * machine keeps its shards (no balancing). They are set to zero whenever a checkpoint is due, so that a resumed run,
+ * which has none, goes on as the unbroken one does.
  */
 #include "base/mem.h"
 #include "base/simd.h"
@@ -30,7 +30,7 @@ void ls_exec_compress(struct ls_exec *e, int bits, int n_shards)
 {
     e->compress.bits = bits;
     e->compress.n_all = n_shards;
-    if (bits) e->is_balanced = false;
+    if (bits) e->balance.is_on = false;
 }
 
 enum ls_status ls__compress_begin(struct ls_exec *e, const struct ls_plan *p)
@@ -44,14 +44,10 @@ enum ls_status ls__compress_begin(struct ls_exec *e, const struct ls_plan *p)
         c->offsets[p->slots[p->ops[i].node.out[0]].stored] = c->per_shard;
         c->per_shard += (int64_t)(p->ops[i].kernel->in[0].bytes / sizeof(float) + 15) / 16 * 16;
     }
-    int n_shards = ls__exec_first_shard(e, c->n_all, e->node + 1) - ls__exec_first_shard(e, c->n_all, e->node);
+    int n_shards = ls__share_first(e, c->n_all, e->machine + 1) - ls__share_first(e, c->n_all, e->machine);
     size_t bytes = (size_t)c->per_shard * (size_t)n_shards * sizeof(float);
-    if (e->comm) {
-        TRY(ls_comm_share(e->comm, bytes, &data));
-    } else {
-        TRY(ls__alloc_aligned(&data, bytes));
-        c->own_bytes = bytes;
-    }
+    TRY(e->together->share(e, bytes, &data));
+    c->bytes = bytes;
     c->remainders = data;
     c->n_shards = n_shards;
     return LS_OK;
@@ -59,7 +55,7 @@ enum ls_status ls__compress_begin(struct ls_exec *e, const struct ls_plan *p)
 
 void ls__compress_release(struct ls_exec *e)
 {
-    if (e->compress.own_bytes) ls__free_aligned(e->compress.remainders, e->compress.own_bytes);
+    if (e->compress.remainders) e->together->unshare(e, e->compress.remainders, e->compress.bytes);
     free(e->compress.offsets);
 }
 
@@ -96,7 +92,7 @@ void ls__compress_gradient(struct ls_exec *e, const struct ls_plan *p, const str
     int64_t n = (int64_t)(op->kernel->in[0].bytes / sizeof(float));
     int entry = p->slots[op->node.out[0]].stored;
     float *remainders =
-        c->remainders + (shard - ls__exec_first_shard(e, c->n_all, e->node)) * c->per_shard + c->offsets[entry];
+        c->remainders + (shard - ls__share_first(e, c->n_all, e->machine)) * c->per_shard + c->offsets[entry];
     for (int part = 0; part < op->n_parts; part++) {
         int64_t begin, end;
         int exponent;
@@ -114,6 +110,6 @@ enum ls_status ls_exec_forget_remainders(struct ls_exec *e)
 {
     struct compress *c = &e->compress;
     if (!c->remainders) return LS_OK;
-    if (e->seat == 0) memset(c->remainders, 0, (size_t)c->per_shard * (size_t)c->n_shards * sizeof(float));
-    return ls__team_meet(e, LS_OK);
+    if (e->local_rank == 0) memset(c->remainders, 0, (size_t)c->per_shard * (size_t)c->n_shards * sizeof(float));
+    return e->together->barrier(e, LS_OK);
 }

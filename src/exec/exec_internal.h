@@ -1,4 +1,19 @@
-/* exec_internal.h: the executor's data, shared by its files. */
+/* exec_internal.h: the executor's data, shared by its files.
+ *
+ * Two lifetimes. struct ls_exec lives as long as its run. struct step lives on the stack of one ls_exec_train,
+ * ls_exec_backward, ls_exec_evaluate or ls_exec_rehearse, and nothing of a step is kept anywhere else.
+ *
+ * A step goes through the files in this order:
+ *
+ *     step.c     begin: which plan, which shards; and the way through the phases
+ *     pre.c      PRE: copies of parameters in the layouts that backward wants
+ *     shard.c    SHARDS: each on one thread, start to end
+ *     join.c     JOIN: gradients of large layers, once over all shards
+ *     post.c     POST: the norm of the gradient, the updates
+ *     result.c   the end: loss, count, what other ranks want and how they fared
+ *
+ * How ranks and machines take part is in one table (struct together), of which an executor has one entry.
+ */
 #ifndef LS_EXEC_INTERNAL_H
 #define LS_EXEC_INTERNAL_H
 
@@ -8,7 +23,7 @@
 
 #include <stdatomic.h>
 
-enum { N_LOCKS = 256 };
+enum { N_LOCKS = 256, MAX_N_SHARDS = 4096 };
 
 /* A plan bound to the addresses of every thread. */
 struct bound_plan {
@@ -21,11 +36,11 @@ struct bound_plan {
     bool has_at_once;
 };
 
-/* One thread's memory. */
-struct arena {
-    char *data;
-    size_t bytes;
-    int64_t busy_ns; /* in the present step */
+/* What one thread has. Written by that thread alone while a round runs. */
+struct worker {
+    char *arena;     /* in the device's memory */
+    size_t bytes;    /* of the arena */
+    int64_t busy_ns; /* in shards, copies and updates, since the executor was made */
     char pad[64];    /* away from the next thread's counters */
 };
 
@@ -38,9 +53,9 @@ struct sum_place {
 
 /* All sums, and the control words after them. sums.c has a drawing. */
 struct sum_block {
-    int64_t *block;
+    int64_t *block;     /* in the device's memory */
+    int64_t *travel;    /* the same for the host: the block itself, or a copy while it is summed over machines */
     int64_t n, control; /* elements; where the control words begin */
-    size_t own_bytes;   /* to free, 0 if the memory is the job's */
     struct sum_place *places;
     int n_places; /* [entries of the store] */
     struct ls_comm_bucket *buckets;
@@ -51,21 +66,23 @@ struct sum_block {
 /* Coarse rounding of gradients and what it left over; compress.c. */
 struct compress {
     int bits;                    /* 0: off */
-    float *remainders;           /* [shards of the node][per_shard] */
+    float *remainders;           /* [shards of the machine][per_shard] */
     int64_t per_shard, *offsets; /* floats; [entries of the store] where a sum's remainders begin */
-    int n_shards, n_all;         /* of the node; of a full batch */
-    size_t own_bytes;
+    int n_shards, n_all;         /* of the machine; of a full batch */
+    size_t bytes;                /* of the remainders */
 };
 
-/* Control words: each node adds its own, all see the sums. */
-enum {
-    LS_CONTROL_FAILED,
-    LS_CONTROL_STOP,
-    LS_CONTROL_SAVE,
-    LS_CONTROL_NODES = 8 /* then one per node: ns of its shards */
+/* Whose shards; share.c. All machines derive the same from the same step results. */
+struct balance {
+    bool is_on;                    /* shares follow measured speed */
+    int64_t *weights;              /* [n_machines] shares of the shards */
+    int64_t *window_ns, *total_ns; /* [n_machines] in shards: since the last balancing, in all */
+    int64_t *total_shards;         /* [n_machines] */
+    double *tau;                   /* [n_machines] scratch: a failing allocation here would make machines disagree */
+    int window_steps;
 };
 
-/* The trial of fewer ranks; active.c. The leader's. */
+/* The trial of fewer ranks; active.c. Local rank 0's. */
 enum { LS_TRIAL_STEPS = 21 };
 struct active {
     double times[LS_TRIAL_STEPS], all; /* seconds of steps; the median with all ranks */
@@ -74,44 +91,51 @@ struct active {
     bool is_settled;
 };
 
-/* What the leader of a node tells its team at the end of a step. */
-struct step_news {
-    int64_t loss, n_correct;
-    int32_t n_active; /* ranks of the node that compute; 0: all */
-    int64_t control[LS_CONTROL_NODES];
-    int64_t node_ns[]; /* [n_nodes] */
+/* Control words: each machine adds its own, all see the sums. */
+enum {
+    LS_CONTROL_FAILED,
+    LS_CONTROL_STOP,
+    LS_CONTROL_SAVE,
+    LS_CONTROL_MACHINES = 8 /* then one per machine: ns of its shards */
 };
+
+/* What all ranks of a machine learn at the end of a step. Written by local rank 0, read by all after a barrier. */
+struct step_result {
+    int64_t loss, n_correct;
+    int32_t n_active; /* ranks of the machine that compute; 0: all */
+    int64_t control[LS_CONTROL_MACHINES];
+    int64_t machine_ns[]; /* [n_machines] */
+};
+
+struct together;
 
 struct ls_exec {
     const struct ls_backend *backend;
     struct ls_device *device;
     struct ls_store *store;
     struct ls_pool *pool;
+    struct worker *workers; /* [n_threads] */
     int n_threads;
-    struct arena *arenas; /* [n_threads] */
-    size_t arena_bytes;
+    size_t arena_bytes; /* of values and scratch, of the largest plan */
+    int64_t samples_mb; /* sample numbers of a shard follow in the arena: room for so many */
     struct bound_plan *plans;
     int n_plans;
     bool is_profiling;
     bool is_update_apart; /* never apply sums while they are made */
-    bool is_at_once;      /* they are in the present step */
-    struct ls_comm *comm; /* borrowed; NULL: alone */
-    int seat, n_seats, node, n_nodes;
     struct sum_block sums;
     struct compress compress;
+    bool stop_wanted, save_wanted; /* what this rank tells at its next step */
+
+    /* the job */
+    const struct together *together;
+    struct ls_comm *comm; /* borrowed; NULL: outside any job */
+    int local_rank, n_local, machine, n_machines;
+    struct step_result *result; /* the machine's */
+    struct balance balance;
     struct active active;
-    int n_active;                          /* as the news say */
-    bool is_published;                     /* the news of this step are written, and seen after the next meeting */
-    struct step_news *news;                /* the node's */
-    int64_t own_control[LS_CONTROL_NODES]; /* what this rank adds at the next step */
-    int64_t *weights;                      /* [n_nodes] shares of the shards */
-    int64_t *window_ns, *total_ns;         /* [n_nodes] in shards: since the last balancing, in all */
-    int64_t *total_shards;                 /* [n_nodes] */
-    int window_steps;
-    unsigned char *mine;           /* [max shards] whether a shard is this node's */
-    int first_shard, n_own_shards; /* of the present step */
-    int64_t shards_ns, comm_ns;
-    bool is_balanced; /* shares follow measured speed */
+    int n_active;        /* as the last result says */
+    unsigned char *mine; /* [MAX_N_SHARDS] whether a shard of the present step is this machine's */
+
     /* Guards the parts of sums while a shard adds to them. */
     struct {
         atomic_int taken;
@@ -119,38 +143,147 @@ struct ls_exec {
     } locks[N_LOCKS];
 };
 
+/* One step, or an evaluation of one batch. Threads read it; what they write says so. */
+struct step {
+    struct ls_exec *e;
+    const struct ls_exec_step *ask;
+    bool is_training;
+    const struct bound_plan *plan;      /* of the full shards */
+    const struct bound_plan *last_plan; /* of a smaller last shard; NULL: there is none */
+    int n_shards;                       /* of the batch */
+    int first, n_own;                   /* this machine's */
+    const struct ls_step_ctx *update;   /* values of updates that may be applied while sums are made; NULL: none may */
+    bool is_at_once;                    /* they are */
+    bool is_published;                  /* the result is written, and seen after the next barrier */
+    int64_t shards_ns;                  /* on the clock: this machine's shards */
+    bool is_home;                       /* a copy of the sums that travelled is back in the device's memory */
+    int64_t wait_ns;                    /* for sums of other machines; in POST thread 0 of the pool adds to it */
+};
+
+/* --- the ways to work on one step --- */
+
+/* alone.c: one process. ranks.c: processes of one machine, which share store and sums in memory. machines.c: several
+ * machines, whose sums travel. All entries are required. */
+struct together {
+    const char *name;
+    /* Zeroed memory that all ranks of the machine see; it stays the executor's (alone) or the job's. */
+    enum ls_status (*share)(struct ls_exec *e, size_t bytes, void **out);
+    void (*unshare)(struct ls_exec *e, void *data, size_t bytes);
+    /* Every item in [0, n) once, by whichever thread of whichever rank of the machine is free; ends with a barrier. */
+    enum ls_status (*run)(struct ls_exec *e, int n_items, ls_pool_fn *fn, void *arg);
+    /* All ranks of the machine; a failure of one becomes the failure of all. */
+    enum ls_status (*barrier)(struct ls_exec *e, enum ls_status mine);
+    void (*lock)(struct ls_exec *e, int which);
+    void (*unlock)(struct ls_exec *e, int which);
+    /* The sums of a step over all machines: from here on buckets travel as soon as they are complete. */
+    enum ls_status (*sum_begin)(struct step *s);
+    void (*contribute)(struct ls_exec *e, int bucket);
+    /* No more contributions will come: all are in, or some failed. */
+    void (*sum_close)(struct step *s, bool has_failed);
+    /* Until the block's elements [0, end) are sums over all machines. Any thread. */
+    enum ls_status (*sum_wait)(struct step *s, int64_t end);
+    /* All shards are in: where the result can be written before the updates, whose barrier then shows it. */
+    void (*publish)(struct step *s);
+    /* What all learn; *own is there for those that share no memory. */
+    enum ls_status (*result)(struct step *s, struct step_result *own, const struct step_result **out);
+};
+extern const struct together ls__alone, ls__ranks, ls__machines;
+
+/* ranks.c, for machines.c */
+enum ls_status ls__ranks_share(struct ls_exec *e, size_t bytes, void **out) LS_MUST_CHECK;
+void ls__ranks_unshare(struct ls_exec *e, void *data, size_t bytes);
+enum ls_status ls__ranks_run(struct ls_exec *e, int n_items, ls_pool_fn *fn, void *arg) LS_MUST_CHECK;
+enum ls_status ls__ranks_barrier(struct ls_exec *e, enum ls_status mine) LS_MUST_CHECK;
+void ls__ranks_lock(struct ls_exec *e, int which);
+void ls__ranks_unlock(struct ls_exec *e, int which);
+
+/* --- the phases --- */
+
+/* pre.c */
+enum ls_status ls__exec_pre(struct ls_exec *e, const struct bound_plan *bp) LS_MUST_CHECK;
+
+/* shard.c: items are this machine's shards; arg is the step */
+ls_pool_fn ls__exec_run_shard;
+struct shard_cut {
+    int first, n; /* samples of the batch */
+};
+struct shard_cut ls__shard_cut(const struct ls_exec_step *ask, int shard);
+struct ls_step_ctx ls__shard_context(const struct ls_exec_step *ask, struct shard_cut c);
+const struct bound_plan *ls__shard_plan(const struct step *s, struct shard_cut c);
+static inline size_t ls__samples_offset(const struct ls_exec *e)
+{
+    return (e->arena_bytes + 63) / 64 * 64;
+}
+enum ls_status ls__shard_load(const struct step *s, const struct bound_plan *bp, struct shard_cut c,
+                              int thread) LS_MUST_CHECK;
+
+/* diagnose.c: where the first value that is not finite appears in this machine's shards, as an LS_NONFINITE message */
+enum ls_status ls__exec_diagnose(const struct step *s) LS_MUST_CHECK;
+
+/* parts.c: ops over stored values, large ones in parts, spread over the threads */
+struct parts {
+    struct step *s;
+    enum ls_phase phase; /* LS_JOIN, LS_POST */
+    struct ls_step_ctx ctx;
+};
+enum ls_status ls__exec_run_parts(const struct parts *parts) LS_MUST_CHECK;
+/* When an op began: on the clock, and in the thread's own time while profiling. */
+struct moment {
+    int64_t wall_ns, thread_ns;
+};
+struct moment ls__exec_moment(const struct ls_exec *e);
+void ls__exec_account(struct ls_exec *e, const struct bound_plan *bp, int thread, int op, struct moment start);
+
+/* join.c, post.c */
+enum ls_status ls__exec_join(struct step *s) LS_MUST_CHECK;
+enum ls_status ls__exec_post(struct step *s, struct ls_step_ctx ctx, struct ls_exec_stats *stats) LS_MUST_CHECK;
+
+/* result.c */
+/* Takes loss and count out of the sums. */
+enum ls_status ls__result_take(struct step *s, struct step_result *result) LS_MUST_CHECK;
+/* The same, and the control words: local rank 0's, when all ranks of the machine have met since they touched them. */
+enum ls_status ls__result_take_all(struct step *s, struct step_result *result) LS_MUST_CHECK;
+/* This rank's wishes join its machine's. */
+void ls__result_wish(struct step *s);
+/* After the work of a step, done or failed: all machines have met, everybody knows loss and outcome. */
+enum ls_status ls__exec_conclude(struct step *s, enum ls_status status, struct ls_exec_stats *stats) LS_MUST_CHECK;
+
+/* --- what the phases use --- */
+
 /* bind.c */
 enum ls_status ls__exec_bind(struct ls_exec *e, struct bound_plan *bp) LS_MUST_CHECK;
 void ls__exec_unbind(struct ls_exec *e, struct bound_plan *bp);
 void ls__exec_free_plan(struct ls_exec *e, struct bound_plan *bp);
 const struct bound_plan *ls__exec_find(const struct ls_exec *e, int64_t mb, bool is_training);
 
-/* shard.c */
-struct shard_run {
-    struct ls_exec *e;
-    const struct ls_exec_step *step;
-    bool is_training;
-    int first; /* this node's first shard */
-};
-ls_pool_fn ls__exec_run_shard;
-/* Where the first value that is not finite appears, as an LS_NONFINITE message. */
-enum ls_status ls__exec_diagnose(struct ls_exec *e, const struct ls_exec_step *step, int first, int end) LS_MUST_CHECK;
-
-/* team.c */
-enum ls_status ls__team_run(struct ls_exec *e, int n_items, ls_pool_fn *fn, void *arg) LS_MUST_CHECK;
-enum ls_status ls__team_meet(struct ls_exec *e, enum ls_status mine) LS_MUST_CHECK;
-void ls__team_lock(struct ls_exec *e, int which);
-void ls__team_unlock(struct ls_exec *e, int which);
+/* memory.c: the only file that touches store, sums and arenas other than through kernels. The device's memory may not
+ * be readable by the host. */
+enum ls_status ls__memory_alloc(struct ls_exec *e, size_t bytes, void **out) LS_MUST_CHECK; /* zeroed */
+void ls__memory_free(struct ls_exec *e, void *data, size_t bytes);
+enum ls_status ls__memory_read(struct ls_exec *e, const void *data, size_t bytes, void *host) LS_MUST_CHECK;
+enum ls_status ls__memory_write(struct ls_exec *e, void *data, size_t bytes, const void *host) LS_MUST_CHECK;
+enum ls_status ls__memory_zero(struct ls_exec *e, void *data, size_t bytes) LS_MUST_CHECK;
+/* Bytes the host can read until the next ls__memory_release_view: the data itself, or a copy. */
+enum ls_status ls__memory_view(struct ls_exec *e, const void *data, size_t bytes, const void **view) LS_MUST_CHECK;
+void ls__memory_release_view(struct ls_exec *e, const void *data, size_t bytes, const void *view);
+/* Launches may only have been enqueued: waits for them, and fails if one of them did. */
+enum ls_status ls__memory_settle(struct ls_exec *e) LS_MUST_CHECK;
 
 /* sums.c */
-enum ls_status ls__exec_place_sums(struct ls_exec *e, const struct ls_plan *p) LS_MUST_CHECK;
-void ls__exec_free_sums(struct ls_exec *e);
-enum ls_status ls__exec_sum_begin(struct ls_exec *e, bool is_training, int n_shards) LS_MUST_CHECK;
-void ls__exec_contribute(struct ls_exec *e, int entry);
-enum ls_status ls__exec_await_sums(struct ls_exec *e, const struct ls_plan *p,
-                                   const struct ls_plan_op *op) LS_MUST_CHECK;
-int64_t ls__exec_sums_end(const struct ls_exec *e, const struct ls_plan *p, const struct ls_plan_op *op);
-int64_t *ls__exec_control(const struct ls_exec *e);
+enum ls_status ls__sums_place(struct ls_exec *e, const struct ls_plan *p) LS_MUST_CHECK;
+void ls__sums_free(struct ls_exec *e);
+/* Where the sums that an op reads end, in the block; 0: it reads none. */
+int64_t ls__sums_end(const struct ls_exec *e, const struct ls_plan *p, const struct ls_plan_op *op);
+int64_t *ls__sums_control(const struct ls_exec *e);
+
+/* share.c */
+enum ls_status ls__share_open(struct ls_exec *e, bool is_balanced) LS_MUST_CHECK;
+void ls__share_close(struct ls_exec *e);
+/* The first shard of a machine among n_shards. */
+int ls__share_first(const struct ls_exec *e, int n_shards, int machine);
+/* Fills first, n_own and, over several machines, e->mine. */
+void ls__share_shards(struct step *s);
+void ls__share_note(struct step *s, const struct step_result *result);
 
 /* compress.c */
 enum ls_status ls__compress_begin(struct ls_exec *e, const struct ls_plan *p) LS_MUST_CHECK;
@@ -161,25 +294,10 @@ void ls__compress_release(struct ls_exec *e);
 /* active.c */
 int ls__active_next(struct ls_exec *e);
 
-/* job.c */
-/* The first shard of a node among n_shards. */
-int ls__exec_first_shard(const struct ls_exec *e, int n_shards, int node);
-void ls__exec_share_shards(struct ls_exec *e, int n_shards);
-void ls__exec_fill_control(struct ls_exec *e);
-void ls__exec_flush(struct ls_exec *e, bool has_failed);
-/* Of one node, when all shards are in: the news may be written before the updates, whose meeting then shows them. */
-void ls__exec_publish(struct ls_exec *e, const struct ls_plan *p);
-/* Waits for the sums of all nodes, takes loss and count out of them; all ranks learn the same. */
-enum ls_status ls__exec_read_news(struct ls_exec *e, const struct ls_plan *p, int n_shards,
-                                  struct ls_exec_stats *stats) LS_MUST_CHECK;
-
-/* update.c */
-enum ls_status ls__exec_pre(struct ls_exec *e, const struct bound_plan *bp) LS_MUST_CHECK;
-/* update: (optional) the update's, whose ops may then be applied to sums as they are made. */
-enum ls_status ls__exec_join(struct ls_exec *e, const struct bound_plan *bp, const struct ls_step_ctx *ctx,
-                             const struct ls_step_ctx *update) LS_MUST_CHECK;
-enum ls_status ls__exec_post(struct ls_exec *e, const struct bound_plan *bp,
-                             const struct ls_step_ctx *ctx) LS_MUST_CHECK;
-enum ls_status ls__exec_grad_norm(struct ls_exec *e, const struct ls_plan *plan, double *norm) LS_MUST_CHECK;
+/* step.c, for rehearse.c and result.c */
+struct step ls__step_of(struct ls_exec *e, const struct ls_exec_step *ask, bool is_training);
+void ls__step_note(const struct step *s, const char *what);
+/* LS_NONFINITE in training: which op made the first bad value. Local rank 0 looks, all of the machine hear it. */
+enum ls_status ls__step_diagnose(struct step *s, enum ls_status status) LS_MUST_CHECK;
 
 #endif

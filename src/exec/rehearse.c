@@ -34,45 +34,37 @@ int ls_exec_op_bucket(const struct ls_exec *e, const struct ls_plan *p, int op)
     return last;
 }
 
-/* One shard for every thread of the node, as far as it has so many full ones. */
-static int n_rehearsed(const struct ls_exec *e, const struct ls_exec_step *s)
+/* One shard for every thread of the machine, as far as it has so many full ones. */
+static int n_rehearsed(const struct step *s)
 {
-    int n_full = (int)(s->batch->n / s->shard_size) - e->first_shard, n_threads = e->n_threads * e->n_seats;
-    int n = e->n_own_shards < n_threads ? e->n_own_shards : n_threads;
+    int n_full = (int)(s->ask->batch->n / s->ask->shard_size) - s->first, n_threads = s->e->n_threads * s->e->n_local;
+    int n = s->n_own < n_threads ? s->n_own : n_threads;
     return n_full < 0 ? 0 : n < n_full ? n : n_full;
 }
 
-enum ls_status ls_exec_rehearse(struct ls_exec *e, const struct ls_exec_step *s, struct ls_exec_rehearsal *r)
+enum ls_status ls_exec_rehearse(struct ls_exec *e, const struct ls_exec_step *ask, struct ls_exec_rehearsal *r)
 {
-    const struct bound_plan *bp = ls__exec_find(e, s->shard_size, true);
-    int n_shards = (int)((s->batch->n + s->shard_size - 1) / s->shard_size);
-    *r = (struct ls_exec_rehearsal){0};
-    if (!bp) return ls_fail(LS_INTERNAL, "no plan for shards of %lld samples", (long long)s->shard_size);
-    if (e->comm) ls_comm_note(e->comm, s->step, "rehearsal");
+    struct step s = ls__step_of(e, ask, true);
+    *r = (struct ls_exec_rehearsal){.n_own = s.n_own, .n_run = n_rehearsed(&s)};
+    s.plan = ls__exec_find(e, ask->shard_size, true);
+    if (!s.plan) return ls_fail(LS_INTERNAL, "no plan for shards of %lld samples", (long long)ask->shard_size);
+    ls__step_note(&s, "rehearsal");
     int64_t start = ls__now_ns();
-    TRY(ls__exec_pre(e, bp));
-    TRY(ls__compress_begin(e, bp->plan));
+    TRY(ls__exec_pre(e, s.plan));
+    TRY(ls__compress_begin(e, s.plan->plan));
     r->pre_seconds = ls__seconds_since(start);
-    ls__exec_share_shards(e, n_shards);
-    r->n_own = e->n_own_shards;
-    r->n_run = n_rehearsed(e, s);
-    struct shard_run run = {e, s, true, e->first_shard};
     start = ls__now_ns();
-    TRY(ls__team_run(e, r->n_run, ls__exec_run_shard, &run));
+    TRY(e->together->run(e, r->n_run, ls__exec_run_shard, &s));
     r->shard_seconds = ls__seconds_since(start);
-    const struct ls_step_ctx join = {.shard_size = (int)s->shard_size,
-                                     .batch_n = s->batch->n,
-                                     .n_parts = 1,
-                                     .mine = e->n_nodes > 1 ? e->mine : NULL};
     start = ls__now_ns();
-    TRY(ls__exec_join(e, bp, &join, NULL));
+    TRY(ls__exec_join(&s));
     r->join_seconds = ls__seconds_since(start);
     return LS_OK;
 }
 
 enum ls_status ls_exec_end_rehearsal(struct ls_exec *e)
 {
-    if (e->seat == 0) ls_exec_zero_sums(e);
-    TRY(ls_exec_forget_remainders(e));
-    return ls__team_meet(e, LS_OK);
+    enum ls_status status = e->local_rank == 0 ? ls_exec_zero_sums(e) : LS_OK;
+    TRY(e->together->barrier(e, status));
+    return ls_exec_forget_remainders(e);
 }

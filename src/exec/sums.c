@@ -14,9 +14,9 @@
 
 enum { MIN_BUCKET = 1 << 16, MAX_N_BUCKETS = 400 };
 
-int64_t *ls__exec_control(const struct ls_exec *e)
+int64_t *ls__sums_control(const struct ls_exec *e)
 {
-    return e->sums.block + e->sums.control;
+    return e->sums.travel + e->sums.control;
 }
 
 static int64_t elements(const struct ls_stored *s)
@@ -91,14 +91,10 @@ static enum ls_status make_buckets(struct ls_exec *e, const struct ls_plan *p)
 static enum ls_status allocate(struct ls_exec *e, const struct ls_plan *p)
 {
     struct sum_block *s = &e->sums;
-    void *block;
-    if (e->n_seats > 1) {
-        TRY(ls_comm_share(e->comm, (size_t)s->n * sizeof(int64_t), &block));
-    } else {
-        TRY(ls__alloc_aligned(&block, (size_t)s->n * sizeof(int64_t)));
-        s->own_bytes = (size_t)s->n * sizeof(int64_t);
-    }
-    s->block = block;
+    size_t bytes = (size_t)s->n * sizeof(int64_t);
+    TRY(e->together->share(e, bytes, (void **)&s->block));
+    s->travel = s->block;
+    if (e->backend->memory) TRY(ls__alloc_aligned(&s->travel, bytes));
     for (int i = 0; i < e->store->n_entries; i++) {
         if (!s->places[i].is_placed) continue;
         e->store->entries[i].data = s->block + s->places[i].begin;
@@ -108,7 +104,7 @@ static enum ls_status allocate(struct ls_exec *e, const struct ls_plan *p)
     return make_buckets(e, p);
 }
 
-enum ls_status ls__exec_place_sums(struct ls_exec *e, const struct ls_plan *p)
+enum ls_status ls__sums_place(struct ls_exec *e, const struct ls_plan *p)
 {
     struct sum_block *s = &e->sums;
     if (s->block) { /* a later plan adds to the sums of the first; a new one would not be summed over the nodes */
@@ -122,54 +118,23 @@ enum ls_status ls__exec_place_sums(struct ls_exec *e, const struct ls_plan *p)
     place_outputs(e, p, LS_SHARD);
     place_outputs(e, p, LS_JOIN);
     s->control = s->n;
-    s->n += (LS_CONTROL_NODES + e->n_nodes + 7) / 8 * 8;
+    s->n += (LS_CONTROL_MACHINES + e->n_machines + 7) / 8 * 8;
     return allocate(e, p);
 }
 
-void ls__exec_free_sums(struct ls_exec *e)
+void ls__sums_free(struct ls_exec *e)
 {
     struct sum_block *s = &e->sums;
-    if (s->own_bytes) ls__free_aligned(s->block, s->own_bytes);
+    size_t bytes = (size_t)s->n * sizeof(int64_t);
+    if (s->travel != s->block) ls__free_aligned(s->travel, bytes);
+    if (s->block) e->together->unshare(e, s->block, bytes);
     free(s->places);
     free(s->buckets);
     free(s->per_shard);
     free(s->per_step);
 }
 
-enum ls_status ls__exec_sum_begin(struct ls_exec *e, bool is_training, int n_shards)
-{
-    struct sum_block *s = &e->sums;
-    if (e->n_nodes == 1) return LS_OK;
-    if (!is_training) {
-        const struct ls_comm_bucket two[2] = {
-            {s->buckets[0].begin, s->buckets[0].end, n_shards},
-            {s->control, s->n, 1},
-        };
-        return ls_comm_sum_begin(e->comm, s->block, two, 2);
-    }
-    for (int i = 0; i < s->n_buckets - 1; i++) s->buckets[i].n_parts = s->per_shard[i] * n_shards + s->per_step[i];
-    return ls_comm_sum_begin(e->comm, s->block, s->buckets, s->n_buckets);
-}
-
-void ls__exec_contribute(struct ls_exec *e, int entry)
-{
-    if (e->n_nodes > 1) ls_comm_sum_part(e->comm, e->sums.places[entry].bucket);
-}
-
-/* The sum an update reads: all of its part must be there. */
-enum ls_status ls__exec_await_sums(struct ls_exec *e, const struct ls_plan *p, const struct ls_plan_op *op)
-{
-    int64_t end = 0;
-    for (int k = 0; e->n_nodes > 1 && k < op->node.n_in; k++)
-        if (is_sum(e, p, op->node.in[k])) {
-            const struct sum_place *at = &e->sums.places[p->slots[op->node.in[k]].stored];
-            if (at->end > end) end = at->end;
-        }
-    return end > 0 ? ls_comm_sum_wait(e->comm, end) : LS_OK;
-}
-
-/* For the order of updates: where the sums an op reads end. */
-int64_t ls__exec_sums_end(const struct ls_exec *e, const struct ls_plan *p, const struct ls_plan_op *op)
+int64_t ls__sums_end(const struct ls_exec *e, const struct ls_plan *p, const struct ls_plan_op *op)
 {
     int64_t end = 0;
     for (int k = 0; k < op->node.n_in; k++)

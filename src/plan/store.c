@@ -15,10 +15,8 @@ void ls_store_destroy(struct ls_store **store)
 {
     struct ls_store *s = *store;
     if (!s) return;
-    for (int i = 0; i < s->n_entries; i++) {
-        free(s->entries[i].name);
-        if (!s->entries[i].is_borrowed) ls__free_aligned(s->entries[i].data, s->entries[i].layout.bytes);
-    }
+    ls_store_release(s);
+    for (int i = 0; i < s->n_entries; i++) free(s->entries[i].name);
     free(s->entries);
     free(s);
     *store = NULL;
@@ -83,10 +81,22 @@ enum ls_status ls_store_allocate(struct ls_store *s)
         struct ls_stored *e = &s->entries[i];
         if (e->data) continue;
         if (e->layout.id == LS_LAYOUT_ANY) e->layout = ls_layout_plain(&e->shape, e->dtype);
-        e->is_borrowed = s->allocate != NULL;
-        TRY(s->allocate ? s->allocate(s->giver, e->layout.bytes, &e->data)
-                        : ls__alloc_aligned(&e->data, e->layout.bytes));
+        TRY(s->memory.give(s->memory.owner, e->layout.bytes, &e->data));
         s->bytes += e->layout.bytes;
     }
     return LS_OK;
+}
+
+void ls_store_release(struct ls_store *s)
+{
+    for (int i = 0; i < s->n_entries; i++) {
+        struct ls_stored *e = &s->entries[i];
+        if (e->data && !e->is_borrowed) s->memory.take_back(s->memory.owner, e->data, e->layout.bytes);
+        e->data = NULL;
+    }
+}
+
+bool ls_stored_is_saved(const struct ls_stored *e)
+{
+    return e->source < 0 && e->kind != LS_VALUE_SUM && e->kind != LS_VALUE_KEPT;
 }

@@ -42,16 +42,11 @@ int64_t local_period(const char *sync)
     return strncmp(sync, "local:", 6) == 0 && ls__parse_i64(sync + 6, 1, 1000000, &period) ? period : 0;
 }
 
-static bool is_averaged(const struct ls_stored *e)
-{
-    return e->source < 0 && e->kind != LS_VALUE_SUM && e->kind != LS_VALUE_KEPT;
-}
-
 static enum ls_status cut_pieces(struct local *l)
 {
     const struct ls_store *store = l->s->store;
     for (int i = 0; i < store->n_entries; i++) {
-        if (!is_averaged(&store->entries[i])) continue;
+        if (!ls_stored_is_saved(&store->entries[i])) continue;
         int64_t n = (int64_t)(store->entries[i].layout.bytes / sizeof(float));
         for (int64_t at = 0; at < n; at += PART) {
             int64_t end = at + PART < n ? at + PART : n;
@@ -68,7 +63,7 @@ static enum ls_status check_same(const struct session *s, const struct session *
 {
     for (int i = 0; i < s->store->n_entries; i++) {
         const struct ls_stored *a = &s->store->entries[i];
-        if (!is_averaged(a)) continue;
+        if (!ls_stored_is_saved(a)) continue;
         const struct ls_stored *b = i < replica->store->n_entries ? &replica->store->entries[i] : NULL;
         if (!b || strcmp(a->name, b->name) != 0 || a->layout.id != b->layout.id || a->layout.bytes != b->layout.bytes)
             return ls_fail(LS_INTERNAL, "the replica of a shard has another layout of %s", a->name);
@@ -123,7 +118,7 @@ enum ls_status local_start(struct local *l)
     for (int r = 0; r < l->n_own; r++) {
         for (int i = 0; i < l->s->store->n_entries; i++) {
             const struct ls_stored *e = &l->s->store->entries[i];
-            if (is_averaged(e)) memcpy(l->replicas[r].store->entries[i].data, e->data, e->layout.bytes);
+            if (ls_stored_is_saved(e)) memcpy(l->replicas[r].store->entries[i].data, e->data, e->layout.bytes);
         }
         l->replicas[r].store->version++;
     }

@@ -15,11 +15,6 @@ static bool is_weight(const struct ls_stored *e)
     return e->source < 0 && (e->kind == LS_VALUE_PARAM || e->kind == LS_VALUE_BUFFER);
 }
 
-static bool is_saved(const struct ls_stored *e)
-{
-    return e->source < 0 && e->kind != LS_VALUE_SUM && e->kind != LS_VALUE_KEPT;
-}
-
 static size_t plain_bytes(const struct ls_stored *e)
 {
     return (size_t)ls_shape_count(&e->shape) * sizeof(float);
@@ -64,7 +59,7 @@ static enum ls_status fill(struct session *s, int64_t step, struct snapshot *sna
     at += 64;
     for (int i = 0; i < s->store->n_entries; i++) {
         const struct ls_stored *e = &s->store->entries[i];
-        if (!is_saved(e)) continue;
+        if (!ls_stored_is_saved(e)) continue;
         TRY(ls_exec_get(s->exec, i, (float *)at));
         snap->tensors[snap->n++] =
             (struct ls_ckpt_tensor){.name = e->name, .dtype = LS_F32, .shape = e->shape, .data = at};
@@ -81,7 +76,8 @@ enum ls_status session_snapshot(struct session *s, int64_t step, struct snapshot
     size_t n = (size_t)s->store->n_entries;
     *snap = (struct snapshot){.bytes = 64};
     for (size_t i = 0; i < n; i++)
-        if (is_saved(&s->store->entries[i])) snap->bytes += (plain_bytes(&s->store->entries[i]) + 63) / 64 * 64;
+        if (ls_stored_is_saved(&s->store->entries[i]))
+            snap->bytes += (plain_bytes(&s->store->entries[i]) + 63) / 64 * 64;
     enum ls_status status = ls__calloc(&snap->tensors, 2 * n, sizeof *snap->tensors);
     if (status == LS_OK) status = ls__calloc(&snap->names, n, NAME_BYTES);
     if (status == LS_OK) status = ls__alloc_aligned(&snap->data, snap->bytes);
@@ -111,7 +107,7 @@ enum ls_status session_load(struct session *s, const struct ls_ckpt *ckpt, const
     char have[LS_SHAPE_TEXT], want[LS_SHAPE_TEXT];
     for (int i = 0; i < s->store->n_entries; i++) {
         const struct ls_stored *e = &s->store->entries[i];
-        if (!is_weight(e) && !(with_state && is_saved(e))) continue;
+        if (!is_weight(e) && !(with_state && ls_stored_is_saved(e))) continue;
         const struct ls_ckpt_tensor *t = ls_ckpt_find(ckpt, e->name);
         if (!t)
             return ls_fail(LS_CHECKPOINT, "%s holds no tensor '%s', which model %s needs: it is another model's", path,

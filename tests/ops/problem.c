@@ -273,7 +273,6 @@ enum ls_status problem_build(struct problem *p, struct test_case *c)
     p->ctx = (struct ls_step_ctx){.seed = case_seed(c),
                                   .step = 3,
                                   .n_valid = (int)mb,
-                                  .samples = p->samples,
                                   .grad_scale = 1.0f / (float)mb,
                                   .share = 1.0f,
                                   .clip_scale = 1.0f,

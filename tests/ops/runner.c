@@ -99,10 +99,10 @@ static bool has_out(const struct job *j, int i)
 }
 
 /* Binds to `out` (in place over input `alias` if that is >= 0) and launches once. Sums start at zero. */
-static enum ls_status job_launch(struct job *j, const struct ls_step_ctx *ctx, struct buffer out[LS_MAX_OUT], int alias)
+static enum ls_status job_launch(struct job *j, const struct runner *r, struct buffer out[LS_MAX_OUT], int alias)
 {
     job_unbind(j);
-    j->bound = (struct ls_bound){.kernel = j->kernel};
+    j->bound = (struct ls_bound){.kernel = j->kernel, .samples = r->samples};
     TRY(buffer_create(&j->scratch, j->kernel->scratch_bytes, FILL_NAN));
     for (int i = 0; i < LS_MAX_IN; i++) j->bound.in[i] = has_in(j, i) ? j->in[i].data : NULL;
     for (int i = 0; i < LS_MAX_OUT; i++) {
@@ -117,7 +117,7 @@ static enum ls_status job_launch(struct job *j, const struct ls_step_ctx *ctx, s
     j->bound.scratch = j->scratch.data;
     if (j->kernel->impl->bind) TRY(j->kernel->impl->bind(&j->bound));
     j->is_bound = true;
-    return j->kernel->impl->launch(&j->bound, ctx);
+    return j->kernel->impl->launch(&j->bound, r->ctx);
 }
 
 static enum ls_status check_same(const struct job *j, const char *how)
@@ -144,18 +144,18 @@ static enum ls_status check_memory(const struct job *j)
     return buffer_check(&j->scratch, "scratch");
 }
 
-static enum ls_status job_run(struct job *j, const struct ls_step_ctx *ctx)
+static enum ls_status job_run(struct job *j, const struct runner *r)
 {
     for (int i = 0; i < LS_MAX_IN; i++)
         if (has_in(j, i)) TRY(buffer_copy(&j->copies[i], &j->in[i]));
     if (j->kernel->is_view) return buffer_copy(&j->out[0], &j->in[0]);
-    TRY(job_launch(j, ctx, j->out, -1));
-    TRY(job_launch(j, ctx, j->again, -1));
+    TRY(job_launch(j, r, j->out, -1));
+    TRY(job_launch(j, r, j->again, -1));
     TRY(check_same(j, "the second time"));
     TRY(check_memory(j));
     const int alias = j->kernel->alias_in;
     if (!j->kernel->may_alias || j->in[alias].bytes != j->out[0].bytes) return LS_OK;
-    TRY(job_launch(j, ctx, j->again, alias));
+    TRY(job_launch(j, r, j->again, alias));
     TRY(check_same(j, "in place"));
     return check_memory(j);
 }
@@ -188,7 +188,7 @@ static enum ls_status reorder(struct runner *r, int value, const struct buffer *
     if (status == LS_UNSUPPORTED)
         status = ls_fail(LS_ERROR, "no reorder from %s to %s: %s", from->tag, to->tag, ls_error_message());
     if (status == LS_OK) status = buffer_copy(&j.in[0], src);
-    if (status == LS_OK) status = job_run(&j, r->ctx);
+    if (status == LS_OK) status = job_run(&j, r);
     if (status == LS_OK) status = buffer_copy(dst, &j.out[0]);
     job_release(&j);
     ls_kernel_destroy(&j.kernel);
@@ -311,7 +311,7 @@ static enum ls_status store_outputs(struct runner *r, struct job *j)
 static enum ls_status run_job(struct runner *r, struct job *j)
 {
     TRY(load_inputs(r, j));
-    TRY(job_run(j, r->ctx));
+    TRY(job_run(j, r));
     if (r->is_perf && !j->kernel->is_view) TRY(job_time(r, j));
     return store_outputs(r, j);
 }
@@ -352,7 +352,12 @@ static enum ls_status run_node(struct runner *r, int index)
 
 enum ls_status runner_open(struct runner *r, const struct ls_backend *backend, const struct problem *p)
 {
-    *r = (struct runner){.backend = backend, .g = p->g, .n_nodes = p->n_nodes, .n_values = p->n_values, .ctx = &p->ctx};
+    *r = (struct runner){.backend = backend,
+                         .g = p->g,
+                         .n_nodes = p->n_nodes,
+                         .n_values = p->n_values,
+                         .ctx = &p->ctx,
+                         .samples = p->samples};
     TRY(backend->device_open(&r->device));
     if (backend->thread_begin) backend->thread_begin();
     TRY(ls__calloc(&r->values, (size_t)r->n_values, sizeof *r->values));

@@ -30,6 +30,7 @@ struct runner {
     struct ls_graph *g;
     int n_nodes, n_values;
     const struct ls_step_ctx *ctx;
+    const uint32_t *samples;
     struct buffer *values;      /* [n_values] contents, plain (workspaces: the kernel's) */
     struct ls_layout *layouts;  /* [n_values] of parameters: ANY until a kernel has asked */
     struct ls_kernel **kernels; /* [n_nodes] */

@@ -286,8 +286,7 @@ static enum ls_status dump_gradients(struct net *w)
         TRY(add_output(w, "gradient.", e->name, e->shape, &data));
         TRY(ls_exec_get_gradient(w->exec, sum, data));
     }
-    ls_exec_zero_sums(w->exec);
-    return LS_OK;
+    return ls_exec_zero_sums(w->exec);
 }
 
 static enum ls_status dump_logits(struct net *w)

@@ -91,6 +91,7 @@ static void op_end(struct op_run *r, const struct ls_backend *backend)
 /* dst [2,n] of a backend; src is the same for all. */
 static float *dropout_on(const char *name, int64_t n, float p, const struct ls_step_ctx *ctx)
 {
+    static const uint32_t samples[2] = {0xffffffffu, 17};
     struct op_run r = {0};
     const struct ls_backend *backend = ls_backend_find(name);
     const struct ls_shape shape = LS_SHAPE2(2, n);
@@ -102,6 +103,7 @@ static float *dropout_on(const char *name, int64_t n, float p, const struct ls_s
     check_ok(ls_graph_add_value(r.g, NULL, LS_VALUE_TEMP, LS_F32, &shape, &in));
     check_ok(ls_graph_add_node(r.g, LS_OP_DROPOUT, "dropout", &attrs, &in, 1, NULL));
     op_start(&r, backend, (void *const[]){src});
+    r.bound.samples = samples;
     check_ok(r.kernel->impl->launch(&r.bound, ctx));
     dst = r.bound.out[0];
     r.bound.out[0] = NULL;
@@ -114,8 +116,7 @@ static void dropout_has_refs_bits(void **state)
 {
     static const int64_t sizes[] = {1, 3, 16, 31, 32, 127, 128, 129, 160, 1003, 100000};
     static const float ps[] = {0.0f, 1e-8f, 0.1f, 0.5f, 0.9f, 0.99999f};
-    const uint32_t samples[2] = {0xffffffffu, 17};
-    const struct ls_step_ctx ctx = {.seed = 0x123456789abcdef0u, .step = 70000, .n_valid = 2, .samples = samples};
+    const struct ls_step_ctx ctx = {.seed = 0x123456789abcdef0u, .step = 70000, .n_valid = 2};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (size_t k = 0; k < sizeof ps / sizeof *ps; k++) {
             float *got = dropout_on("cpu", sizes[i], ps[k], &ctx), *want = dropout_on("ref", sizes[i], ps[k], &ctx);

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "data/format.h"
+#include "lockstep/backend.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -117,7 +117,7 @@ static void test_order_of_shards_does_not_matter(void **state)
         int64_t *want = sums_of(&r, &n);
         for (int i = 0; i < 4; i++) {
             swap_shards(&r, swaps[i][0], swaps[i][1], 4);
-            ls_exec_zero_sums(r.exec);
+            check_ok(ls_exec_zero_sums(r.exec));
             check_ok(ls_exec_backward(r.exec, &step, &stats));
             int64_t *have = sums_of(&r, &m);
             assert_int_equal(n, m);
@@ -182,7 +182,7 @@ static double loss_at(struct rig *r, const float *const *w, const float *const *
     }
     const struct ls_exec_step s = rig_step(r, 4, 0, 0);
     check_ok(ls_exec_backward(r->exec, &s, &stats));
-    ls_exec_zero_sums(r->exec);
+    check_ok(ls_exec_zero_sums(r->exec));
     return stats.loss_sum / (double)stats.n;
 }
 
@@ -212,7 +212,7 @@ static void check_gradient(const char *backend, const char *text)
         for (size_t k = 0; k < n; k++) square += (double)g[n_params][k] * (double)g[n_params][k];
         n_params++;
     }
-    ls_exec_zero_sums(r.exec);
+    check_ok(ls_exec_zero_sums(r.exec));
     const double h = 1e-3 / sqrt(square);
     const double up = loss_at(&r, (const float *const *)w, (const float *const *)g, h),
                  down = loss_at(&r, (const float *const *)w, (const float *const *)g, -h);
@@ -260,7 +260,7 @@ static void test_clipping(void **state)
         check_ok(ls_exec_backward(r.exec, &step, &stats));
         assert_true(stats.grad_norm == 0);
         check_ok(ls_exec_get_gradient(r.exec, sum, g));
-        ls_exec_zero_sums(r.exec);
+        check_ok(ls_exec_zero_sums(r.exec));
         double norm = 0;
         for (int64_t i = 0; i < n; i++) norm += (double)g[i] * (double)g[i];
         norm = sqrt(norm);

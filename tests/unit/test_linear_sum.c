@@ -190,8 +190,9 @@ static void add_some(struct ls_bound *b, const unsigned char *mine, int64_t *sum
     b->out[0] = sums;
     b->out[1] = sums + n_weights;
     for (int part = 0; part < 3; part++) {
-        const struct ls_step_ctx ctx = {.shard_size = SHARD, .batch_n = N, .mine = mine, .part = part, .n_parts = 3};
-        check_ok(b->kernel->impl->launch(b, &ctx));
+        const struct ls_step_ctx ctx = {.shard_size = SHARD, .batch_n = N, .part = part, .n_parts = 3};
+        const struct ls_join join = {.mine = mine};
+        check_ok(b->kernel->impl->launch_join(b, &ctx, &join));
     }
 }
 
@@ -329,13 +330,9 @@ static void check_update(const char *backend, bool is_plain, int n_parts)
     s.b.out[0] = NULL; /* must not be touched */
     s.b.out[1] = bias;
     for (int part = 0; part < n_parts; part++) {
-        const struct ls_step_ctx ctx = {.shard_size = SHARD,
-                                        .batch_n = N,
-                                        .part = part,
-                                        .n_parts = n_parts,
-                                        .update = &update,
-                                        .update_ctx = &update_ctx};
-        check_ok(s.k->impl->launch(&s.b, &ctx));
+        const struct ls_step_ctx ctx = {.shard_size = SHARD, .batch_n = N, .part = part, .n_parts = n_parts};
+        const struct ls_join join = {.update = &update, .update_ctx = &update_ctx};
+        check_ok(s.k->impl->launch_join(&s.b, &ctx, &join));
     }
     for (size_t at = 0; at < n; at++) {
         if (seen[at] != s.sums[at] || how[at] > 1 || (s.sums[at] && !how[at]))

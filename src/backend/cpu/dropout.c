@@ -222,7 +222,7 @@ static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx 
                      .scale = 1.0f / (1.0f - k->p)};
     for (int64_t s = 0; s < k->mb; s++) {
         /* padding samples have no number; what they draw never counts */
-        d.sample = ctx->samples && s < ctx->n_valid ? ctx->samples[s] : (uint32_t)s;
+        d.sample = b->samples && s < ctx->n_valid ? b->samples[s] : (uint32_t)s;
         drop_sample(k, (const float *)b->in[0] + s * k->n, (float *)b->out[0] + s * k->n, &d, ctx->seed);
     }
     return LS_OK;

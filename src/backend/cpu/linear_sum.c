@@ -9,7 +9,7 @@
  * a unit of about UNIT_B x UNIT_V weights. The tile (linear_tiles.h) holds 3 x 32 sums in registers over all shards, so
  * that each of them is read and written once per step. Scratch: struct job.
  *
- * With ctx->update the sums of a unit stay in the scratch, which a cache holds, and are applied to the weights there
+ * With join->update the sums of a unit stay in the scratch, which a cache holds, and are applied to the weights there
  * and then: of memory only weights and momentum are touched, a third of the bytes. The same additions, the same bits.
  */
 #include "backend/cpu/dnn.h"
@@ -77,11 +77,13 @@ struct job {
     ptrdiff_t to_step_b, to_step_v;
     int b_from, v_from;
     const struct ls_bound *update; /* (optional) of the weights */
-    int64_t *own;                  /* [UNIT_SUMS] their sums */
+    const struct ls_step_ctx *update_ctx;
+    int64_t *own; /* [UNIT_SUMS] their sums */
 };
 
 /* Rows of shards that are not here hold anything, NaN too: no sum may see them. */
-static void begin(struct job *job, const struct ls_bound *bound, const struct ls_step_ctx *ctx)
+static void begin(struct job *job, const struct ls_bound *bound, const struct ls_step_ctx *ctx,
+                  const struct ls_join *join)
 {
     const struct sum_kernel *k = (const struct sum_kernel *)bound->kernel;
     *job = (struct job){.k = k, .bound = bound, .batch_n = ctx->batch_n, .shards = bound->scratch};
@@ -91,10 +93,11 @@ static void begin(struct job *job, const struct ls_bound *bound, const struct ls
     job->to = bound->out[0];
     job->to_step_b = k->b.step;
     job->to_step_v = k->v.step;
-    job->update = ctx->update;
+    job->update = join->update;
+    job->update_ctx = join->update_ctx;
     job->own = (int64_t *)(job->b + UNIT_TILES * job->b_step);
     for (int first = 0; first < ctx->batch_n; first += ctx->shard_size)
-        if (!ctx->mine || ctx->mine[first / ctx->shard_size])
+        if (!join->mine || join->mine[first / ctx->shard_size])
             job->shards[job->n_shards++] = (struct linear_rows){first, min(ctx->shard_size, ctx->batch_n - first)};
 }
 
@@ -168,7 +171,7 @@ static void keep_to_itself(struct job *job, int v_at, int v_end, int b_at, int b
 }
 
 /* The update of those weights, in runs that lie one behind the other. */
-static void apply(const struct job *job, const struct ls_step_ctx *ctx, int v_end, int b_end)
+static void apply(const struct job *job, int v_end, int b_end)
 {
     const struct sum_kernel *k = job->k;
     const int width = v_end - job->v_from, height = b_end - job->b_from;
@@ -178,11 +181,11 @@ static void apply(const struct job *job, const struct ls_step_ctx *ctx, int v_en
     const ptrdiff_t near = k->is_blocked ? job->to_step_v : job->to_step_b;
     const ptrdiff_t first = job->v_from / 16 * k->v.step + job->b_from * k->b.step;
     for (int i = 0; i < n_runs; i++)
-        ctx->update->kernel->impl->update(ctx->update, ctx->update_ctx, first + i * far, n, job->own + i * near);
+        job->update->kernel->impl->update(job->update, job->update_ctx, first + i * far, n, job->own + i * near);
 }
 
 /* Units are counted with v running fastest, so that neighbours share the panels of b. */
-static void run_units(struct job *job, const struct ls_step_ctx *ctx, int unit, int end)
+static void run_units(struct job *job, int unit, int end)
 {
     const struct sum_kernel *k = job->k;
     int packed = -1, v_at, v_end, b_at, b_end;
@@ -193,13 +196,13 @@ static void run_units(struct job *job, const struct ls_step_ctx *ctx, int unit, 
             k->tiles->pack_narrow(job->bound->in[k->b.input], job->batch_n, k->b.n, b_at, b_end - b_at, k->b.scale,
                                   job->b, job->b_step);
         packed = b_at;
-        if (ctx->update) keep_to_itself(job, v_at, v_end, b_at, b_end);
+        if (job->update) keep_to_itself(job, v_at, v_end, b_at, b_end);
         for (; v_at < v_end; v_at += k->tiles->sum_width) {
             k->tiles->pack(job->bound->in[k->v.input], job->batch_n, k->v.n, v_at, k->tiles->sum_width, k->v.scale,
                            job->v);
             run_panel(job, v_at, b_at, b_end);
         }
-        if (ctx->update) apply(job, ctx, v_end, b_end);
+        if (job->update) apply(job, v_end, b_end);
     }
 }
 
@@ -233,15 +236,15 @@ static float run_bias(const struct job *job, const struct ls_step_ctx *ctx)
     return most;
 }
 
-static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
+static enum ls_status launch_join(const struct ls_bound *b, const struct ls_step_ctx *ctx, const struct ls_join *join)
 {
     const struct sum_kernel *k = (const struct sum_kernel *)b->kernel;
     const int64_t n_units = (int64_t)k->v.n_units * k->b.n_units;
     const float limit = ldexpf(1, FIXED_LIMIT_LOG2);
     struct job job;
     float most;
-    begin(&job, b, ctx);
-    run_units(&job, ctx, (int)(n_units * ctx->part / ctx->n_parts), (int)(n_units * (ctx->part + 1) / ctx->n_parts));
+    begin(&job, b, ctx, join);
+    run_units(&job, (int)(n_units * ctx->part / ctx->n_parts), (int)(n_units * (ctx->part + 1) / ctx->n_parts));
     memcpy(&most, &job.largest, sizeof most);
     if (most < limit && (!b->out[1] || run_bias(&job, ctx) < limit)) return LS_OK; /* false for NaN */
     return ls_fail(LS_NONFINITE, "%s: gradient not finite or beyond the fixed-point range", k->name);
@@ -317,4 +320,4 @@ static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out
 }
 
 const struct ls_impl ls__cpu_linear_sum = {
-    .name = "own", .op = LS_OP_LINEAR_SUM, .prepare = prepare, .launch = launch, .fits = fits};
+    .name = "own", .op = LS_OP_LINEAR_SUM, .prepare = prepare, .launch_join = launch_join, .fits = fits};

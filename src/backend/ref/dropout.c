@@ -39,7 +39,7 @@ static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx 
     float *dst = b->out[0];
     for (int64_t s = 0; s < mb; s++) {
         /* padding samples have no number; what they draw never counts */
-        const uint32_t sample = ctx->samples && s < ctx->n_valid ? ctx->samples[s] : (uint32_t)s;
+        const uint32_t sample = b->samples && s < ctx->n_valid ? b->samples[s] : (uint32_t)s;
         drop_sample(src + s * n, dst + s * n, n, sample, &k->attrs, ctx);
     }
     return LS_OK;

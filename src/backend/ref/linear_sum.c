@@ -42,7 +42,7 @@ static bool add_output(const struct ls_ref_kernel *k, const struct ls_bound *b, 
     return is_good;
 }
 
-static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
+static enum ls_status launch_join(const struct ls_bound *b, const struct ls_step_ctx *ctx, const struct ls_join *join)
 {
     const struct ls_ref_kernel *k = ls__ref_kernel_of(b);
     const double factor = ldexp(1.0, k->attrs.scale_log2);
@@ -50,7 +50,7 @@ static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx 
     bool is_good = true;
     for (int64_t o = oc * ctx->part / ctx->n_parts; o < oc * (ctx->part + 1) / ctx->n_parts; o++)
         for (int first = 0; first < ctx->batch_n; first += ctx->shard_size) {
-            if (ctx->mine && !ctx->mine[first / ctx->shard_size]) continue; /* its rows hold anything, NaN too */
+            if (join->mine && !join->mine[first / ctx->shard_size]) continue; /* its rows hold anything, NaN too */
             int end = first + ctx->shard_size < ctx->batch_n ? first + ctx->shard_size : ctx->batch_n;
             is_good &= add_output(k, b, o, first, end, factor);
         }
@@ -62,5 +62,5 @@ const struct ls_impl ls__ref_linear_sum = {
     .name = "ref",
     .op = LS_OP_LINEAR_SUM,
     .prepare = ls__ref_prepare,
-    .launch = launch,
+    .launch_join = launch_join,
 };

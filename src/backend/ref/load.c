@@ -1,4 +1,4 @@
-/* transform.c: bytes to normalised floats, with augmentation, in one pass over the rows.
+/* load.c: bytes to normalised floats, with augmentation, in one pass over the rows.
  *
  * In: an image of bytes. Out: out = (in / 255 - mean) / std, written as in * scale + offset with one rounding each, so
  * every vector width gives the same bits (the build forbids contraction to fused multiply-add).
@@ -10,7 +10,7 @@
  */
 #include "base/rng.h"
 #include "base/simd.h"
-#include "lockstep/data.h"
+#include "lockstep/backend.h"
 
 #include <string.h>
 
@@ -99,4 +99,22 @@ void ls_transform_apply(const struct ls_transform *t, bool is_training, uint64_t
     }
     if (is_training && t->cutout > 0)
         cut_out(t, ls__rng(seed, LS_RNG_AUGMENT, (uint32_t)epoch, (uint32_t)sample, 1), out);
+}
+
+enum ls_status ls_backend_load(struct ls_device *device, const struct ls_load *l)
+{
+    const struct ls_transform *t = l->transform;
+    size_t image = (size_t)t->c * (size_t)t->h * (size_t)t->w;
+    for (int i = 0; i < l->n; i++) {
+        ls_transform_apply(t, l->is_training, l->seed, l->epoch, l->samples[i], l->pixels[i],
+                           l->dst + (size_t)i * image);
+        l->dst_labels[i] = l->labels[i];
+        l->dst_samples[i] = l->samples[i];
+    }
+    for (int i = l->n; i < l->mb; i++) {
+        memset(l->dst + (size_t)i * image, 0, image * sizeof *l->dst);
+        l->dst_labels[i] = -1;
+        l->dst_samples[i] = 0;
+    }
+    return LS_OK;
 }

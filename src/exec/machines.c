@@ -1,0 +1,80 @@
+/* machines.c: several machines, each of one or more ranks. Within a machine as ranks.c; between machines the block of
+ * sums travels in buckets while shards are still being computed, and control words travel with it. See struct together
+ * in exec_internal.h.
+ *
+ * Where the device's memory is not the host's, a copy of the block travels: it is made when all shards are in and
+ * written back when all of it has been summed.
+ */
+#include "exec/exec_internal.h"
+
+static enum ls_status sum_begin(struct step *s)
+{
+    struct ls_exec *e = s->e;
+    struct sum_block *b = &e->sums;
+    const struct ls_comm_bucket stats_only[2] = {{b->buckets[0].begin, b->buckets[0].end, s->n_own},
+                                                 {b->control, b->n, 1}};
+    for (int i = 0; s->is_training && i < b->n_buckets - 1; i++)
+        b->buckets[i].n_parts = b->per_shard[i] * s->n_own + b->per_step[i];
+    TRY(s->is_training ? ls_comm_sum_begin(e->comm, b->travel, b->buckets, b->n_buckets)
+                       : ls_comm_sum_begin(e->comm, b->travel, stats_only, 2));
+    ls__result_wish(s);
+    return LS_OK;
+}
+
+static void contribute(struct ls_exec *e, int bucket)
+{
+    if (e->sums.travel == e->sums.block) ls_comm_sum_part(e->comm, bucket);
+}
+
+static void sum_close(struct step *s, bool has_failed)
+{
+    struct ls_exec *e = s->e;
+    struct sum_block *b = &e->sums;
+    if (e->local_rank > 0) return;
+    if (b->travel != b->block &&
+        ls__memory_read(e, b->block, (size_t)b->control * sizeof *b->block, b->travel) != LS_OK)
+        has_failed = true;
+    ls__sums_control(e)[LS_CONTROL_FAILED] = has_failed;
+    ls__sums_control(e)[LS_CONTROL_MACHINES + e->machine] = s->shards_ns;
+    ls_comm_sum_flush(e->comm);
+}
+
+static enum ls_status sum_wait(struct step *s, int64_t end)
+{
+    struct ls_exec *e = s->e;
+    struct sum_block *b = &e->sums;
+    if (b->travel == b->block) return ls_comm_sum_wait(e->comm, end);
+    if (s->is_home) return LS_OK;
+    TRY(ls_comm_sum_wait(e->comm, b->n));
+    s->is_home = true;
+    int64_t n = s->is_training ? b->control : b->buckets[0].end;
+    return ls__memory_write(e, b->block, (size_t)n * sizeof *b->block, b->travel);
+}
+
+static void publish(struct step *s)
+{
+}
+
+static enum ls_status result(struct step *s, struct step_result *own, const struct step_result **out)
+{
+    struct ls_exec *e = s->e;
+    *out = e->result;
+    TRY(sum_wait(s, e->sums.n));
+    return ls__ranks_barrier(e, e->local_rank == 0 ? ls__result_take_all(s, e->result) : LS_OK);
+}
+
+const struct together ls__machines = {
+    .name = "machines",
+    .share = ls__ranks_share,
+    .unshare = ls__ranks_unshare,
+    .run = ls__ranks_run,
+    .barrier = ls__ranks_barrier,
+    .lock = ls__ranks_lock,
+    .unlock = ls__ranks_unlock,
+    .sum_begin = sum_begin,
+    .contribute = contribute,
+    .sum_close = sum_close,
+    .sum_wait = sum_wait,
+    .publish = publish,
+    .result = result,
+};

@@ -1,0 +1,87 @@
+/* parts.c: a round over the ops of JOIN or POST, which work on stored values; large ones are cut into parts, and all
+ * parts of all ops are the items of one round.
+ */
+#include "base/clock.h"
+#include "exec/exec_internal.h"
+
+struct moment ls__exec_moment(const struct ls_exec *e)
+{
+    return (struct moment){ls__now_ns(), e->is_profiling ? ls__thread_ns() : 0};
+}
+
+void ls__exec_account(struct ls_exec *e, const struct bound_plan *bp, int thread, int op, struct moment start)
+{
+    e->workers[thread].busy_ns += ls__now_ns() - start.wall_ns;
+    if (e->is_profiling) bp->op_ns[thread][op] += ls__thread_ns() - start.thread_ns;
+}
+
+/* Whether the op has a part in this round: updates that were applied at once do not come again. */
+static bool is_in(const struct parts *r, int op)
+{
+    const struct bound_plan *bp = r->s->plan;
+    return bp->plan->ops[op].phase == r->phase && !(r->phase == LS_POST && r->s->is_at_once && bp->at_once[op] >= 0);
+}
+
+/* Items are the parts of all ops of the phase, counted through: JOIN in the plan's order, POST as sums arrive. */
+static int find_op(const struct parts *r, int *part)
+{
+    const struct bound_plan *bp = r->s->plan;
+    for (int i = 0;; i++) {
+        int op = r->phase == LS_POST ? bp->post_order[i] : i;
+        if (!is_in(r, op)) continue;
+        if (*part < bp->plan->ops[op].n_parts) return op;
+        *part -= bp->plan->ops[op].n_parts;
+    }
+}
+
+/* An update waits for the sums it reads. */
+static enum ls_status await_sums(struct step *s, const struct ls_plan_op *op, int thread)
+{
+    int64_t end = ls__sums_end(s->e, s->plan->plan, op), before = ls__now_ns();
+    if (end == 0) return LS_OK;
+    enum ls_status status = s->e->together->sum_wait(s, end);
+    if (thread == 0) s->wait_ns += ls__now_ns() - before;
+    return status;
+}
+
+static enum ls_status launch_join(struct step *s, int op, const struct ls_bound *b, const struct ls_step_ctx *ctx,
+                                  int thread)
+{
+    const struct bound_plan *bp = s->plan;
+    struct ls_join join = {.mine = s->e->mine};
+    if (s->is_at_once && bp->at_once[op] >= 0) {
+        join.update = &bp->bound[thread][bp->at_once[op]];
+        join.update_ctx = s->update;
+    }
+    TRY(b->kernel->impl->launch_join(b, ctx, &join));
+    const struct ls_node *node = &bp->plan->ops[op].node;
+    for (int k = 0; k < node->n_out; k++)
+        if (node->out[k] >= 0)
+            s->e->together->contribute(s->e, s->e->sums.places[bp->plan->slots[node->out[k]].stored].bucket);
+    return LS_OK;
+}
+
+static enum ls_status run_part(void *arg, int item, int thread)
+{
+    const struct parts *r = arg;
+    struct step *s = r->s;
+    struct ls_step_ctx ctx = r->ctx;
+    ctx.part = item;
+    int i = find_op(r, &ctx.part);
+    const struct ls_plan_op *op = &s->plan->plan->ops[i];
+    const struct ls_bound *b = &s->plan->bound[thread][i];
+    ctx.n_parts = op->n_parts;
+    if (r->phase == LS_POST) TRY(await_sums(s, op, thread));
+    struct moment start = ls__exec_moment(s->e);
+    enum ls_status status = r->phase == LS_JOIN ? launch_join(s, i, b, &ctx, thread) : b->kernel->impl->launch(b, &ctx);
+    ls__exec_account(s->e, s->plan, thread, i, start);
+    return status;
+}
+
+enum ls_status ls__exec_run_parts(const struct parts *r)
+{
+    int n_items = 0;
+    for (int i = 0; i < r->s->plan->plan->n_ops; i++)
+        if (is_in(r, i)) n_items += r->s->plan->plan->ops[i].n_parts;
+    return n_items ? r->s->e->together->run(r->s->e, n_items, run_part, (void *)r) : LS_OK;
+}

@@ -1,0 +1,85 @@
+/* post.c: after the sums: the norm of the gradient where it is limited, then the updates. */
+#include "base/clock.h"
+#include "base/mem.h"
+#include "exec/exec_internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* --- the norm of the whole gradient, from the exact sums --- */
+
+enum { NORM_PART = 1 << 15 };
+
+struct norm_item {
+    struct ls_exec *e;
+    const int64_t *sum;
+    int64_t n;
+    double result;
+};
+
+static enum ls_status run_norm(void *arg, int item, int thread)
+{
+    struct norm_item *it = (struct norm_item *)arg + item;
+    const double unit = ldexp(1, -LS_SCALE_GRAD);
+    const void *view;
+    double lanes[8] = {0};
+    TRY(ls__memory_view(it->e, it->sum, (size_t)it->n * sizeof *it->sum, &view));
+    const int64_t *sum = view;
+    for (int64_t i = 0; i < it->n; i++) {
+        double g = (double)sum[i] * unit;
+        lanes[i & 7] += g * g;
+    }
+    for (int k = 0; k < 8; k++) it->result += lanes[k];
+    ls__memory_release_view(it->e, it->sum, (size_t)it->n * sizeof *it->sum, view);
+    return LS_OK;
+}
+
+static int64_t n_norm_items(struct ls_exec *e, const struct ls_plan *p, struct norm_item *items)
+{
+    int64_t at = 0;
+    for (int v = 0; v < p->graph->n_values; v++) {
+        if (p->graph->values[v].kind != LS_VALUE_PARAM || p->graph->values[v].grad < 0) continue;
+        const struct ls_stored *s = &e->store->entries[p->slots[p->graph->values[v].grad].stored];
+        int64_t n = (int64_t)(s->layout.bytes / sizeof(int64_t));
+        for (int64_t i = 0; i < n; i += NORM_PART, at++)
+            if (items)
+                items[at] =
+                    (struct norm_item){e, (const int64_t *)s->data + i, n - i < NORM_PART ? n - i : NORM_PART, 0};
+    }
+    return at;
+}
+
+/* Parts and their order depend on the parameters alone, so the rounding does too. */
+static enum ls_status grad_norm(struct ls_exec *e, const struct ls_plan *plan, double *norm)
+{
+    int64_t n = n_norm_items(e, plan, NULL);
+    struct norm_item *items;
+    TRY(ls__calloc(&items, (size_t)n, sizeof *items));
+    n_norm_items(e, plan, items);
+    enum ls_status status = ls__pool_run(e->pool, (int)n, run_norm, items);
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += items[i].result;
+    free(items);
+    *norm = sqrt(sum);
+    return status;
+}
+
+static enum ls_status clip(struct step *s, struct ls_step_ctx *ctx, double *norm)
+{
+    struct ls_exec *e = s->e;
+    int64_t start = ls__now_ns();
+    TRY(e->together->sum_wait(s, e->sums.n));
+    s->wait_ns += ls__now_ns() - start;
+    TRY(e->together->barrier(e, grad_norm(e, s->plan->plan, norm))); /* updates zero the sums */
+    if (*norm > s->ask->clip_norm) ctx->clip_scale = (float)(s->ask->clip_norm / (*norm + 1e-6));
+    return LS_OK;
+}
+
+enum ls_status ls__exec_post(struct step *s, struct ls_step_ctx ctx, struct ls_exec_stats *stats)
+{
+    if (s->ask->clip_norm > 0) TRY(clip(s, &ctx, &stats->grad_norm));
+    const struct parts round = {s, LS_POST, ctx};
+    TRY(ls__exec_run_parts(&round));
+    s->e->store->version++;
+    return LS_OK;
+}

@@ -1,0 +1,53 @@
+/* pre.c: the phase before the shards: copies of parameters in the layouts that backward wants, made anew when the
+ * parameters have changed.
+ */
+#include "exec/exec_internal.h"
+
+struct pre_run {
+    struct ls_exec *e;
+    const struct bound_plan *bp;
+    const int *ops;
+};
+
+/* The copy a PRE op makes. */
+static struct ls_stored *copy_of(struct ls_exec *e, const struct ls_plan *p, int op)
+{
+    return &e->store->entries[p->slots[p->ops[op].node.out[0]].stored];
+}
+
+static enum ls_status run_pre(void *arg, int item, int thread)
+{
+    const struct pre_run *run = arg;
+    const struct ls_step_ctx ctx = {.n_parts = 1};
+    struct moment start = ls__exec_moment(run->e);
+    /* Bound per thread because the scratch is the thread's own. */
+    const struct ls_bound *b = &run->bp->bound[thread][run->ops[item]];
+    enum ls_status status = b->kernel->impl->launch(b, &ctx);
+    ls__exec_account(run->e, run->bp, thread, run->ops[item], start);
+    return status;
+}
+
+/* One round of copies. Every rank notes what all of them have made. */
+static enum ls_status make_copies(struct ls_exec *e, const struct bound_plan *bp, const int *ops, int n)
+{
+    struct pre_run run = {e, bp, ops};
+    if (n == 0) return LS_OK;
+    TRY(e->together->run(e, n, run_pre, &run));
+    for (int i = 0; i < n; i++) copy_of(e, bp->plan, ops[i])->version = e->store->version;
+    return LS_OK;
+}
+
+enum ls_status ls__exec_pre(struct ls_exec *e, const struct bound_plan *bp)
+{
+    enum { ROUND = 1024 };
+    const struct ls_plan *p = bp->plan;
+    int stale[ROUND], n_stale = 0;
+    for (int i = 0; i < p->n_ops; i++) {
+        if (p->ops[i].phase != LS_PRE || copy_of(e, p, i)->version == e->store->version) continue;
+        stale[n_stale++] = i;
+        if (n_stale < ROUND) continue;
+        TRY(make_copies(e, bp, stale, n_stale));
+        n_stale = 0;
+    }
+    return make_copies(e, bp, stale, n_stale);
+}
