@@ -66,7 +66,7 @@ static float add_remainders(float *restrict g, const float *restrict remainder, 
     for (int64_t i = 0; i < n; i++) {
         g[i] += remainder[i];
         float a = g[i] < 0 ? -g[i] : g[i];
-        largest = a <= largest ? largest : a; /* a NaN stays */
+        largest = a > largest ? a : largest; /* a NaN is passed over here and refused by REDUCE */
     }
     return largest;
 }
@@ -84,6 +84,18 @@ static void quantise(float *restrict g, float *restrict remainder, int64_t n, fl
     }
 }
 
+/* No unit is finer than that of the sums: what is below it would be lost there, here it stays in the remainder. This
+ * also keeps both factors far from the ends of float, however small the gradients, down to denormals and zero. */
+void ls__compress_part(float *g, float *remainder, int64_t n, int bits)
+{
+    int exponent;
+    float largest = add_remainders(g, remainder, n);
+    if (!isfinite(largest)) return; /* REDUCE will refuse it */
+    frexpf(largest, &exponent);     /* largest < 2^exponent */
+    int unit = exponent - (bits - 1) > -LS_SCALE_GRAD ? exponent - (bits - 1) : -LS_SCALE_GRAD;
+    quantise(g, remainder, n, ldexpf(1, unit), ldexpf(1, -unit));
+}
+
 void ls__compress_gradient(struct ls_exec *e, const struct ls_plan *p, const struct ls_plan_op *op,
                            const struct ls_bound *b, int shard)
 {
@@ -95,14 +107,8 @@ void ls__compress_gradient(struct ls_exec *e, const struct ls_plan *p, const str
         c->remainders + (shard - ls__share_first(e, c->n_all, e->machine)) * c->per_shard + c->offsets[entry];
     for (int part = 0; part < op->n_parts; part++) {
         int64_t begin, end;
-        int exponent;
         ls_part_range(n, part, op->n_parts, &begin, &end);
-        float *g = (float *)b->in[0] + begin;
-        float largest = add_remainders(g, remainders + begin, end - begin);
-        if (!(largest > 0) || !isfinite(largest)) continue; /* nothing to round, or REDUCE will refuse it */
-        frexpf(largest, &exponent);                         /* largest < 2^exponent */
-        int unit = exponent - (c->bits - 1);
-        quantise(g, remainders + begin, end - begin, ldexpf(1, unit), ldexpf(1, -unit));
+        ls__compress_part((float *)b->in[0] + begin, remainders + begin, end - begin, c->bits);
     }
 }
 

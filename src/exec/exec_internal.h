@@ -290,6 +290,8 @@ enum ls_status ls__compress_begin(struct ls_exec *e, const struct ls_plan *p) LS
 void ls__compress_gradient(struct ls_exec *e, const struct ls_plan *p, const struct ls_plan_op *op,
                            const struct ls_bound *b, int shard);
 void ls__compress_release(struct ls_exec *e);
+/* Adds the remainder to g, rounds g to multiples of a power of two in `bits` bits, keeps what that took away. */
+void ls__compress_part(float *g, float *remainder, int64_t n, int bits);
 
 /* active.c */
 int ls__active_next(struct ls_exec *e);
