@@ -5,20 +5,21 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/pool.h"
+#include "train/average.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SCALE = 40, PART = 1 << 16 };
+enum { PART = 1 << 16 }; /* elements; a multiple of LS_AVERAGE_BLOCK */
 /* Words behind the averaged values in the block. */
-enum { WORD_LOSS, WORD_CORRECT, WORD_SAMPLES, WORD_FAILED, WORD_STOP, WORD_SAVE, N_WORDS = 8 };
-static const double value_limit = 4096; /* of a weight: 512 replicas of it still fit 63 bits */
+enum { WORD_LOSS, WORD_CORRECT, WORD_SAMPLES, WORD_STOP, WORD_SAVE, N_WORDS = 8 };
 
 struct piece {
     int entry;
-    int64_t begin, end; /* elements of the entry */
-    int64_t at;         /* of the block */
+    int64_t begin, end;      /* elements of the entry */
+    int64_t at, at_exponent; /* of the block; of the list of exponents */
 };
 
 struct local {
@@ -32,8 +33,10 @@ struct local {
     struct ls_pool *pool;
     struct piece *pieces;
     int n_pieces;
-    int64_t n_values;
-    int64_t *block; /* [n_values + N_WORDS], the node's */
+    int64_t n_values, n_exponents;
+    uint8_t *exponents; /* [n_exponents + 1] of the pieces' blocks of elements; not 0 in the last: a rank has failed */
+    uint8_t *gathered;  /* [n_ranks] of these; rank 0's */
+    int64_t *block;     /* [n_values + N_WORDS], the node's */
 };
 
 int64_t local_period(const char *sync)
@@ -51,8 +54,9 @@ static enum ls_status cut_pieces(struct local *l)
         for (int64_t at = 0; at < n; at += PART) {
             int64_t end = at + PART < n ? at + PART : n;
             TRY(ls__grow(&l->pieces, (size_t)l->n_pieces, (size_t)l->n_pieces + 1, sizeof *l->pieces));
-            l->pieces[l->n_pieces++] = (struct piece){i, at, end, l->n_values};
+            l->pieces[l->n_pieces++] = (struct piece){i, at, end, l->n_values, l->n_exponents};
             l->n_values += end - at;
+            l->n_exponents += ls__average_n_blocks(end - at);
         }
     }
     return LS_OK;
@@ -80,6 +84,8 @@ static enum ls_status build(struct local *l, const struct session_options *o)
     TRY(cut_pieces(l));
     TRY(ls__calloc(&l->replicas, (size_t)l->n_own + 1, sizeof *l->replicas));
     TRY(ls__calloc(&l->stats, (size_t)l->n_own + 1, sizeof *l->stats));
+    TRY(ls__calloc(&l->exponents, (size_t)l->n_exponents + 1, 1));
+    TRY(ls__calloc(&l->gathered, at->rank == 0 ? (size_t)at->n_ranks : 1, (size_t)l->n_exponents + 1));
     for (int i = 0; i < l->n_own; i++) {
         TRY(session_replicate(l->s, o, &l->replicas[i]));
         TRY(check_same(l->s, &l->replicas[i]));
@@ -108,6 +114,8 @@ void local_close(struct local **local)
     for (int i = 0; l->replicas && i < l->n_own; i++) session_drop_replica(&l->replicas[i]);
     free(l->replicas);
     free(l->stats);
+    free(l->exponents);
+    free(l->gathered);
     free(l->pieces);
     free(l);
     *local = NULL;
@@ -171,26 +179,48 @@ static void add_stats(struct local *l)
 
 /* --- the average --- */
 
+static enum ls_status measure_piece(void *arg, int item, int thread)
+{
+    struct local *l = arg;
+    const struct piece *p = &l->pieces[item];
+    uint8_t *exponents = l->exponents + p->at_exponent;
+    int64_t n = p->end - p->begin, n_blocks = ls__average_n_blocks(n);
+    memset(exponents, 0, (size_t)n_blocks);
+    for (int r = 0; r < l->n_own; r++)
+        ls__average_exponents((const float *)l->replicas[r].store->entries[p->entry].data + p->begin, n, exponents);
+    if (memchr(exponents, LS_AVERAGE_NOT_FINITE, (size_t)n_blocks))
+        return ls_fail(LS_NONFINITE, "%s of a replica is not finite; try a lower --lr, --warmup-epochs or --clip-norm",
+                       l->s->store->entries[p->entry].name);
+    return LS_OK;
+}
+
+/* The exponents of all ranks' replicas. A failure travels with them: all ranks hear of it before anyone leaves. */
+static enum ls_status agree_exponents(struct local *l, enum ls_status status)
+{
+    const struct ls_comm_place *at = ls_comm_place(l->comm);
+    int64_t n = l->n_exponents + 1;
+    char message[1024];
+    if (status == LS_OK) status = ls__pool_run(l->pool, l->n_pieces, measure_piece, l);
+    snprintf(message, sizeof message, "%s", status == LS_OK ? "" : ls_error_message());
+    l->exponents[l->n_exponents] = status != LS_OK;
+    TRY(ls_comm_gather(l->comm, l->exponents, (size_t)n, l->gathered));
+    for (int r = 0; at->rank == 0 && r < at->n_ranks; r++) ls__average_join(l->exponents, l->gathered + r * n, n);
+    TRY(ls_comm_broadcast(l->comm, 0, l->exponents, (size_t)n));
+    if (l->exponents[l->n_exponents] == 0) return LS_OK;
+    return ls_comm_agree(l->comm, status == LS_OK ? LS_OK : ls_fail(status, "%s", message), "");
+}
+
 /* Adds this rank's replicas to the node's sums, piece by piece. */
 static enum ls_status add_piece(void *arg, int item, int thread)
 {
     struct local *l = arg;
     const struct piece *p = &l->pieces[item];
-    const double unit = ldexp(1, SCALE);
-    int64_t *sum = l->block + p->at;
-    bool is_good = true;
     ls_comm_lock(l->comm, item);
-    for (int r = 0; r < l->n_own; r++) {
-        const float *x = (const float *)l->replicas[r].store->entries[p->entry].data + p->begin;
-        for (int64_t i = 0; i < p->end - p->begin; i++) {
-            is_good &= fabs((double)x[i]) < value_limit;
-            sum[i] += is_good ? llrint((double)x[i] * unit) : 0;
-        }
-    }
+    for (int r = 0; r < l->n_own; r++)
+        ls__average_add((const float *)l->replicas[r].store->entries[p->entry].data + p->begin, p->end - p->begin,
+                        l->exponents + p->at_exponent, l->block + p->at);
     ls_comm_unlock(l->comm, item);
-    return is_good ? LS_OK
-                   : ls_fail(LS_NONFINITE, "%s of a replica is not finite or beyond %g; try a lower --lr",
-                             l->s->store->entries[p->entry].name, value_limit);
+    return LS_OK;
 }
 
 /* Everyone's copy of the average; the session's own is made by the leader. */
@@ -198,25 +228,22 @@ static enum ls_status take_piece(void *arg, int item, int thread)
 {
     struct local *l = arg;
     const struct piece *p = &l->pieces[item];
-    const double unit = ldexp(1.0 / l->n_replicas, -SCALE);
-    const int64_t *sum = l->block + p->at;
     bool is_leader = ls_comm_place(l->comm)->seat == 0;
     for (int r = is_leader ? -1 : 0; r < l->n_own; r++) {
         struct ls_store *store = r < 0 ? l->s->store : l->replicas[r].store;
-        float *x = (float *)store->entries[p->entry].data + p->begin;
-        for (int64_t i = 0; i < p->end - p->begin; i++) x[i] = (float)((double)sum[i] * unit);
+        ls__average_take(l->block + p->at, p->end - p->begin, l->exponents + p->at_exponent, l->n_replicas,
+                         (float *)store->entries[p->entry].data + p->begin);
     }
     return LS_OK;
 }
 
-/* The words of this rank join the node's. Failures travel as a word too: no rank leaves before all have met. */
-static void add_words(struct local *l, enum ls_status status)
+/* The words of this rank join the node's. */
+static void add_words(struct local *l)
 {
     int64_t *words = l->block + l->n_values;
     const int64_t mine[N_WORDS] = {[WORD_LOSS] = llrint(ldexp(l->sum.loss_sum, LS_SCALE_STATS)),
                                    [WORD_CORRECT] = l->sum.n_correct,
                                    [WORD_SAMPLES] = l->sum.n,
-                                   [WORD_FAILED] = status != LS_OK,
                                    [WORD_STOP] = l->sum.stop_wanted,
                                    [WORD_SAVE] = l->sum.save_wanted};
     for (int i = 0; i < N_WORDS; i++) __atomic_fetch_add(&words[i], mine[i], __ATOMIC_RELAXED);
@@ -244,13 +271,12 @@ static void read_words(struct local *l, struct ls_exec_stats *stats)
 static enum ls_status average(struct local *l, enum ls_status status, struct ls_exec_stats *stats)
 {
     int64_t start = ls__now_ns();
-    if (status == LS_OK) status = ls__pool_run(l->pool, l->n_pieces, add_piece, l);
-    add_words(l, status);
-    TRY(ls_comm_meet(l->comm, status, ls_comm_place(l->comm)->seat)); /* a failure on this node ends here */
+    TRY(agree_exponents(l, status));
+    status = ls__pool_run(l->pool, l->n_pieces, add_piece, l);
+    add_words(l);
+    TRY(ls_comm_meet(l->comm, status, ls_comm_place(l->comm)->seat));
     TRY(sum_over_nodes(l));
     read_words(l, stats);
-    if (l->block[l->n_values + WORD_FAILED] > 0)
-        return ls_fail(LS_REMOTE, "another machine failed since the last average; see its message");
     TRY(ls__pool_run(l->pool, l->n_pieces, take_piece, l));
     for (int r = 0; r < l->n_own; r++) l->replicas[r].store->version++;
     l->s->store->version++;
