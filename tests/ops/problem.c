@@ -105,6 +105,8 @@ static enum ls_status setup_batchnorm(struct problem *p, struct inputs *in)
     const struct ls_shape src = image_of(p->c);
     in->attrs.relu = case_int(p->c, "relu", 0) != 0;
     in->attrs.eps = (float)case_get(p->c, "eps", 1e-5);
+    case_get(p->c, "mean", 0); /* of src */
+    case_get(p->c, "diff", 1); /* the largest diff_dst: sums of many must not leave the range of fixed point */
     TRY(add_activation(p, in, src));
     TRY(add_param(p, in, LS_SHAPE1(src.dims[1])));
     return add_param(p, in, LS_SHAPE1(src.dims[1]));
@@ -232,6 +234,8 @@ static float content(struct problem *p, int value, int64_t i)
     const struct ls_node *f = &p->g->nodes[0];
     const float r = random_number(case_seed(p->c), value, i);
     if (f->op == LS_OP_BATCHNORM_EVAL && value == f->in[4]) return 0.6f + 0.5f * r; /* a variance */
+    if (f->op == LS_OP_BATCHNORM && value == f->in[0]) return (float)case_get(p->c, "mean", 0) + r;
+    if (f->op == LS_OP_BATCHNORM && value == p->diff_dst) return (float)case_get(p->c, "diff", 1) * r;
     if (f->op == LS_OP_MAXPOOL && value == f->in[0] && case_int(p->c, "ties", 0)) return floorf(2.0f * r);
     if (f->op == LS_OP_SOFTMAX_CE) return 3.0f * r;
     return r;

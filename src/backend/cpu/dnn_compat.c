@@ -182,27 +182,6 @@ dnnl_status_t dnn_pool_bwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool
                                                        w->kernel, w->dilates, w->padding_l, w->padding_r, hint, attr);
 }
 
-static unsigned bn_flags(bool is_training, bool relu)
-{
-    return dnnl_use_scale | dnnl_use_shift | (is_training ? 0u : dnnl_use_global_stats) |
-           (relu ? dnnl_fuse_norm_relu : 0u);
-}
-
-dnnl_status_t dnn_bn_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_training, dnn_md data, float eps,
-                         bool relu, dnnl_primitive_attr_t attr)
-{
-    return dnnl_batch_normalization_forward_primitive_desc_create(
-        pd, engine, is_training ? dnnl_forward_training : dnnl_forward_inference, data, data, eps,
-        bn_flags(is_training, relu), attr);
-}
-
-dnnl_status_t dnn_bn_bwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md diff, dnn_md data, float eps,
-                         bool relu, dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint)
-{
-    return dnnl_batch_normalization_backward_primitive_desc_create(pd, engine, dnnl_backward, diff, diff, data, eps,
-                                                                   bn_flags(true, relu), hint, attr);
-}
-
 dnnl_status_t dnn_lrn_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_training, dnn_md data, int size,
                           float alpha, float beta, float k, dnnl_primitive_attr_t attr)
 {
@@ -359,29 +338,6 @@ dnnl_status_t dnn_pool_bwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool
     dnnl_pooling_desc_t d;
     DNN_TRY(dnnl_pooling_backward_desc_init(&d, pool_alg(is_max), diff_src, diff_dst, w->strides, w->kernel,
                                             w->padding_l, w->padding_r));
-    return dnnl_primitive_desc_create(pd, &d, attr, engine, hint);
-}
-
-static unsigned bn_flags(bool is_training, bool relu)
-{
-    return dnnl_use_scale | dnnl_use_shift | (is_training ? 0u : dnnl_use_global_stats) |
-           (relu ? dnnl_fuse_norm_relu : 0u);
-}
-
-dnnl_status_t dnn_bn_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_training, dnn_md data, float eps,
-                         bool relu, dnnl_primitive_attr_t attr)
-{
-    dnnl_batch_normalization_desc_t d;
-    DNN_TRY(dnnl_batch_normalization_forward_desc_init(&d, is_training ? dnnl_forward_training : dnnl_forward_inference,
-                                                       data, eps, bn_flags(is_training, relu)));
-    return dnnl_primitive_desc_create(pd, &d, attr, engine, NULL);
-}
-
-dnnl_status_t dnn_bn_bwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md diff, dnn_md data, float eps,
-                         bool relu, dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint)
-{
-    dnnl_batch_normalization_desc_t d;
-    DNN_TRY(dnnl_batch_normalization_backward_desc_init(&d, dnnl_backward, diff, data, eps, bn_flags(true, relu)));
     return dnnl_primitive_desc_create(pd, &d, attr, engine, hint);
 }
 

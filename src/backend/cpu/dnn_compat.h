@@ -21,9 +21,6 @@ typedef const_dnnl_memory_desc_t dnn_md;
 typedef const dnnl_memory_desc_t *dnn_md;
 #endif
 
-/* 2.x insists on an argument for the shift of batch norm backward, whose value cannot matter. */
-#define DNN_BN_BWD_TAKES_SHIFT (DNNL_VERSION_MAJOR < 3)
-
 /* An owned descriptor. */
 struct dnn_md_box {
     dnnl_memory_desc_t md;
@@ -73,11 +70,6 @@ dnnl_status_t dnn_pool_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool
 dnnl_status_t dnn_pool_bwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_max, dnn_md diff_src,
                            dnn_md diff_dst, const struct dnn_window *w, dnnl_primitive_attr_t attr,
                            const_dnnl_primitive_desc_t hint);
-/* Scale and shift separate; with is_training the statistics are computed, else given. */
-dnnl_status_t dnn_bn_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_training, dnn_md data, float eps,
-                         bool relu, dnnl_primitive_attr_t attr);
-dnnl_status_t dnn_bn_bwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md diff, dnn_md data, float eps,
-                         bool relu, dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint);
 dnnl_status_t dnn_lrn_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_training, dnn_md data, int size,
                           float alpha, float beta, float k, dnnl_primitive_attr_t attr);
 dnnl_status_t dnn_lrn_bwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md diff, dnn_md data, int size,

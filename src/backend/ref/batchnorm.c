@@ -145,17 +145,19 @@ static enum ls_status prepare_bwd(const struct ls_prep *prep, struct ls_kernel *
     return LS_OK;
 }
 
-/* With xhat = (x - mean) / std:  diff_src = gamma/std * (dy - mean(dy) - xhat * mean(dy * xhat)) */
+/* With xhat = (x - mean) / std:  diff_src = gamma/std * (dy - mean(dy) - xhat * mean(dy * xhat))
+ * The statistics are made again: mean and var as they are handed on are rounded to float. */
 static enum ls_status launch_bwd(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     const struct ls_ref_kernel *k = ls__ref_kernel_of(b);
     const struct ls_ref_nchw n = ls__ref_nchw(&k->in[0]);
-    const float *src = b->in[0], *gamma = b->in[1], *mean = b->in[2], *var = b->in[3];
+    const float *src = b->in[0], *gamma = b->in[1];
     const float *dst = k->attrs.relu ? b->in[4] : NULL, *diff_dst = b->in[5];
     float *diff_src = b->out[0], *diff_gamma = b->out[1], *diff_beta = b->out[2];
     const double count = (double)(n.mb * n.hw);
     for (int64_t c = 0; c < n.c; c++) {
-        const double m = (double)mean[c], inv_std = 1.0 / sqrt((double)var[c] + (double)k->attrs.eps);
+        const struct channel x_of = statistics(src, n, c);
+        const double m = x_of.mean, inv_std = 1.0 / sqrt(x_of.var + (double)k->attrs.eps);
         const struct sums s = gradient_sums(src, dst, diff_dst, n, c, m);
         const double mean_dy = s.dy / count, slope = s.dy_x * inv_std * inv_std / count;
         for (int64_t mb = 0; mb < n.mb; mb++) {
