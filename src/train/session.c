@@ -62,12 +62,17 @@ static void sum_in_float(struct ls_graph *g)
             g->nodes[i].attrs.float_sum = true;
 }
 
+static struct ls_model_options build_options(const struct session *s, int64_t mb, bool is_training)
+{
+    const struct ls_dataset *d = s->train ? s->train : s->test;
+    return (struct ls_model_options){
+        .mb = mb, .c = d->c, .h = d->h, .w = d->w, .n_classes = d->n_classes, .is_training = is_training};
+}
+
 /* A plan for shards of mb samples. The first training plan decides the layouts of the parameters. */
 static enum ls_status add_plan(struct session *s, const struct session_options *o, int64_t mb, bool is_training)
 {
-    const struct ls_dataset *d = s->train ? s->train : s->test;
-    const struct ls_model_options build = {
-        .mb = mb, .c = d->c, .h = d->h, .w = d->w, .n_classes = d->n_classes, .is_training = is_training};
+    const struct ls_model_options build = build_options(s, mb, is_training);
     struct ls_graph *g = NULL;
     struct ls_plan *plan = NULL;
     if (mb <= 0 || ls_exec_plan(s->exec, mb, is_training)) return LS_OK;
@@ -99,16 +104,60 @@ static enum ls_status add_plans(struct session *s, const struct session_options 
     return o->with_test ? add_plan(s, o, s->eval_size, false) : LS_OK;
 }
 
-static void choose_sizes(struct session *s, const struct session_options *o)
+static void set_shards(struct session *s, int64_t shards)
+{
+    s->shard_size = (s->batch_size + shards - 1) / shards;
+    s->shards = (s->batch_size + s->shard_size - 1) / s->shard_size;
+    s->eval_size = s->shard_size < MIN_EVAL_SAMPLES ? MIN_EVAL_SAMPLES : s->shard_size;
+}
+
+/* Whether a shard of one sample occurs in an epoch. */
+static bool leaves_one(const struct session *s)
+{
+    const int64_t m = s->shard_size, last = s->train->n % s->batch_size;
+    return m == 1 || s->batch_size % m == 1 || last % m == 1;
+}
+
+static enum ls_status refuse_batch_of_one(const struct session *s)
+{
+    const int64_t n = s->train->n;
+    int64_t better = s->batch_size + 1;
+    while (better < n && n % better == 1) better++;
+    return ls_fail_in(LS_USAGE, "%lld samples in batches of %lld leave a batch of 1 (-b %lld does not)", (long long)n,
+                      (long long)s->batch_size, (long long)better);
+}
+
+/* Batch norm may need two samples in every shard; which sizes will occur is known before step 1. A number of shards
+ * that nobody asked for gives way to the next smaller one that works; one that was asked for is refused. */
+static enum ls_status avoid_shards_of_one(struct session *s, const struct session_options *o)
+{
+    const struct ls_model_options build = build_options(s, 1, true);
+    const int64_t shards = s->shards;
+    struct ls_graph *g = NULL;
+    if (!leaves_one(s)) return LS_OK;
+    enum ls_status status = ls_model_build(s->model, &build, &g);
+    ls_graph_destroy(&g);
+    if (status != LS_USAGE) return status;
+    while (leaves_one(s) && s->shards > 1) set_shards(s, s->shards - 1);
+    if (leaves_one(s)) return refuse_batch_of_one(s);
+    if (o->shards > 0)
+        return ls_fail_in(status,
+                          "%lld samples in batches of %lld with --shards %lld leave a shard of 1 (--shards %lld "
+                          "does not)",
+                          (long long)s->train->n, (long long)s->batch_size, (long long)shards, (long long)s->shards);
+    ls__log(LS_LOG_WARN, "%lld shards instead of %lld, which would leave a shard of 1 sample: %s", (long long)s->shards,
+            (long long)shards, ls_error_message());
+    return LS_OK;
+}
+
+static enum ls_status choose_sizes(struct session *s, const struct session_options *o)
 {
     const struct ls_dataset *d = s->train ? s->train : s->test;
     s->batch_size = o->batch_size < d->n ? o->batch_size : d->n;
-    s->shards = o->shards > 0 ? o->shards : session_default_shards(s->batch_size);
-    if (s->shards > MAX_SHARDS) s->shards = MAX_SHARDS; /* more could overflow the fixed-point sums */
-    if (s->shards > s->batch_size) s->shards = s->batch_size;
-    s->shard_size = (s->batch_size + s->shards - 1) / s->shards;
-    s->shards = (s->batch_size + s->shard_size - 1) / s->shard_size;
-    s->eval_size = s->shard_size < MIN_EVAL_SAMPLES ? MIN_EVAL_SAMPLES : s->shard_size;
+    int64_t shards = o->shards > 0 ? o->shards : session_default_shards(s->batch_size);
+    if (shards > MAX_SHARDS) shards = MAX_SHARDS; /* more could overflow the fixed-point sums */
+    set_shards(s, shards < s->batch_size ? shards : s->batch_size);
+    return o->is_training ? avoid_shards_of_one(s, o) : LS_OK;
 }
 
 /* In a job the machine's cores are shared out among its ranks. */
@@ -159,7 +208,7 @@ static enum ls_status open_inputs(struct session *s, const struct session_option
     TRY(o->model_text ? ls_model_parse(&s->model, o->model, o->model_text, strlen(o->model_text))
                       : ls_model_load(&s->model, o->model));
     TRY(open_data(s, o));
-    choose_sizes(s, o);
+    TRY(choose_sizes(s, o));
     return open_device(s, o);
 }
 

@@ -137,11 +137,18 @@ static void test_batchnorm(void **state)
     check_out(2, "6");
     assert_true(g->values[last()->out[3]].is_workspace);
     check_fails(add(LS_OP_BATCHNORM, &none, src, c, wrong), LS_DATA, "batch norm of 5 channels gets 6");
-    check_fails(add(LS_OP_BATCHNORM, &none, value(LS_SHAPE2(4, 6)), c, c), LS_DATA, "batchnorm needs an image");
+    check_ok(add(LS_OP_BATCHNORM, &none, value(LS_SHAPE2(4, 6)), c, c)); /* vectors too */
+    check_out(0, "4x6");
+    check_out(1, "6");
+    check_ok(add(LS_OP_BATCHNORM, &none, value(LS_SHAPE4(1, 6, 1, 2)), c, c));
+    check_fails(add(LS_OP_BATCHNORM, &none, value(LS_SHAPE4(1, 6, 1, 1)), c, c), LS_USAGE, "two values per channel");
+    check_fails(add(LS_OP_BATCHNORM, &none, value(LS_SHAPE2(1, 6)), c, c), LS_USAGE, "two values per channel");
     const int in[5] = {src, c, c, c, c}, bad[5] = {src, c, c, c, wrong};
     check_ok(ls_graph_add_node(g, LS_OP_BATCHNORM_EVAL, NULL, &none, in, 5, NULL));
     check_out(0, "4x6x3x3");
     assert_int_equal(last()->n_out, 1);
+    const int one[5] = {value(LS_SHAPE2(1, 6)), c, c, c, c}; /* given statistics: one value will do */
+    check_ok(ls_graph_add_node(g, LS_OP_BATCHNORM_EVAL, NULL, &none, one, 5, NULL));
     check_fails(ls_graph_add_node(g, LS_OP_BATCHNORM_EVAL, NULL, &none, bad, 5, NULL), LS_DATA, "5 channels");
 }
 

@@ -120,7 +120,6 @@ static const struct {
     {TOP "linear f classes\n",
      "x.net:3: linear f: needs a vector, but the input is 3x8x8 here; put `flatten` before it"},
     {TOP "flatten\nconv c 8 3\n", "x.net:4: conv c: needs an image, but the input is a vector of 192 here"},
-    {TOP "flatten\nbn b\nlinear f classes\n", "x.net:4: bn b: "},
     {TOP "keep x\nconv c 8 3\nadd x\n" END, "x.net:5: add x: 8x6x6 here, but x is 3x8x8 (line 3)"},
     {TOP "block b\nkeep x\nconv c 8 3\nadd x\nend\nuse b p\n" END,
      "x.net:6: add x (in p): 8x6x6 here, but x is 3x8x8 (line 4)"},

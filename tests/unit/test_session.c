@@ -167,6 +167,41 @@ static void test_sizes(void **state)
     ls__log_set_level(LS_LOG_INFO);
 }
 
+/* A shard of one sample gives batch norm one value per channel: where nobody asked for so many shards there are fewer,
+ * else the session does not begin. */
+static void test_no_shard_of_one_before_batchnorm(void **state)
+{
+    static const char *const vectors = "model t\ninput any\nflatten\nlinear a 5\nbn b\nlinear fc classes\n";
+    static const struct {
+        int64_t batch_size, shards, want; /* want: shards; 0: refused */
+        const char *message;
+    } cases[] = {
+        {4, 0, 2, NULL},                                                                      /* four by default */
+        {10, 4, 0, "batches of 10 with --shards 4 leave a shard of 1 (--shards 3 does not)"}, /* 3, 3, 3, 1 */
+        {10, 3, 3, NULL},                                                                     /* 4, 4, 2 and 4 */
+        {9, 2, 2, NULL},                                                                      /* 5 and 4; 5 and 3 */
+        {44, 44, 0, "44 samples in batches of 44 with --shards 44 leave a shard of 1 (--shards 22 does not)"},
+        {43, 0, 0, "44 samples in batches of 43 leave a batch of 1 (-b 44 does not): t.net:5: bn b: batch norm needs"},
+        {1, 0, 0, "44 samples in batches of 1 leave a batch of 1 (-b 2 does not)"},
+    };
+    ls__log_set_level(LS_LOG_ERROR);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct session s;
+        struct session_options o = options("ref");
+        o.model_text = vectors;
+        o.batch_size = cases[i].batch_size;
+        o.shards = cases[i].shards;
+        enum ls_status status = session_open(&s, &o);
+        assert_int_equal(status, cases[i].want ? LS_OK : LS_USAGE);
+        if (status == LS_OK && s.shards != cases[i].want) print_error("case %zu: %d shards\n", i, (int)s.shards);
+        if (status == LS_OK) assert_int_equal(s.shards, cases[i].want);
+        if (status != LS_OK && !strstr(ls_error_message(), cases[i].message)) print_error("%s\n", ls_error_message());
+        if (status != LS_OK) assert_non_null(strstr(ls_error_message(), cases[i].message));
+        session_close(&s);
+    }
+    ls__log_set_level(LS_LOG_INFO);
+}
+
 /* Each shard adds less than 2^54 to a sum: 512 of them fit 63 bits, and no more are made. */
 static void test_most_shards(void **state)
 {
@@ -372,6 +407,7 @@ int main(void)
         cmocka_unit_test(test_memory_runs_out),
         cmocka_unit_test(test_default_shards),
         cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_no_shard_of_one_before_batchnorm),
         cmocka_unit_test(test_most_shards),
         cmocka_unit_test(test_bad_options),
         cmocka_unit_test_setup_teardown(test_round_trip, make_path, remove_path),

@@ -1,9 +1,8 @@
-/* batchnorm: ghost batch norm, over the samples of one shard.
+/* batchnorm: ghost batch norm, over the samples of one shard, of images or vectors.
  *
- * Training: src, gamma [c], beta [c] -> dst, mean [c], var [c] (biased), workspace. The running statistics are buffers
- * named
- * "<node>.running_mean" and "<node>.running_var"; the shard's mean and unbiased variance leave it through REDUCE nodes
- * weighted by the shard's share of the batch, and RUNNING_STATS nodes apply them.
+ * Training: src [mb,c,h,w] or [mb,c], gamma [c], beta [c] -> dst, mean [c], var [c] (biased), workspace. The running
+ * statistics are buffers named "<node>.running_mean" and "<node>.running_var"; the shard's mean and unbiased variance
+ * leave it through REDUCE nodes weighted by the shard's share of the batch, and RUNNING_STATS nodes apply them.
  * Evaluation: src, gamma, beta, running_mean, running_var -> dst.
  */
 #include "graph/op.h"
@@ -16,12 +15,30 @@ static enum ls_status check(const struct ls_graph *g, const struct ls_node *n)
         if (ls__in_shape(g, n, i)->dims[0] != ls__in_shape(g, n, 0)->dims[1])
             return ls_fail(LS_DATA, "batch norm of %lld channels gets %lld", (long long)ls__in_shape(g, n, i)->dims[0],
                            (long long)ls__in_shape(g, n, 0)->dims[1]);
-    return ls__need_image(g, n);
+    return LS_OK;
+}
+
+/* Values of one channel in the shard. */
+static int64_t n_values(const struct ls_graph *g, const struct ls_node *n)
+{
+    const struct ls_shape *src = ls__in_shape(g, n, 0);
+    return ls_shape_count(src) / src->dims[1];
+}
+
+/* The deviation of a single value is zero: the result would be beta whatever the input, and nothing before the layer
+ * would learn. */
+static enum ls_status need_two_values(const struct ls_graph *g, const struct ls_node *n)
+{
+    if (n_values(g, n) > 1) return LS_OK;
+    return ls_fail(LS_USAGE,
+                   "batch norm needs two values per channel, but a shard of 1 sample has one here; use a larger -b or "
+                   "fewer --shards");
 }
 
 static enum ls_status infer(const struct ls_graph *g, struct ls_node *n, struct ls_out out[LS_MAX_OUT])
 {
     TRY(check(g, n));
+    TRY(need_two_values(g, n));
     const struct ls_shape *src = ls__in_shape(g, n, 0);
     n->n_out = 4;
     out[0] = (struct ls_out){.is_present = true, .shape = *src};
@@ -44,8 +61,7 @@ static enum ls_status gradient(struct ls_gradient *gr, int index, int diff_dst)
 {
     const struct ls_node n = gr->g->nodes[index];
     const struct ls_attrs leaf = {.scale_log2 = LS_SCALE_GRAD};
-    const struct ls_shape *src = ls__in_shape(gr->g, &n, 0);
-    double per_channel = (double)(src->dims[0] * src->dims[2] * src->dims[3]);
+    const double per_channel = (double)n_values(gr->g, &n);
     int out[LS_MAX_OUT];
     const int dst = n.attrs.relu ? n.out[0] : -1; /* read for the mask only; else its memory is free earlier */
     const int in[7] = {n.in[0], n.in[1], n.out[1], n.out[2], dst, diff_dst, n.out[3]};
@@ -53,7 +69,7 @@ static enum ls_status gradient(struct ls_gradient *gr, int index, int diff_dst)
     TRY(ls__gradient_leaf(gr, n.in[1], out[1], &leaf));
     TRY(ls__gradient_leaf(gr, n.in[2], out[2], &leaf));
     TRY(track(gr, &n, "running_mean", n.out[1], 1));
-    TRY(track(gr, &n, "running_var", n.out[2], per_channel > 1 ? (float)(per_channel / (per_channel - 1)) : 1));
+    TRY(track(gr, &n, "running_var", n.out[2], (float)(per_channel / (per_channel - 1))));
     return ls__gradient_is_needed(gr, n.in[0]) ? ls__gradient_flow(gr, n.in[0], out[0]) : LS_OK;
 }
 
