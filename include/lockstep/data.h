@@ -24,7 +24,7 @@ struct ls_dataset {
     int c, h, w, n_classes;
     int64_t n;
     float mean[3], std[3]; /* per channel, of pixels scaled to [0,1]; used when normalising */
-    char checksum[33];     /* XXH3-128 of all pixels and labels, in hex; for `folder:` of the file names and sizes */
+    char checksum[33]; /* XXH3-128 of all pixels and labels, in hex; for `folder:` of names, labels and files' bytes */
 
     /* All samples as bytes, n * c*h*w; NULL if samples are decoded on reading. */
     const uint8_t *pixels;  /* [n,c,h,w] */
@@ -33,10 +33,11 @@ struct ls_dataset {
     struct ls_dataset_impl *impl; /* the format's own */
 };
 
-/* What ls_data_open may need to know. data_dir may be NULL; resize 0 = the format's own size (folders: 224). */
+/* What ls_data_open may need to know; all may be 0 or NULL. */
 struct ls_data_options {
-    const char *data_dir;
-    int resize_h, resize_w;
+    const char *data_dir;     /* searched first */
+    int resize_h, resize_w;   /* 0: the format's own size (folders: 224) */
+    bool (*is_stopped)(void); /* (optional) asked now and then while a large folder is read; true: LS_ERROR */
 };
 
 enum ls_status ls_data_open(struct ls_dataset **out, const char *spec, enum ls_split split,

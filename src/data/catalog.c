@@ -192,12 +192,20 @@ struct ls_expect ls__set_expect(const struct ls_set *set)
     return e;
 }
 
-enum ls_status ls__data_cache_dir(char *out, size_t size)
+enum ls_status ls__cache_dir(char *out, size_t size, const char *what)
 {
     const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (xdg && xdg[0] == '/') return ls__path_join(out, size, xdg, "lockstep/datasets");
-    if (home && home[0] == '/') return ls__path_join(out, size, home, ".cache/lockstep/datasets");
-    return ls_fail(LS_IO, "no cache folder: neither XDG_CACHE_HOME nor HOME is set; give --data-dir");
+    bool has_xdg = xdg && xdg[0] == '/';
+    char below[64];
+    if (!has_xdg && (!home || home[0] != '/'))
+        return ls_fail(LS_IO, "no cache folder: neither XDG_CACHE_HOME nor HOME is set; give --data-dir");
+    snprintf(below, sizeof below, "%slockstep/%s", has_xdg ? "" : ".cache/", what);
+    return ls__path_join(out, size, has_xdg ? xdg : home, below);
+}
+
+enum ls_status ls__data_cache_dir(char *out, size_t size)
+{
+    return ls__cache_dir(out, size, "datasets");
 }
 
 static void add_root(struct ls_roots *roots, const char *path)

@@ -65,7 +65,8 @@ struct ls_roots {
 };
 void ls__data_roots(struct ls_roots *roots, const char *data_dir);
 
-/* The cache folder: $XDG_CACHE_HOME/lockstep/datasets, or ~/.cache/lockstep/datasets. */
+/* A cache folder: $XDG_CACHE_HOME/lockstep/WHAT, or ~/.cache/lockstep/WHAT; and the one of data sets. */
+enum ls_status ls__cache_dir(char *out, size_t size, const char *what) LS_MUST_CHECK;
 enum ls_status ls__data_cache_dir(char *out, size_t size) LS_MUST_CHECK;
 
 /* Where the files of one split are. */

@@ -31,7 +31,7 @@ static enum ls_status open_fake(struct ls_dataset *ds, const char *arg, const st
 
 static enum ls_status open_folder(struct ls_dataset *ds, const char *arg, const struct ls_data_options *options)
 {
-    return ls__folder_open(ds, arg, options->resize_h, options->resize_w);
+    return ls__folder_open(ds, arg, options);
 }
 
 /* Formats that need no search. */

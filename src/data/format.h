@@ -55,7 +55,8 @@ struct ls_expect {
 /* The formats. ds->split is set; arg is what follows the colon of the spec. */
 enum ls_status ls__digits_open(struct ls_dataset *ds, bool is_rgb) LS_MUST_CHECK;
 enum ls_status ls__fake_open(struct ls_dataset *ds, const char *arg) LS_MUST_CHECK; /* "3x32x32:10:5000" */
-enum ls_status ls__folder_open(struct ls_dataset *ds, const char *path, int resize_h, int resize_w) LS_MUST_CHECK;
+enum ls_status ls__folder_open(struct ls_dataset *ds, const char *path,
+                               const struct ls_data_options *options) LS_MUST_CHECK;
 
 /* Readers of the catalogue's sets: paths[i] is where the set's i-th file of this split was found. */
 enum ls_status ls__idx_open(struct ls_dataset *ds, const struct ls_set *set, const char *const *paths,

@@ -6,6 +6,7 @@
 #include "base/parse.h"
 #include "base/pool.h"
 #include "run/progress.h"
+#include "train/signals.h"
 #include "train/workers.h"
 
 #include <stdlib.h>
@@ -30,7 +31,7 @@ int64_t session_default_shards(int64_t batch_size)
 
 static enum ls_status open_data(struct session *s, const struct session_options *o)
 {
-    struct ls_data_options data = {.data_dir = o->data_dir};
+    struct ls_data_options data = {.data_dir = o->data_dir, .is_stopped = ls__signals_stop_wanted};
     if (o->resize) {
         int64_t dims[3];
         int n = ls__parse_dims(o->resize, dims);

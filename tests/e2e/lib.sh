@@ -12,7 +12,7 @@ work=$(mktemp -d) || exit 2
 cd "$work" || exit 2
 passed=0 failed=0
 pids=() mounts=()
-export LC_ALL=C
+export LC_ALL=C XDG_CACHE_HOME=$work/cache
 unset LOCKSTEP_FAIL_ALLOC
 
 clean_up() {

@@ -118,7 +118,6 @@ static void test_search(void **state)
     struct ls_data_options options = {.data_dir = data};
     struct ls_dataset *ds;
     snprintf(data, sizeof data, "%s/search", dir);
-    setenv("XDG_CACHE_HOME", dir, 1);
     char *real = getenv("LOCKSTEP_DATA") ? strdup(getenv("LOCKSTEP_DATA")) : NULL;
     unsetenv("LOCKSTEP_DATA");
     expect_open("mnist", LS_TRAIN, &options, LS_DATA, "lockstep data fetch mnist");
@@ -326,7 +325,7 @@ static void test_real(void **state)
 
 static int make_dir(void **state)
 {
-    return mkdtemp(dir) ? 0 : -1;
+    return mkdtemp(dir) && setenv("XDG_CACHE_HOME", dir, 1) == 0 ? 0 : -1; /* checksums are kept there */
 }
 
 static int remove_dir(void **state)

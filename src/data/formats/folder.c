@@ -2,14 +2,18 @@
  *
  * In:   PATH/train/CLASS/FILE and PATH/val/CLASS/FILE (or PATH/test); or PATH/CLASS/FILE, and then every tenth file in
  * sorted order is the test split. Names are sorted by their bytes, so the order is the same everywhere. Names that
- * start with a dot, and files with other endings, are passed over. Out:  n labelled files. The classes are those of the
- * training split; the test split may not have others.
+ * start with a dot, and files with other endings, are passed over. Nothing else is: a dangling link, or a name that
+ * ends like a picture and is no file, is an error, for a set that is silently smaller trains another model.
+ * Out:  n labelled files. The classes are those of the training split; the test split may not have others. The checksum
+ * covers names, labels and every byte of the files (contents.h).
  *
- * State: all names in one block of text, and one offset per sample: 10^6 files cost some 40 MB, not 10^6 allocations.
+ * State: all names in one block of text, and one offset and one digest per sample: 10^6 files cost some 60 MB, not 10^6
+ * allocations.
  */
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "data/contents.h"
 #include "data/format.h"
 #include "data/formats/parsers.h"
 
@@ -37,7 +41,8 @@ struct folder {
     size_t *offset;     /* [n] into text */
     uint16_t *label;    /* [n] */
     size_t n, cap;
-    XXH3_state_t hash; /* of names and sizes */
+    struct ls_digest *digest; /* [n] of the files */
+    char memory[LS_PATH_BYTES];
 };
 
 static void names_release(struct names *names)
@@ -70,20 +75,42 @@ static bool is_image_name(const char *name)
     return dot && (!strcasecmp(dot, ".png") || !strcasecmp(dot, ".jpg") || !strcasecmp(dot, ".jpeg"));
 }
 
+/* What an entry of a folder is, links followed: S_IFREG, S_IFDIR, another kind. */
+static enum ls_status kind_of(const char *path, const struct dirent *entry, mode_t *kind)
+{
+    char full[LS_PATH_BYTES];
+    struct stat st;
+    *kind = DTTOIF(entry->d_type);
+    if (*kind == S_IFREG || *kind == S_IFDIR) return LS_OK; /* saves a call for each of a million files */
+    TRY(ls__path_join(full, sizeof full, path, entry->d_name));
+    if (stat(full, &st) != 0)
+        return ls_fail(LS_DATA, "%s: %s; mend or remove it", full,
+                       errno == ENOENT ? "a link that leads nowhere" : strerror(errno));
+    *kind = st.st_mode & S_IFMT;
+    return LS_OK;
+}
+
+/* Adds the entry if it is a sub-folder (or an image file). Other files beside classes and images are passed over. */
+static enum ls_status list_entry(const char *path, const struct dirent *entry, bool want_folders, struct names *names)
+{
+    mode_t kind;
+    if (entry->d_name[0] == '.' || (!want_folders && !is_image_name(entry->d_name))) return LS_OK;
+    TRY(kind_of(path, entry, &kind));
+    if (kind == (want_folders ? S_IFDIR : S_IFREG)) return names_add(names, entry->d_name);
+    if (want_folders) return LS_OK;
+    return ls_fail(LS_DATA, "%s/%s: named like a picture, but it is %s; rename or remove it", path, entry->d_name,
+                   kind == S_IFDIR ? "a folder" : "not a regular file");
+}
+
 /* Sub-folders (or image files) of a folder, sorted. */
 static enum ls_status list(const char *path, bool want_folders, struct names *names)
 {
     DIR *dir = opendir(path);
     enum ls_status status = LS_OK;
     struct dirent *entry;
-    char full[LS_PATH_BYTES];
     if (!dir) return ls_fail(LS_DATA, "open folder %s: %s", path, strerror(errno));
-    while (status == LS_OK && (entry = readdir(dir))) {
-        if (entry->d_name[0] == '.' || (!want_folders && !is_image_name(entry->d_name))) continue;
-        status = ls__path_join(full, sizeof full, path, entry->d_name);
-        if (status != LS_OK) break;
-        if (want_folders ? ls__dir_exists(full) : ls__file_exists(full)) status = names_add(names, entry->d_name);
-    }
+    while (status == LS_OK && (errno = 0, entry = readdir(dir))) status = list_entry(path, entry, want_folders, names);
+    if (status == LS_OK && errno) status = ls_fail(LS_DATA, "read folder %s: %s", path, strerror(errno));
     closedir(dir);
     if (names->n > 1) qsort(names->at, names->n, sizeof *names->at, by_bytes);
     return status;
@@ -91,8 +118,6 @@ static enum ls_status list(const char *path, bool want_folders, struct names *na
 
 static enum ls_status add_sample(struct folder *f, const char *class, const char *file, int label)
 {
-    char path[LS_PATH_BYTES];
-    struct stat st;
     if (f->n == f->cap) {
         size_t cap = f->cap ? 2 * f->cap : 1024;
         TRY(ls__grow(&f->offset, f->cap, cap, sizeof *f->offset));
@@ -103,14 +128,7 @@ static enum ls_status add_sample(struct folder *f, const char *class, const char
     f->label[f->n++] = (uint16_t)label;
     ls__buf_addf(&f->text, "%s/%s", class, file);
     ls__buf_add(&f->text, "", 1);
-    TRY(ls__buf_check(&f->text));
-    const char *name = f->text.text + f->offset[f->n - 1];
-    TRY(ls__path_join(path, sizeof path, f->base, name));
-    if (stat(path, &st) != 0) return ls_fail(LS_DATA, "%s: %s", path, strerror(errno));
-    int64_t size = st.st_size;
-    XXH3_128bits_update(&f->hash, name, strlen(name) + 1);
-    XXH3_128bits_update(&f->hash, &size, sizeof size);
-    return LS_OK;
+    return ls__buf_check(&f->text);
 }
 
 /* How the split is taken from the files of f->base: all of them, or by position. */
@@ -196,8 +214,10 @@ static enum ls_status folder_read(const struct ls_dataset *ds, int64_t sample, u
     char path[LS_PATH_BYTES], *data;
     size_t len;
     TRY(ls__path_join(path, sizeof path, f->base, f->text.text + f->offset[sample]));
-    TRY(ls__file_read(path, FILE_MAX_BYTES, &data, &len));
-    enum ls_status status = ls__image_decode(path, (const uint8_t *)data, len, ds->h, ds->w, out);
+    enum ls_status status = ls__file_read(path, FILE_MAX_BYTES, &data, &len);
+    if (status != LS_OK) return ls_fail_in(status == LS_NOMEM ? LS_NOMEM : LS_DATA, "picture");
+    status = ls__contents_check(&f->digest[sample], f->memory, path, data, len);
+    if (status == LS_OK) status = ls__image_decode(path, (const uint8_t *)data, len, ds->h, ds->w, out);
     free(data);
     return status;
 }
@@ -209,41 +229,65 @@ static void folder_close(struct ls_dataset *ds)
     ls__buf_release(&f->text);
     free(f->offset);
     free(f->label);
-    ls__free_aligned(f, sizeof *f);
+    free(f->digest);
+    free(f);
 }
 
-static enum ls_status fill(struct ls_dataset *ds, struct folder *f, const char *path)
+/* Of everything a step can see: names, labels, number of classes and the files' bytes, in the order of the samples. */
+static enum ls_status checksum(struct ls_dataset *ds, struct folder *f, bool (*is_stopped)(void))
 {
-    struct names classes = {0};
-    XXH3_128bits_reset(&f->hash);
-    enum ls_status status = scan(ds, f, path, &classes);
-    names_release(&classes);
-    TRY(status);
-    ds->n = (int64_t)f->n;
-    TRY(ls__dataset_alloc_labels(ds));
-    memcpy(ds->impl->labels, f->label, f->n * sizeof *f->label);
-    free(f->label);
-    f->label = NULL;
-    XXH128_hash_t hash = XXH3_128bits_digest(&f->hash);
+    TRY(ls__calloc(&f->digest, f->n, sizeof *f->digest));
+    struct ls_contents c = {.base = f->base,
+                            .text = f->text.text,
+                            .offset = f->offset,
+                            .n = f->n,
+                            .split = ds->split,
+                            .max_bytes = FILE_MAX_BYTES,
+                            .is_stopped = is_stopped,
+                            .digest = f->digest};
+    TRY(ls__contents_hash(&c));
+    memcpy(f->memory, c.memory, sizeof f->memory);
+    XXH3_state_t state;
+    XXH3_128bits_reset(&state);
+    XXH3_128bits_update(&state, &ds->n_classes, sizeof ds->n_classes);
+    XXH3_128bits_update(&state, f->text.text, f->text.len);
+    XXH3_128bits_update(&state, f->label, f->n * sizeof *f->label);
+    XXH3_128bits_update(&state, f->digest, f->n * sizeof *f->digest);
+    XXH128_hash_t hash = XXH3_128bits_digest(&state);
     snprintf(ds->checksum, sizeof ds->checksum, "%016llx%016llx", (unsigned long long)hash.high64,
              (unsigned long long)hash.low64);
     return LS_OK;
 }
 
-enum ls_status ls__folder_open(struct ls_dataset *ds, const char *path, int resize_h, int resize_w)
+static enum ls_status fill(struct ls_dataset *ds, struct folder *f, const char *path, bool (*is_stopped)(void))
+{
+    struct names classes = {0};
+    enum ls_status status = scan(ds, f, path, &classes);
+    names_release(&classes);
+    TRY(status);
+    ds->n = (int64_t)f->n;
+    TRY(ls__dataset_alloc_labels(ds)); /* also checks n */
+    TRY(checksum(ds, f, is_stopped));
+    memcpy(ds->impl->labels, f->label, f->n * sizeof *f->label);
+    free(f->label);
+    f->label = NULL;
+    return LS_OK;
+}
+
+enum ls_status ls__folder_open(struct ls_dataset *ds, const char *path, const struct ls_data_options *options)
 {
     static const float mean[3] = {0.485f, 0.456f, 0.406f}, std[3] = {0.229f, 0.224f, 0.225f}; /* ImageNet's */
     struct folder *f;
     ds->c = 3;
-    ds->h = resize_h ? resize_h : DEFAULT_SIDE;
-    ds->w = resize_w ? resize_w : DEFAULT_SIDE;
+    ds->h = options->resize_h ? options->resize_h : DEFAULT_SIDE;
+    ds->w = options->resize_w ? options->resize_w : DEFAULT_SIDE;
     if (ds->h < 1 || ds->w < 1 || ds->h > MAX_RESIZE || ds->w > MAX_RESIZE)
         return ls_fail(LS_USAGE, "folder:%s: size %dx%d, expected 1 to %d", path, ds->h, ds->w, MAX_RESIZE);
     ls__dataset_set_mean_std(ds, mean, std);
-    TRY(ls__alloc_aligned(&f, sizeof *f)); /* XXH3's state wants 64-byte alignment */
+    TRY(ls__calloc(&f, 1, sizeof *f));
     f->text = (struct ls_buf)LS_BUF_INIT;
     ds->impl->state = f;
     ds->impl->read = folder_read;
     ds->impl->close = folder_close;
-    return fill(ds, f, path);
+    return fill(ds, f, path, options->is_stopped);
 }
