@@ -318,11 +318,14 @@ static enum ls_status sync_folder(const char *folder)
 static enum ls_status fetch_into(struct job *job, const char *folder, const char *path, const char *const *urls,
                                  int n_urls)
 {
+    struct stat st;
     TRY(ls__mkdirs(folder));
     int n = snprintf(job->part, sizeof job->part, "%s.part", path);
     if (n < 0 || (size_t)n >= sizeof job->part) return ls_fail(LS_IO, "path too long: %s", path);
-    job->fd = open(job->part, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+    job->fd = open(job->part, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
     if (job->fd < 0) return ls_fail(LS_IO, "create %s: %s", job->part, strerror(errno));
+    if (fstat(job->fd, &st) != 0 || !S_ISREG(st.st_mode))
+        return ls_fail(LS_IO, "%s is not a regular file; remove it", job->part);
     if (flock(job->fd, LOCK_EX | LOCK_NB) != 0)
         return ls_fail(LS_IO, "%s: another download of this file is running", job->part);
     TRY(check_room(job, folder));

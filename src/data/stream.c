@@ -73,8 +73,8 @@ static enum ls_status read_file(struct ls_stream *s, uint8_t *out, size_t n, siz
     for (;;) {
         ssize_t r = read(s->fd, out, n);
         if (r < 0 && errno == EINTR) continue;
-        if (r < 0) return ls_fail(LS_IO, "read %s: %s", s->name, strerror(errno));
-        if (r == 0 && n > 0) return ls_fail(LS_IO, "read %s: the file shrank while being read", s->name);
+        if (r < 0) return ls_fail(LS_DATA, "read %s: %s", s->name, strerror(errno));
+        if (r == 0 && n > 0) return ls_fail(LS_DATA, "read %s: the file shrank while being read", s->name);
         *got = (size_t)r;
         return LS_OK;
     }
@@ -150,6 +150,7 @@ enum ls_status ls__stream_inflate(struct ls_stream *s, enum ls_inflate kind, uin
     int rc = inflateInit2(&s->z, kind == LS_GZIP ? 15 + 16 : 15);
     if (rc != Z_OK) return ls_fail(LS_NOMEM, "%s: out of memory for decompression", s->name);
     s->is_inflating = true;
+    s->is_gzip = kind == LS_GZIP;
     s->has_ended = false;
     s->raw_start = s->at;
     s->raw_end = s->at + raw_bytes;
@@ -161,6 +162,18 @@ static enum ls_status broken(const struct ls_stream *s, const char *why)
 {
     return ls_fail(LS_DATA, "%s: the compressed data is damaged at byte %llu (%s)", s->name, (unsigned long long)s->at,
                    why);
+}
+
+/* A member of a gzip file is over; another may follow at once (as `cat a.gz b.gz` and bgzip make them). Each takes 18
+ * bytes of the file at least, so their number is bounded by its length. */
+static enum ls_status end_member(struct ls_stream *s)
+{
+    uint8_t next;
+    size_t got = 0;
+    if (s->is_gzip && s->at < s->raw_end) TRY(ls__stream_peek(s, &next, 1, &got));
+    s->has_ended = got == 0 || next != 0x1f; /* else: what follows is junk, for whoever wants the end to find */
+    if (!s->has_ended && inflateReset(&s->z) != Z_OK) return broken(s, "its next member");
+    return LS_OK;
 }
 
 /* One round of zlib: up to n bytes into out. Always makes progress or sets has_ended or fails. */
@@ -181,7 +194,7 @@ static enum ls_status inflate_some(struct ls_stream *s, uint8_t *out, size_t n, 
     *got = room - s->z.avail_out;
     s->produced += *got;
     if (rc == Z_STREAM_END) {
-        s->has_ended = true;
+        return end_member(s);
     } else if (rc == Z_MEM_ERROR) {
         return ls_fail(LS_NOMEM, "%s: out of memory for decompression", s->name);
     } else if (rc != Z_OK && rc != Z_BUF_ERROR) {

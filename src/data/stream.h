@@ -35,7 +35,7 @@ struct ls_stream {
     uint8_t *window; /* file bytes [at, at + window_len) start at window + window_at */
     size_t window_at, window_len;
 
-    bool is_inflating, has_ended;
+    bool is_inflating, is_gzip, has_ended;
     z_stream z;
     uint64_t raw_end; /* file offset where the compressed bytes end */
     uint64_t raw_start;
@@ -47,7 +47,8 @@ enum ls_status ls__stream_open_memory(struct ls_stream *s, const char *name, con
                                       size_t len) LS_MUST_CHECK;
 void ls__stream_close(struct ls_stream *s);
 
-/* From here on reads give the inflated content of the next raw_bytes bytes of the file. */
+/* From here on reads give the inflated content of the next raw_bytes bytes of the file: one zlib stream, or the members
+ * of a gzip file one after the other. */
 enum ls_status ls__stream_inflate(struct ls_stream *s, enum ls_inflate kind, uint64_t raw_bytes) LS_MUST_CHECK;
 /* The compressed piece must be at its end, having used all its bytes and with a right check sum; back to plain reading.
  */

@@ -109,7 +109,8 @@ static enum ls_status unpack(struct ls_stream *s, const struct entry *entry, uin
     char temp[LS_PATH_BYTES];
     int n = snprintf(temp, sizeof temp, "%s.part", path);
     if (n < 0 || (size_t)n >= sizeof temp) return ls_fail(LS_IO, "path too long: %s", path);
-    int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (unlink(temp) != 0 && errno != ENOENT) return ls_fail(LS_IO, "remove %s: %s", temp, strerror(errno));
+    int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644); /* EXCL: never through a link or into a fifo */
     if (fd < 0) return ls_fail(LS_IO, "create %s: %s", temp, strerror(errno));
     enum ls_status status = copy_body(s, entry, buffer, fd, temp);
     if (status == LS_OK && fsync(fd) != 0) status = ls_fail(LS_IO, "fsync %s: %s", temp, strerror(errno));

@@ -300,6 +300,49 @@ static void test_idx_content(void **state)
     free(b.at);
 }
 
+/* Pieces of n bytes, each a gzip file of its own, one after the other. */
+static struct bytes in_members(struct bytes b, size_t piece)
+{
+    struct bytes out = {0};
+    for (size_t i = 0; i < b.n; i += piece) {
+        struct bytes z = deflated((struct bytes){b.at + i, b.n - i < piece ? b.n - i : piece}, 31);
+        add(&out, z.at, z.n);
+        free(z.at);
+    }
+    return out;
+}
+
+/* As `cat a.gz b.gz` and bgzip make them; header and content cut anywhere, with an empty member at the end. */
+static void test_gzip_members(void **state)
+{
+    struct ls_dataset *ds;
+    struct bytes b = idx_images(0x803, N, 28, 28, N * 784), labels = idx_labels(0x801, 40, 40, 9);
+    static const size_t pieces[] = {1, 7, 16, 100, 784, 2367, 2368};
+    struct bytes end = deflated((struct bytes){(uint8_t *)"", 0}, 31);
+    for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
+        struct bytes z = in_members(b, pieces[i]);
+        for (int k = 0; k < 1000; k++) add(&z, end.at, end.n);
+        enum ls_status status = parse_images(z, &ds);
+        if (status != LS_OK) print_error("pieces of %zu: %s\n", pieces[i], ls_error_message());
+        assert_int_equal(status, LS_OK);
+        assert_memory_equal(ds->pixels, b.at + 16, N * 784);
+        ls_dataset_close(&ds);
+        free(z.at);
+    }
+    torture_with_tail(parse_labels, in_members(labels, 20), 1);
+    struct bytes more = in_members(b, 1000);
+    struct bytes extra = deflated(labels, 31);
+    add(&more, extra.at, extra.n);
+    expect_bad(parse_images, more, "more than the 2368 decompressed bytes");
+    struct bytes junk = in_members(b, 1000);
+    add(&junk, "\x1f\x8bxx", 4); /* begins like a member */
+    expect_bad(parse_images, junk, "damaged");
+    free(extra.at);
+    free(end.at);
+    free(labels.at);
+    free(b.at);
+}
+
 static void test_idx_torture(void **state)
 {
     struct bytes images = idx_images(0x803, N, 28, 28, N * 784), labels = idx_labels(0x801, 40, 40, 9);
@@ -529,6 +572,73 @@ static void test_image_content(void **state)
     free(b.at);
 }
 
+/* b with `n` bytes put in at `at`. */
+static struct bytes inserted(struct bytes b, size_t at, const void *bytes, size_t n)
+{
+    struct bytes out = {0};
+    add(&out, b.at, at);
+    add(&out, bytes, n);
+    add(&out, b.at + at, b.n - at);
+    free(b.at);
+    return out;
+}
+
+static size_t marker_at(struct bytes b, uint8_t marker)
+{
+    for (size_t i = 0; i + 1 < b.n; i++)
+        if (b.at[i] == 0xff && b.at[i + 1] == marker) return i;
+    fail();
+    return 0;
+}
+
+/* As torchvision's ImageFolder: the rows as they are stored; 16 wide, 8 high stays so whatever EXIF says. */
+static void test_exif_is_not_applied(void **state)
+{
+    static const uint8_t turned[] = {0xff, 0xe1, 0, 34,   'E', 'x', 'i', 'f', 0, 0, 'M', 'M', 0, 42, 0, 0, 0, 8,
+                                     0,    1,    1, 0x12, 0,   3,   0,   0,   0, 1, 0,   6,   0, 0,  0, 0, 0, 0};
+    struct ls_image image = {0};
+    if (!has_images()) skip();
+    struct bytes b = copy_of(jpeg_rgb, sizeof jpeg_rgb);
+    b.at[marker_at(b, 0xc0) + 6] = 8; /* its height: the upper half of the one block row */
+    b = inserted(b, 2, turned, sizeof turned);
+    assert_int_equal(ls__image_load("turned.jpg", b.at, b.n, 1000, 1000, &image), LS_OK);
+    assert_int_equal(image.h, 8);
+    assert_int_equal(image.w, 16);
+    free(image.rgb);
+    free(b.at);
+}
+
+/* Deep and see-through: what convert("RGB") gives. */
+static void test_alpha_and_depth(void **state)
+{
+    if (!has_images()) skip();
+    struct bytes b = png_file(9, 9, 6, 16, (uint8_t[8]){10, 255, 20, 255, 30, 255, 0, 0}, 9);
+    expect_colour(b, 10, 20, 30, 0); /* upper bytes; alpha 0 shows what lies below */
+    free(b.at);
+    b = png_file(9, 9, 2, 8, (uint8_t[3]){10, 20, 30}, 9);
+    struct bytes chunk = {0};
+    add_chunk(&chunk, "tRNS", (uint8_t[6]){0, 10, 0, 20, 0, 30}, 6); /* this colour is transparent */
+    b = inserted(b, 33, chunk.at, chunk.n);                          /* behind IHDR */
+    expect_colour(b, 10, 20, 30, 0);
+    free(chunk.at);
+    free(b.at);
+}
+
+static void test_jpeg_without_picture(void **state)
+{
+    if (!has_images()) skip();
+    struct bytes b = copy_of(jpeg_rgb, sizeof jpeg_rgb);
+    size_t frame = marker_at(b, 0xc0);
+    memcpy(b.at + frame, "\xff\xd9", 2); /* tables, then the end */
+    b.n = frame + 2;
+    expect_bad(parse_image, b, "no picture");
+    b = copy_of(jpeg_rgb, sizeof jpeg_rgb);
+    b.n = marker_at(b, 0xc0);
+    expect_bad(parse_image, b, "no picture");
+    expect_bad(parse_image, copy_of((const uint8_t *)"\xff\xd8\xff\xd9", 4), "JPEG");
+    expect_bad(parse_image, copy_of((const uint8_t *)"\xff\xd8\xff", 3), "JPEG");
+}
+
 static void test_image_bad(void **state)
 {
     static const uint8_t grey[1] = {5};
@@ -594,6 +704,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_idx_content),
+        cmocka_unit_test(test_gzip_members),
         cmocka_unit_test(test_idx_torture),
         cmocka_unit_test(test_idx_lies),
         cmocka_unit_test(test_idx_bomb),
@@ -603,6 +714,9 @@ int main(void)
         cmocka_unit_test(test_mat_lies),
         cmocka_unit_test(test_mat_headers),
         cmocka_unit_test(test_image_content),
+        cmocka_unit_test(test_exif_is_not_applied),
+        cmocka_unit_test(test_alpha_and_depth),
+        cmocka_unit_test(test_jpeg_without_picture),
         cmocka_unit_test(test_image_bad),
         cmocka_unit_test(test_resample),
         cmocka_unit_test(test_memory_stayed_small),

@@ -157,8 +157,10 @@ static enum ls_status jpeg_failed(const char *name, tjhandle tj)
 static enum ls_status decompress(tjhandle tj, const char *name, const uint8_t *data, size_t len, int min_h, int min_w,
                                  struct ls_image *image)
 {
-    int h, w, subsampling, colours;
+    /* A file of tables only (or one cut before its frame) is no error to the library, and sets none of these. */
+    int h = 0, w = 0, subsampling = -1, colours = -1;
     if (tjDecompressHeader3(tj, data, len, &w, &h, &subsampling, &colours) != 0) return jpeg_failed(name, tj);
+    if (colours < 0) return ls_fail(LS_DATA, "%s: bad JPEG: it has tables, but no picture", name);
     TRY(check_size(name, "JPEG", h, w));
     if ((int64_t)h * w > (int64_t)len * JPEG_PIXELS_PER_BYTE) return too_short(name, "JPEG", len, h, w);
     choose_scale(min_h, min_w, &h, &w);
