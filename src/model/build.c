@@ -339,31 +339,32 @@ static enum ls_status build_layer(struct builder *b, const struct ls_layer *l, i
 
 /* --- the model --- */
 
+/* What does not fit is told at the line of `input`, the only one that speaks of images. */
 static enum ls_status check_options(const struct ls_model *m, const struct ls_model_options *o)
 {
     const int got[3] = {o->c, o->h, o->w};
     bool fits = true;
+    char want[3][16];
     if (o->mb < 1 || o->mb > MOST_SAMPLES)
-        return ls_fail(LS_USAGE, "model %s: shards of %lld samples; at least 1 and at most 2^24 are possible", m->name,
-                       (long long)o->mb);
+        return ls_fail(LS_USAGE, "%s:%d: shards of %lld samples; at least 1 and at most 2^24 are possible", m->origin,
+                       m->input_line, (long long)o->mb);
     if (o->n_classes < 1 || o->n_classes > MOST_CLASSES)
-        return ls_fail(LS_DATA, "model %s: %d classes; at least 1 and at most 2^20 are possible", m->name,
-                       o->n_classes);
+        return ls__text_fail(m->origin, m->input_line, "%d classes; at least 1 and at most 2^20 are possible",
+                             o->n_classes);
     for (int i = 0; i < 3; i++) {
         if (got[i] < 1 || got[i] > MOST_PIXELS)
-            return ls_fail(LS_DATA, "model %s: images of %dx%dx%d; each size must be 1 to %d", m->name, o->c, o->h,
-                           o->w, MOST_PIXELS);
+            return ls__text_fail(m->origin, m->input_line, "input: images of %dx%dx%d; each size must be 1 to %d", o->c,
+                                 o->h, o->w, MOST_PIXELS);
         fits = fits && (!m->is_input_fixed || m->input[i] == 0 || m->input[i] == got[i]);
-    }
-    if (product((int64_t[3]){o->c, o->h, o->w}, 3, MOST_ELEMENTS) < 0)
-        return ls_fail(LS_DATA, "model %s: images of %dx%dx%d have more than 2^31 elements", m->name, o->c, o->h, o->w);
-    if (fits) return LS_OK;
-    char want[3][16];
-    for (int i = 0; i < 3; i++)
         if (m->input[i])
             snprintf(want[i], sizeof want[i], "%d", m->input[i]);
         else
             snprintf(want[i], sizeof want[i], "*");
+    }
+    if (product((int64_t[3]){o->c, o->h, o->w}, 3, MOST_ELEMENTS) < 0)
+        return ls__text_fail(m->origin, m->input_line, "input: images of %dx%dx%d have more than 2^31 elements", o->c,
+                             o->h, o->w);
+    if (fits) return LS_OK;
     return ls__text_fail(m->origin, m->input_line,
                          "input: the model takes images of %sx%sx%s, but the data have %dx%dx%d", want[0], want[1],
                          want[2], o->c, o->h, o->w);

@@ -107,7 +107,8 @@ static enum ls_status cut_line(const char *origin, int line, char *begin, char *
 enum ls_status ls__text_cut(const char *origin, const char *text, size_t len, struct ls_text *out)
 {
     if (len > LS_MODEL_TEXT_BYTES)
-        return ls_fail(LS_DATA, "%s: %zu bytes; a model text may have at most %d", origin, len, LS_MODEL_TEXT_BYTES);
+        return ls__text_fail(origin, 1, "the text has %zu bytes; a model may have at most %d", len,
+                             LS_MODEL_TEXT_BYTES);
     TRY(ls__calloc(&out->copy, len + 1, 1));
     memcpy(out->copy, text, len);
     char *p = out->copy, *stop = out->copy + len;

@@ -118,8 +118,9 @@ enum ls_status ls__tune_load(struct ls_tune **out, const char *path)
     char *text;
     size_t len;
     *out = NULL;
-    TRY(ls__file_read(path, LS_TUNE_FILE_BYTES, &text, &len));
-    enum ls_status status = ls__tune_parse(out, path, text, len);
+    enum ls_status status = ls__file_read(path, LS_TUNE_FILE_BYTES, &text, &len);
+    if (status != LS_OK) return ls_fail_in(status == LS_NOMEM ? LS_NOMEM : LS_DATA, "tuning table");
+    status = ls__tune_parse(out, path, text, len);
     free(text);
     return status;
 }

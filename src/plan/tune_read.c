@@ -161,7 +161,7 @@ enum ls_status ls__tune_parse(struct ls_tune **out, const char *origin, const ch
     const struct ls_backend_id nothing = {.isa = ""};
     *out = NULL;
     if (len > LS_TUNE_FILE_BYTES)
-        return ls_fail(LS_DATA, "%s: %zu bytes, a tuning table has %d at most", origin, len, LS_TUNE_FILE_BYTES);
+        return ls_fail(LS_DATA, "%s:1: %zu bytes, a tuning table has %d at most", origin, len, LS_TUNE_FILE_BYTES);
     TRY(ls__tune_create(out, origin, &nothing));
     struct reader r = {.t = *out, .origin = origin};
     enum ls_status status = read_all(&r, text, len);

@@ -71,8 +71,9 @@ static enum ls_status read_old(const char *path, char **text, struct ls_tune **t
     *text = NULL;
     *table = NULL;
     if (!ls__file_exists(path)) return LS_OK;
-    TRY(ls__file_read(path, LS_TUNE_FILE_BYTES, text, &len));
-    enum ls_status status = ls__tune_parse(table, path, *text, len);
+    enum ls_status status = ls__file_read(path, LS_TUNE_FILE_BYTES, text, &len);
+    if (status != LS_OK) return ls_fail_in(status == LS_NOMEM ? LS_NOMEM : LS_DATA, "tuning table");
+    status = ls__tune_parse(table, path, *text, len);
     if (status == LS_OK) return LS_OK;
     free(*text);
     *text = NULL;

@@ -184,6 +184,8 @@ static void test_bad_options(void **state)
         struct ls_graph *g;
         assert_int_not_equal(ls_model_build(m, &bad[i], &g), LS_OK);
         assert_null(g);
+        if (strncmp(ls_error_message(), "x.net:2: ", 9) != 0) print_error("no file and line: %s\n", ls_error_message());
+        assert_memory_equal(ls_error_message(), "x.net:2: ", 9); /* the line of `input` */
     }
     ls_model_destroy(&m);
 }
@@ -211,7 +213,7 @@ static void check_fast(const char *begin, const char *line, size_t n, const char
 
 static void test_huge_texts_fail_fast(void **state)
 {
-    check_fast(TOP, "relu\n", 1000000, "x.net: 5000020 bytes; a model text may have at most 1048576");
+    check_fast(TOP, "relu\n", 1000000, "x.net:1: the text has 5000020 bytes; a model may have at most 1048576");
     check_fast("", "\n", 1000000, "x.net:1: empty");
     check_fast(TOP, "relu\n", 200000, "x.net:10001: more than 10000 statements");
     check_fast(TOP, "a", 1000000, "x.net:3: word of 1000000 characters (aaaaaaaaaaaaaaaaaaaa...)");
