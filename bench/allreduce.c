@@ -207,6 +207,7 @@ static void run_ours(bool is_meeting, int n_repeats, char **sizes, int n_sizes)
     if (!is_meeting && at->n_nodes != at->n_ranks) give_up("each process needs a LOCKSTEP_NODE of its own");
     if (is_meeting) measure_meetings(comm, n_repeats);
     for (int i = 0; !is_meeting && i < n_sizes; i++) measure_ours(comm, strtoll(sizes[i], NULL, 10), n_repeats);
+    check(ls_comm_end(comm, LS_OK));
     ls_comm_close(&comm);
 }
 

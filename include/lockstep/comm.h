@@ -9,9 +9,12 @@
  *             \--- shared memory ---/                  \--- shared memory ---/
  *                     ^------------- ring of leaders -------------^
  *
- * Rules that keep a job from hanging: every rank makes the same calls in the same order (they are collective over the
- * job, or over the node where a function says so); there is no early return between two of them; every wait ends after
- * the timeout with LS_TIMEOUT and a message that names who is missing and where it was seen last.
+ * What keeps a job from hanging: every rank makes the same calls in the same order (they are collective over the job,
+ * or over the node where a function says so). A rank that fails may leave at any point, between any two of them: it
+ * goes through ls_comm_end, by which every wait of every other rank ends within a moment with LS_REMOTE and the cause.
+ * So TRY is always right. What a rank may not do is go on alone: to skip a collective call, or to make one more,
+ * because of something only it knows. Such a decision goes through ls_comm_agree, a gather or a broadcast first. A rank
+ * that dies or stops without a word is found by the others after the timeout at the latest, and named.
  *
  * A program that was started alone gets a job of one rank, in which every call is trivial and no plug-in is loaded.
  */
@@ -48,20 +51,25 @@ bool ls_comm_has_plugin(const char *mpi);
 
 /* Joins the job this process was started in, or makes a job of one. */
 enum ls_status ls_comm_open(struct ls_comm **out, const struct ls_comm_options *options) LS_MUST_CHECK;
-/* After a failure (LS_TIMEOUT, LS_REMOTE) it leaves without waiting for the others; they are told by the launcher. */
+/* How this rank fared, as the last collective call of every rank, made exactly once however it went. Returns how the
+ * job ends, the same on all ranks: `mine` if all fared well, else the status of the rank whose failure came first, and
+ * its message, which names it. LS_INTERRUPTED counts as well, all have it together. May take a second after a failure.
+ */
+enum ls_status ls_comm_end(struct ls_comm *comm, enum ls_status mine) LS_MUST_CHECK;
+/* Then: whether this rank is the one to say it. */
+bool ls_comm_may_tell(const struct ls_comm *comm);
+/* After ls_comm_end; without it the job ends with LS_INTERNAL. After a failure it leaves without waiting for the
+ * others, and the process is to end by _exit: what is left of the job may hang in the communication library's clean-up.
+ */
 void ls_comm_close(struct ls_comm **comm);
 const struct ls_comm_place *ls_comm_place(const struct ls_comm *comm);
 const char *ls_comm_host(const struct ls_comm *comm, int node);
 int ls_comm_node_of(const struct ls_comm *comm, int rank);
-/* After a failure: whether this rank is the one to say why the job ends. Of the ranks of a node it is the first that
- * asks, of the nodes the one that knows best: the one whose rank is missing, else the lowest. May take a second. */
-bool ls_comm_may_tell(struct ls_comm *comm);
-
 /* --- agreement --- */
 
 /* Every rank hands in how it fares and a text (NULL if it fares badly). LS_OK when all are well and all texts are
- * equal. Otherwise every rank fails: the one in trouble with its own status and message, the others with LS_REMOTE and
- * the first difference or trouble, by rank and host. Texts are lines "key: value"; a difference is shown by line. */
+ * equal. Otherwise the job ends: every rank gets LS_REMOTE and the first difference or trouble, by rank and host, to
+ * hand up to ls_comm_end. Texts are lines "key: value"; a difference is shown by line. */
 enum ls_status ls_comm_agree(struct ls_comm *comm, enum ls_status mine, const char *text) LS_MUST_CHECK;
 
 /* `bytes` of every rank to rank 0, in the order of ranks; `all` is used there only. */

@@ -1,5 +1,6 @@
 /* cmd_predict.c: `lockstep predict`: measure a step here, and tell how long it would take on more workers. */
 #include "base/file.h"
+#include "base/log.h"
 #include "base/pool.h"
 #include "cli/cmd.h"
 #include "lockstep/comm.h"
@@ -58,6 +59,8 @@ static enum ls_status probe(double timeout, int n_threads, struct ls_predict_net
                                        .busy_bandwidth = found.busy_bandwidth,
                                        .cpu = found.cpu};
     snprintf(net->name, sizeof net->name, "this network");
+    status = ls_comm_end(comm, status);
+    if (status != LS_OK && !ls_comm_may_tell(comm)) ls__log_set_level(LS_LOG_NOTHING); /* one rank says why */
     ls_comm_close(&comm);
     return status;
 }

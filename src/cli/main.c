@@ -7,6 +7,7 @@
 #include "cli/cmd.h"
 #include "cli/help.h"
 #include "cli/launch.h"
+#include "lockstep/comm.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -94,6 +95,6 @@ int main(int argc, char **argv)
         if (status == LS_OK) status = LS_IO;
     }
     /* What is left of a broken job may hang in the communication library's own clean-up. */
-    if (status == LS_TIMEOUT || status == LS_REMOTE) _exit(ls_status_exit_code(status));
+    if (status != LS_OK && ls_comm_is_launched()) _exit(ls_status_exit_code(status));
     return status == LS_OK ? exit_code : ls_status_exit_code(status);
 }

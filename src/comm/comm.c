@@ -31,7 +31,10 @@ enum ls_status ls_comm_open(struct ls_comm **out, const struct ls_comm_options *
     gethostname(c->place.host, sizeof c->place.host - 1);
     enum ls_status status = ls_comm_is_launched() ? join_job(c) : LS_OK;
     if (status == LS_OK) status = ls__node_open(c);
-    if (status != LS_OK) ls_comm_close(out);
+    if (status == LS_OK) return LS_OK;
+    c->has_failed = ls_comm_is_launched(); /* the others are told by the launcher, when this process ends */
+    c->has_ended = true;
+    ls_comm_close(out);
     return status;
 }
 
@@ -39,6 +42,8 @@ void ls_comm_close(struct ls_comm **comm)
 {
     struct ls_comm *c = *comm;
     if (!c) return;
+    if (!c->has_ended && c->place.n_ranks > 1) /* a caller's mistake must not leave the others waiting */
+        c->has_failed = ls_comm_end(c, ls_fail(LS_INTERNAL, "left the job without saying how it went")) != LS_OK;
     ls__courier_stop(c);
     if (!c->has_failed) { /* else the courier may still use it; the process is about to end */
         ls__ring_release(c);
@@ -64,41 +69,10 @@ int ls_comm_node_of(const struct ls_comm *c, int rank)
     return c->peers[rank].node;
 }
 
-/* Lets the other leaders know that this node says why the job ends. The second word pushes the first out. */
-static void say_last_words(struct ls_comm *c)
-{
-    atomic_store(&c->is_leaving, true);
-    for (int i = 0; c->heard && i < 40 && atomic_load(&c->courier.n_last_words) < 2; i++)
-        nanosleep(&(struct timespec){0, 5000000}, NULL);
-}
-
-static bool is_teller(struct ls_comm *c)
-{
-    enum { STEP_MS = 20, PER_NODE_MS = 300, MAX_MS = 1200 };
-    if (c->telling == TELL_NOTHING) return false;
-    if (c->telling == TELL_CHIEF) return c->place.rank == 0;
-    if (c->telling == TELL_SELF) say_last_words(c);
-    if (atomic_exchange(&c->board->is_told, 1) != 0) return false;
-    /* the first to end makes the launcher end the others; lower nodes first */
-    for (int ms = 0; c->telling == TELL_FIRST && ms < c->place.node * PER_NODE_MS && ms < MAX_MS; ms += STEP_MS) {
-        if (c->is_ended && c->is_ended()) return false;
-        nanosleep(&(struct timespec){0, STEP_MS * 1000000}, NULL);
-    }
-    if (c->telling == TELL_FIRST) say_last_words(c); /* or this rank's own end would be taken for the cause */
-    return true;
-}
-
-bool ls_comm_may_tell(struct ls_comm *c)
-{
-    bool may_tell = is_teller(c);
-    if (!may_tell)
-        nanosleep(&(struct timespec){0, 300000000}, NULL); /* some launchers kill all when the first one ends */
-    return may_tell;
-}
-
 struct ls_comm_stats ls_comm_stats(const struct ls_comm *c)
 {
-    return c->stats;
+    return (struct ls_comm_stats){atomic_load(&c->bytes_sent), atomic_load(&c->bytes_received),
+                                  atomic_load(&c->n_sums)};
 }
 
 /* --- agreement --- */
@@ -109,24 +83,24 @@ struct report {
 };
 
 struct verdict {
-    int32_t rank; /* in trouble, or -1 */
-    int32_t is_difference;
+    int32_t rank;   /* in trouble, or -1 */
+    int32_t status; /* enum ls_status: what all end with */
     char message[COMM_MESSAGE];
 };
 
 struct agreement {
     enum ls_status mine;
-    const char *text; /* the identity, or the message */
+    const char *text; /* the identity, which begins with a newline, or the message */
     struct verdict verdict;
 };
 
-/* Line by line: the first that differs, as "key: this there, that here". */
+/* Line by line: the first that differs, as "key: this there, that here". Both texts begin with a newline. */
 static void tell_difference(const char *here, const char *there, char *out, size_t size)
 {
-    while (*here && *here == *there) here++, there++;
-    /* back to the beginning of the line */
-    const char *line_here = here, *line_there = there;
-    while (line_here[-1] != '\n') line_here--, line_there--;
+    size_t at = 0, line = 1;
+    for (; here[at] && here[at] == there[at]; at++)
+        if (here[at] == '\n') line = at + 1;
+    const char *line_here = here + line, *line_there = there + line;
     snprintf(out, size, "'%.*s' there, '%.*s' here", (int)strcspn(line_there, "\n"), line_there,
              (int)strcspn(line_here, "\n"), line_here);
 }
@@ -139,11 +113,14 @@ static void judge(struct ls_comm *c, struct agreement *a, int rank, const struct
     if (v->rank >= 0) return;
     if (report->status != LS_OK) {
         v->rank = rank;
-        snprintf(v->message, sizeof v->message, "rank %d on %s: %s", rank, host, text);
+        v->status = report->status;
+        if (rank == 0) /* the chief speaks for all */
+            snprintf(v->message, sizeof v->message, "%s", text);
+        else
+            snprintf(v->message, sizeof v->message, "rank %d on %s: %s", rank, host, text);
     } else if (a->mine == LS_OK && strcmp(text, a->text) != 0) {
         v->rank = rank;
-        v->is_difference = 1;
-        /* both texts begin with a newline, so that going back to a line's beginning ends */
+        v->status = LS_ERROR;
         tell_difference(a->text, text, difference, sizeof difference);
         snprintf(v->message, sizeof v->message, "rank %d on %s does not do the same as rank 0 on %s: %s", rank, host,
                  c->peers[0].host, difference);
@@ -155,14 +132,18 @@ static enum ls_status hear_rank(struct ls_comm *c, struct agreement *a, int rank
     struct report report;
     char *text;
     TRY(ls__link_receive(c, &report, sizeof report, rank, TAG_AGREE, c->timeout));
-    if (report.len > MAX_TEXT) return ls_fail(LS_REMOTE, "rank %d sent a malformed report", rank);
+    bool is_text = report.status != LS_OK || report.len > 0;
+    if (report.len > MAX_TEXT || !is_text) return ls_fail(LS_REMOTE, "rank %d sent a malformed report", rank);
     TRY(ls__calloc(&text, report.len + 1, 1));
     enum ls_status status = ls__link_receive(c, text, report.len, rank, TAG_AGREE, c->timeout);
+    if (status == LS_OK && report.status == LS_OK && *text != '\n')
+        status = ls_fail(LS_REMOTE, "rank %d sent a malformed report", rank);
     if (status == LS_OK) judge(c, a, rank, &report, text);
     free(text);
     return status;
 }
 
+/* Rank 0 hears all, judges, and tells all. When one does not report, waiting itself says who (link.c). */
 static enum ls_status agree(struct ls_comm *c, void *arg)
 {
     struct agreement *a = arg;
@@ -174,39 +155,36 @@ static enum ls_status agree(struct ls_comm *c, void *arg)
         return ls__link_receive(c, &a->verdict, sizeof a->verdict, 0, TAG_VERDICT, c->timeout + 2);
     }
     if (a->mine != LS_OK) judge(c, a, 0, &mine, a->text);
-    enum ls_status status = LS_OK;
-    for (int r = 1; r < c->place.n_ranks && status == LS_OK; r++) {
-        status = hear_rank(c, a, r);
-        if (status != LS_OK && a->verdict.rank < 0) { /* tell those who are there who is not */
-            a->verdict.rank = r;
-            snprintf(a->verdict.message, sizeof a->verdict.message, "rank %d on %s did not report within %.3g s", r,
-                     c->peers[r].host, c->timeout);
-        }
-    }
+    for (int r = 1; r < c->place.n_ranks; r++) TRY(hear_rank(c, a, r));
     for (int r = 1; r < c->place.n_ranks; r++)
-        if (status == LS_OK || r != a->verdict.rank)
-            TRY(ls__link_send(c, &a->verdict, sizeof a->verdict, r, TAG_VERDICT, 2));
-    return status == LS_OK ? LS_OK : ls_fail(LS_TIMEOUT, "%s", a->verdict.message);
+        TRY(ls__link_send(c, &a->verdict, sizeof a->verdict, r, TAG_VERDICT, c->timeout));
+    return LS_OK;
+}
+
+/* All know the same: the chief tells it. */
+static enum ls_status end_by(struct ls_comm *c, const struct verdict *v)
+{
+    struct ending e = {.by = 0, .sureness = ENDING_AGREED, .status = v->status};
+    snprintf(e.message, sizeof e.message, "%s", v->message);
+    ls__ending_post(c, &e);
+    return ls_fail(LS_REMOTE, "%s", v->message);
 }
 
 enum ls_status ls_comm_agree(struct ls_comm *c, enum ls_status mine, const char *text)
 {
     char own[COMM_MESSAGE];
     struct ls_buf full = LS_BUF_INIT;
-    struct agreement a = {.mine = mine, .text = own};
     if (c->place.n_ranks == 1) return mine;
-    snprintf(own, sizeof own, "%s", mine == LS_OK ? "" : ls_error_message());
     if (mine == LS_OK) {
         ls__buf_addf(&full, "\n%s", text);
-        if (full.text) a.text = full.text;
+        mine = ls__buf_check(&full);
     }
+    snprintf(own, sizeof own, "%s", mine == LS_OK ? "" : ls_error_message());
+    struct agreement a = {.mine = mine, .text = mine == LS_OK ? full.text : own};
     enum ls_status status = ls__courier_call(c, agree, &a);
-    if (status == LS_OK && a.verdict.rank >= 0) c->telling = TELL_CHIEF;
     ls__buf_release(&full);
-    if (mine != LS_OK) return ls_fail(mine, "%s", own);
     TRY(status);
-    if (a.verdict.rank < 0) return LS_OK;
-    return ls_fail(a.verdict.is_difference ? LS_ERROR : LS_REMOTE, "%s", a.verdict.message);
+    return a.verdict.rank < 0 ? LS_OK : end_by(c, &a.verdict);
 }
 
 /* --- gather and broadcast --- */
@@ -316,17 +294,19 @@ enum ls_status ls_comm_sum_wait(struct ls_comm *c, int64_t end)
     if (c->place.n_nodes == 1) return LS_OK;
     for (int spins = 0; atomic_load_explicit(&b->summed, memory_order_acquire) < end; spins++) {
         unsigned seen = atomic_load(&b->summed_word);
-        if (atomic_load(&b->sum_status) != LS_OK) {
+        enum ls_status failed = (enum ls_status)atomic_load(&b->sum_status);
+        if (failed != LS_OK) {
             c->has_failed = true;
-            return ls_fail((enum ls_status)atomic_load(&b->sum_status), "%s", b->sum_message);
+            return ls_fail(failed, "%s", b->sum_message);
         }
         if (atomic_load_explicit(&b->summed, memory_order_acquire) >= end) break;
         ls__futex_wait(&b->summed_word, seen, 20000000);
         double seconds = ls__seconds_since(start);
         TRY(ls__late_node(c, seconds > c->timeout ? seconds : 0)); /* the sum may want a part of theirs */
         if (ls__seconds_since(start) < c->timeout + 5) continue; /* the courier has its own deadline, and knows more */
-        c->has_failed = true;
-        return ls_fail(LS_TIMEOUT, "the sum over %d nodes did not end within %.3g s", c->place.n_nodes, c->timeout + 5);
+        return ls__ending_found(
+            c, ENDING_GUESSED,
+            ls_fail(LS_TIMEOUT, "the sum over %d nodes did not end within %.3g s", c->place.n_nodes, c->timeout + 5));
     }
     return LS_OK;
 }

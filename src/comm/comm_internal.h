@@ -35,35 +35,56 @@ struct peer {
     int32_t pid, node, seat;
 };
 
-/* A rank's place on its node's board. */
+/* Why the job ends. How sure: of two endings the surer counts, of equal ones on different nodes the lower rank's. */
+enum sureness {
+    ENDING_GUESSED, /* a call failed, probably because a rank is gone */
+    ENDING_LIKELY,  /* a node does not answer */
+    ENDING_SURE,    /* a rank says so of itself, or the kernel of a neighbour */
+    ENDING_AGREED   /* all have heard it in ls_comm_agree */
+};
+
+struct ending {
+    int32_t by;       /* the rank that found it, and tells it */
+    int32_t sureness; /* enum sureness */
+    int32_t status;   /* enum ls_status: what all ranks end with */
+    char message[COMM_MESSAGE];
+};
+
+/* A rank's place on its node's board. Written by that rank, but for what its neighbours only read. */
 struct seat {
     _Alignas(64) atomic_int pid;
-    atomic_uint n_met; /* meetings it has come to */
-    atomic_llong step; /* where it is, by its own word */
-    char what[WHAT_BYTES];
+    atomic_uint n_met;                  /* meetings it has come to */
+    atomic_llong step;                  /* where it is, by its own word */
+    atomic_ullong what[WHAT_BYTES / 8]; /* text, in words: read at any time by others. ls__seat_what */
 };
 
 /* What the ranks of a node share besides the store. In a node of one rank it is ordinary memory. */
 struct board {
-    uint64_t token;
-    int32_t n_seats;
+    uint64_t token;  /* written by the leader before the others see the board */
+    int32_t n_seats; /* the same */
     /* meetings: the last to come raises `generation`, on which the others wait */
     _Alignas(64) atomic_uint generation;
     _Alignas(64) atomic_int n_arrived;
     _Alignas(64) atomic_int next_item;
-    /* the first failure handed in since the last meeting, and the outcome of the last meeting */
+    /* the first failure handed in since the last meeting: under failure_lock */
     _Alignas(64) atomic_int failure_lock;
     int32_t pending_status, pending_order;
     char pending[COMM_MESSAGE];
+    /* the outcome of the last meeting: written before `generation` rises, by the one who raises it */
     int32_t outcome_status;
     char outcome[COMM_MESSAGE];
-    atomic_int is_told;
-    uint64_t share_bytes; /* what the leader asked for in the present ls_comm_share */
+    uint64_t share_bytes; /* what the leader asked for in the present ls_comm_share; between two meetings */
+    /* ending.c: why the job ends; the text under its lock, has_ending after it is there */
+    _Alignas(64) atomic_int ending_lock;
+    atomic_bool has_ending;
+    atomic_bool is_told;
+    atomic_int n_spread; /* rounds of heartbeats that carried it: the leader's courier counts */
+    struct ending ending;
     /* sums over the nodes */
     _Alignas(64) atomic_llong summed; /* elements [0, summed) are in */
     atomic_uint summed_word;          /* raised with it: what waiters sleep on */
     atomic_int sum_status;
-    char sum_message[COMM_MESSAGE];
+    char sum_message[COMM_MESSAGE]; /* the leader's courier, before sum_status */
     atomic_int parts[MAX_BUCKETS];
     struct {
         _Alignas(64) atomic_int taken;
@@ -75,16 +96,23 @@ struct board {
 struct beat {
     int64_t step;
     int32_t rank;
-    int16_t is_hurried; /* answer at once */
-    int16_t is_leaving; /* it ends, and has said why */
-    int32_t is_last;    /* it closes the job */
+    int16_t is_ended;   /* its launcher ends it: answer at once */
+    int16_t is_answer;  /* to such a word. Neither can come from a rank that died before. */
+    int16_t is_last;    /* it closes the job */
+    int16_t has_ending; /* it knows why the job ends */
     char what[WHAT_BYTES];
+    struct ending ending;
 };
 
+/* The courier's. */
 struct heard {
     struct ls_request sending, receiving;
-    struct beat in, last;
+    struct beat out, in; /* lent to the transport while a request is open */
+    struct beat last;    /* whole */
     int64_t heard_ns;
+    bool is_listening; /* receiving was begun */
+    bool has_answered; /* since the launcher ends the job: it lives */
+    bool is_broken;    /* the transport refuses: it is not asked again */
 };
 
 struct share {
@@ -100,58 +128,53 @@ struct sum_job {
 
 typedef enum ls_status courier_fn(struct ls_comm *c, void *arg);
 
-/* The thread that talks to the transport. One call at a time; a sum runs when no call does. */
+/* The thread that talks to the transport. One call at a time; a sum runs when no call does. Under `lock` where nothing
+ * else is said. */
 struct courier {
-    pthread_t thread;
+    pthread_t thread; /* main's */
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
-    bool is_started, is_ending, is_open;
+    bool is_started; /* main's */
+    bool is_ending, is_open;
     courier_fn *fn; /* the present call, or NULL */
     void *arg;
     enum ls_status status;
     char message[COMM_MESSAGE];
     bool sum_wanted;
+    struct sum_job sum; /* the last one asked for */
+    /* the courier's own */
     int64_t last_beat_ns, listened_ns;
-    struct beat out;
     int64_t hurried_until_ns; /* somebody wants to hear from us often */
-    atomic_int n_last_words;  /* beats sent since the main thread is leaving */
+    int64_t ended_ns;         /* when the launcher was seen to end us, or 0: the others are asked to answer */
 };
 
 struct ring; /* ring.c */
 
-/* Who says why the job ends. */
-enum telling {
-    TELL_FIRST,  /* whoever comes first; the launcher ends the others */
-    TELL_CHIEF,  /* all know the same: rank 0 */
-    TELL_SELF,   /* this node knows best */
-    TELL_NOTHING /* another does */
-};
-
+/* Threads: main is the one that opened the job; workers are its pool, which only claim, lock, contribute and wait. The
+ * courier is ours. "Set up": written while the job opens, before the courier reads it by a call; constant then. */
 struct ls_comm {
-    struct ls_comm_place place;
-    double timeout;
-    bool has_failed;     /* the job is broken: leave without a word */
-    struct peer *peers;  /* [n_ranks] */
-    int *leaders;        /* [n_nodes] ranks */
-    struct heard *heard; /* [n_nodes], the leader's */
-    void *library;       /* the plug-in, or NULL for a job of one */
-    const struct ls_transport *transport;
+    struct ls_comm_place place;           /* set up */
+    double timeout;                       /* set up */
+    bool (*is_ended)(void);               /* set up; any thread calls it */
+    struct peer *peers;                   /* [n_ranks] set up */
+    int *leaders;                         /* [n_nodes] ranks; set up */
+    void *library;                        /* the plug-in, or NULL for a job of one; set up */
+    const struct ls_transport *transport; /* set up; only the courier calls it */
+    struct board *board;                  /* set up; see there */
+    bool may_spin;                        /* every thread of the node has a CPU; set up */
+    struct heard *heard;                  /* [n_nodes], the leader's, else NULL; the courier's */
+    struct sum_job running;               /* the courier's: what it works on */
+    struct ring *rings;                   /* the courier's */
     struct courier courier;
-    struct board *board;
-    int segment; /* memfd of the node, or -1 */
-    size_t segment_bytes;
-    struct share *shares;
-    int n_shares;
-    struct sum_job sum, running; /* the last one asked for; the courier's own copy of the one it works on */
-    int n_buckets;               /* of the present sum */
-    struct ring *rings;
-    struct ls_comm_stats stats;
-    bool may_spin; /* every thread of the node has a CPU */
-    bool (*is_ended)(void);
-    int64_t ended_ns;       /* when that was seen, or 0: the others are asked to answer at once */
-    atomic_bool is_leaving; /* ls_comm_may_tell was asked */
-    enum telling telling;
-    bool has_lost_lock; /* its holder does not get on */
+    atomic_llong bytes_sent, bytes_received, n_sums; /* the courier counts, main reads */
+    atomic_bool has_failed;    /* any thread: the job is broken, leave without waiting for anybody */
+    atomic_bool has_lost_lock; /* any thread: a lock's holder does not get on */
+    int segment;               /* main's: memfd of the node, or -1 */
+    size_t segment_bytes;      /* main's */
+    struct share *shares;      /* main's */
+    int n_shares;              /* main's */
+    int n_buckets;             /* main's: of the present sum */
+    bool has_ended, may_tell;  /* main's: ls_comm_end was called; what it found */
 };
 
 /* plugin.c */
@@ -177,13 +200,24 @@ enum ls_status ls__link_send(struct ls_comm *c, const void *data, size_t bytes, 
 enum ls_status ls__link_receive(struct ls_comm *c, void *data, size_t bytes, int from, int tag,
                                 double seconds) LS_MUST_CHECK;
 /* Keeps the other leaders informed that this one lives, and notes what they say. Call it in every loop that waits. */
-enum ls_status ls__link_pump(struct ls_comm *c) LS_MUST_CHECK;
+void ls__link_pump(struct ls_comm *c);
 /* Says good-bye to the other leaders and hears theirs, so that no message is open when the transport closes. */
 void ls__link_close(struct ls_comm *c);
 void ls__link_idle(struct ls_comm *c, int *n_idle); /* sleeps a little, longer when nothing has moved for long */
 
+/* ending.c: why the job ends, known to all ranks of all nodes within a moment. */
+/* The calling thread's last failure breaks the job: notes it for all to see. Returns `status`, to be handed on. */
+enum ls_status ls__ending_found(struct ls_comm *c, enum sureness sureness, enum ls_status status) LS_MUST_CHECK;
+void ls__ending_post(struct ls_comm *c, const struct ending *e); /* on the node's board, if nothing better is there */
+bool ls__ending_read(const struct ls_comm *c, struct ending *e);
+/* In every loop that waits: LS_REMOTE with its message when the job ends. */
+enum ls_status ls__ending_check(struct ls_comm *c) LS_MUST_CHECK;
+/* Takes a lock in shared memory whose holder may have died: goes on without it after a second. */
+void ls__lock_briefly(atomic_int *taken);
+
 /* late.c: who is missing, in words, as LS_TIMEOUT or LS_REMOTE; LS_OK while nobody can be named */
 enum ls_status ls__late_node(struct ls_comm *c, double seconds) LS_MUST_CHECK; /* of this node's ranks */
+bool ls__late_is_dead(char state);                                             /* as /proc names it */
 bool ls__late_is_any_dead(const struct ls_comm *c);                            /* of them, besides this one */
 /* Of the other leaders, after more than the timeout. One that lives but waits for its own ranks gets a second more, in
  * which its node names them. */
@@ -196,6 +230,7 @@ char ls__process_state(pid_t pid);
 /* node.c */
 enum ls_status ls__node_open(struct ls_comm *c) LS_MUST_CHECK; /* finds who shares a machine, and the board */
 void ls__node_close(struct ls_comm *c);
+void ls__seat_what(const struct seat *s, char what[WHAT_BYTES]);
 /* Sleeps until *word is no longer `seen`, or for at most `ns`. */
 void ls__futex_wait(atomic_uint *word, unsigned seen, int64_t ns);
 void ls__futex_wake(atomic_uint *word);

@@ -40,7 +40,7 @@ static void serve_sum(struct ls_comm *c)
 {
     struct courier *k = &c->courier;
     k->sum_wanted = false;
-    copy_job(&c->running, &c->sum);
+    copy_job(&c->running, &k->sum);
     pthread_mutex_unlock(&k->lock);
     enum ls_status status = ls__ring_run(c);
     if (status != LS_OK) {
@@ -67,10 +67,9 @@ static void await_work(struct ls_comm *c)
         until.tv_nsec -= 1000000000;
         until.tv_sec++;
     }
-    if (pthread_cond_timedwait(&k->wake, &k->lock, &until) == ETIMEDOUT &&
-        (!c->has_failed || atomic_load(&c->is_leaving))) {
+    if (pthread_cond_timedwait(&k->wake, &k->lock, &until) == ETIMEDOUT) {
         pthread_mutex_unlock(&k->lock);
-        if (ls__link_pump(c) != LS_OK) c->has_failed = true;
+        ls__link_pump(c);
         pthread_mutex_lock(&k->lock);
     }
 }
@@ -160,7 +159,7 @@ enum ls_status ls__courier_call(struct ls_comm *c, courier_fn *fn, void *arg)
 void ls__courier_sum(struct ls_comm *c, const struct sum_job *job)
 {
     pthread_mutex_lock(&c->courier.lock);
-    copy_job(&c->sum, job);
+    copy_job(&c->courier.sum, job);
     c->courier.sum_wanted = true;
     pthread_cond_signal(&c->courier.wake);
     pthread_mutex_unlock(&c->courier.lock);

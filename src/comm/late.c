@@ -18,7 +18,7 @@ char ls__process_state(pid_t pid)
     return after && after[1] == ' ' ? after[2] : 0;
 }
 
-static bool is_dead(char state)
+bool ls__late_is_dead(char state)
 {
     return state == 0 || state == 'Z' || state == 'X';
 }
@@ -42,7 +42,7 @@ static int late_seat(struct ls_comm *c, bool is_over_time, char *its_state)
         if (i == c->place.seat || pid == 0) continue; /* 0: not seated yet */
         char state = ls__process_state(pid);
         bool is_behind = atomic_load(&b->seats[i].n_met) < met;
-        if (is_dead(state)) {
+        if (ls__late_is_dead(state)) {
             *its_state = state;
             return i;
         }
@@ -57,46 +57,48 @@ bool ls__late_is_any_dead(const struct ls_comm *c)
 {
     for (int i = 0; i < c->board->n_seats; i++) {
         int pid = atomic_load(&c->board->seats[i].pid);
-        if (i != c->place.seat && pid != 0 && is_dead(ls__process_state(pid))) return true;
+        if (i != c->place.seat && pid != 0 && ls__late_is_dead(ls__process_state(pid))) return true;
     }
     return false;
 }
 
+/* Where it is, by its own word. */
+static void at_step(const struct seat *s, char out[96])
+{
+    char what[WHAT_BYTES];
+    ls__seat_what(s, what);
+    snprintf(out, 96, "step %lld, %s", (long long)atomic_load(&s->step), what);
+}
+
 enum ls_status ls__late_node(struct ls_comm *c, double seconds)
 {
-    char state;
+    char state, at[96];
+    TRY(ls__ending_check(c)); /* first: who has left because of it is not to blame */
     int seat = late_seat(c, seconds > 0, &state);
     if (seat < 0) return LS_OK;
+    TRY(ls__ending_check(c)); /* it may have left while we looked */
     const struct seat *s = &c->board->seats[seat];
-    c->has_failed = true;
-    c->telling = TELL_SELF;
-    if (is_dead(state))
-        return ls_fail(LS_REMOTE, "rank %d on %s (pid %d) died at step %lld, %s", rank_at(c, c->place.node, seat),
-                       c->place.host, atomic_load(&s->pid), (long long)atomic_load(&s->step), s->what);
-    return ls_fail(LS_TIMEOUT, "rank %d on %s (pid %d%s) did not get on for %.3g s: it is at step %lld, %s",
-                   rank_at(c, c->place.node, seat), c->place.host, atomic_load(&s->pid),
-                   state == 'T' ? ", stopped" : "", seconds, (long long)atomic_load(&s->step), s->what);
+    int rank = rank_at(c, c->place.node, seat), pid = atomic_load(&s->pid);
+    at_step(s, at);
+    if (ls__late_is_dead(state))
+        return ls__ending_found(c, ENDING_SURE,
+                                ls_fail(LS_REMOTE, "rank %d on %s (pid %d) died at %s", rank, c->place.host, pid, at));
+    return ls__ending_found(c, ENDING_SURE,
+                            ls_fail(LS_TIMEOUT, "rank %d on %s (pid %d%s) did not get on for %.3g s: it is at %s", rank,
+                                    c->place.host, pid, state == 'T' ? ", stopped" : "", seconds, at));
 }
 
-/* Another node says why the job ends; no rank of this one does. */
-static void leave_it_to_others(struct ls_comm *c)
+/* A silent leader: if it has neighbours they know better, and can tell. */
+static enum sureness sureness_of(const struct ls_comm *c, int node)
 {
-    c->telling = TELL_NOTHING;
-    atomic_store(&c->board->is_told, 1);
-}
-
-/* Whether another leader has said that it ends: its node knows why. */
-static bool is_any_leaving(const struct ls_comm *c)
-{
-    for (int n = 0; n < c->place.n_nodes; n++)
-        if (c->heard[n].last.is_leaving) return true;
-    return false;
+    return rank_at(c, node, 1) >= 0 ? ENDING_GUESSED : ENDING_LIKELY;
 }
 
 enum ls_status ls__late_peers(struct ls_comm *c, double seconds)
 {
     int64_t now = ls__now_ns();
     int silent = -1, behind = -1;
+    TRY(ls__ending_check(c));
     for (int n = 0; c->heard && n < c->place.n_nodes; n++) {
         if (n == c->place.node) continue;
         if (silent < 0 || c->heard[n].heard_ns < c->heard[silent].heard_ns) silent = n;
@@ -106,38 +108,41 @@ enum ls_status ls__late_peers(struct ls_comm *c, double seconds)
     double quiet = (double)(now - c->heard[silent].heard_ns) * 1e-9;
     bool is_silent = quiet > seconds / 2;
     if (!is_silent && seconds < c->timeout + 1) return LS_OK;
-    c->has_failed = true;
-    if (is_any_leaving(c)) leave_it_to_others(c);
-    const struct heard *h = &c->heard[is_silent ? silent : behind];
-    int rank = c->leaders[is_silent ? silent : behind];
+    int node = is_silent ? silent : behind, rank = c->leaders[node];
+    const struct beat *last = &c->heard[node].last;
     if (is_silent)
-        return ls_fail(LS_TIMEOUT,
-                       "rank %d on %s has been silent for %.3g s, last at step %lld, %s: it is stopped or dead, or the "
-                       "network is cut",
-                       rank, c->peers[rank].host, quiet, (long long)h->last.step, h->last.what);
-    return ls_fail(LS_TIMEOUT, "rank %d on %s lives but did not get on for %.3g s: it is at step %lld, %s", rank,
-                   c->peers[rank].host, seconds, (long long)h->last.step, h->last.what);
+        return ls__ending_found(
+            c, sureness_of(c, node),
+            ls_fail(LS_TIMEOUT,
+                    "rank %d on %s has been silent for %.3g s, last at step %lld, %s: it is stopped or dead, or the "
+                    "network is cut",
+                    rank, c->peers[rank].host, quiet, (long long)last->step, last->what));
+    return ls__ending_found(c, ENDING_GUESSED,
+                            ls_fail(LS_TIMEOUT,
+                                    "rank %d on %s lives but did not get on for %.3g s: it is at step %lld, %s", rank,
+                                    c->peers[rank].host, seconds, (long long)last->step, last->what));
 }
 
+/* Every rank that lives is ended by the launcher too, or asked by one that is, and says so; one that died before never
+ * does. While more than one is missing it may be slow: to name it would be a guess. */
 enum ls_status ls__late_ended(struct ls_comm *c)
 {
-    enum { ANSWER_NS = 500000000 };
-    int silent = -1;
-    bool is_lowest = true;
-    if (!c->heard || !c->ended_ns || ls__now_ns() - c->ended_ns < ANSWER_NS) return LS_OK;
+    const double enough = 0.4, most = 1.5; /* seconds */
+    int silent = -1, n_silent = 0;
+    if (!c->heard || !c->courier.ended_ns) return LS_OK;
+    double waited = ls__seconds_since(c->courier.ended_ns);
+    if (waited < enough) return LS_OK;
+    TRY(ls__ending_check(c));
     for (int n = 0; n < c->place.n_nodes; n++) {
-        if (n == c->place.node) continue;
-        bool is_there = c->heard[n].heard_ns > c->ended_ns;
-        if (!is_there) silent = n;
-        if (is_there && n < c->place.node) is_lowest = false;
+        if (n == c->place.node || c->heard[n].has_answered) continue;
+        n_silent++;
+        if (silent < 0 || c->heard[n].heard_ns < c->heard[silent].heard_ns) silent = n;
     }
-    if (silent < 0) return LS_OK;
-    const struct heard *h = &c->heard[silent];
+    if (n_silent == 0 || (n_silent > 1 && waited < most)) return LS_OK;
+    const struct beat *last = &c->heard[silent].last;
     int rank = c->leaders[silent];
-    c->has_failed = true;
-    /* if that rank has neighbours, they saw it die */
-    c->telling = TELL_SELF;
-    if (!is_lowest || is_any_leaving(c) || rank_at(c, silent, 1) >= 0) leave_it_to_others(c);
-    return ls_fail(LS_REMOTE, "rank %d on %s died or was cut off; it was last heard of at step %lld, %s", rank,
-                   c->peers[rank].host, (long long)h->last.step, h->last.what);
+    return ls__ending_found(c, sureness_of(c, silent),
+                            ls_fail(LS_REMOTE,
+                                    "rank %d on %s died or was cut off; it was last heard of at step %lld, %s", rank,
+                                    c->peers[rank].host, (long long)last->step, last->what));
 }

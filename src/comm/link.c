@@ -9,14 +9,15 @@
 static enum ls_status check(struct ls_comm *c, int failed)
 {
     if (!failed) return LS_OK;
-    c->has_failed = true;
-    return ls_fail(LS_REMOTE, "rank %d on %s: %s", c->place.rank, c->place.host, c->transport->error());
+    return ls__ending_found(
+        c, ENDING_GUESSED,
+        ls_fail(LS_REMOTE, "rank %d on %s: %s", c->place.rank, c->place.host, c->transport->error()));
 }
 
 enum ls_status ls__link_begin_send(struct ls_comm *c, const void *data, size_t bytes, int to, int tag,
                                    struct ls_request *request)
 {
-    c->stats.bytes_sent += (int64_t)bytes;
+    atomic_fetch_add_explicit(&c->bytes_sent, (long long)bytes, memory_order_relaxed);
     return check(c, c->transport->send(data, bytes, to, tag, request));
 }
 
@@ -45,9 +46,11 @@ void ls__link_idle(struct ls_comm *c, int *n_idle)
     nanosleep(&pause, NULL);
 }
 
-/* Now and then while waiting: has somebody died meanwhile? */
+/* Now and then while waiting: does the job end, has somebody died meanwhile? */
 static enum ls_status look_around(struct ls_comm *c, int n_idle)
 {
+    if (n_idle % 32 != 31) return LS_OK;
+    TRY(ls__ending_check(c));
     if (n_idle % 256 != 255) return LS_OK;
     if (c->board) TRY(ls__late_node(c, 0));
     return ls__late_ended(c);
@@ -59,14 +62,14 @@ static enum ls_status finish(struct ls_comm *c, struct ls_request *request, int 
     for (int n_idle = 0;;) {
         TRY(poll_one(c, request));
         if (!request->is_open) return LS_OK;
-        TRY(ls__link_pump(c));
+        ls__link_pump(c);
         ls__link_idle(c, &n_idle);
         TRY(look_around(c, n_idle));
         if (ls__seconds_since(start) < seconds) continue;
-        c->has_failed = true;
         const char *host = c->peers ? c->peers[with].host : "";
-        return ls_fail(LS_TIMEOUT, "rank %d on %s waited %.3g s to %s rank %d%s%s", c->place.rank, c->place.host,
-                       seconds, what, with, *host ? " on " : "", host);
+        return ls__ending_found(c, ENDING_LIKELY,
+                                ls_fail(LS_TIMEOUT, "rank %d%s%s did not %s rank %d on %s within %.3g s", with,
+                                        *host ? " on " : "", host, what, c->place.rank, c->place.host, seconds));
     }
 }
 
@@ -74,42 +77,87 @@ enum ls_status ls__link_send(struct ls_comm *c, const void *data, size_t bytes, 
 {
     struct ls_request request;
     TRY(ls__link_begin_send(c, data, bytes, to, tag, &request));
-    return finish(c, &request, to, seconds, "send to");
+    return finish(c, &request, to, seconds, "take a message of");
 }
 
 enum ls_status ls__link_receive(struct ls_comm *c, void *data, size_t bytes, int from, int tag, double seconds)
 {
     struct ls_request request;
     TRY(ls__link_begin_receive(c, data, bytes, from, tag, &request));
-    return finish(c, &request, from, seconds, "hear from");
+    return finish(c, &request, from, seconds, "report to");
 }
 
 /* --- heartbeat --- */
 
 enum { HURRY_NS = 500000000, LISTEN_NS = 2000000 };
 
-static enum ls_status listen(struct ls_comm *c, int node)
+static void hear(struct ls_comm *c, struct heard *h)
 {
-    struct heard *h = &c->heard[node];
-    if (!h->receiving.is_open)
-        return ls__link_begin_receive(c, &h->in, sizeof h->in, c->leaders[node], TAG_BEAT, &h->receiving);
-    TRY(poll_one(c, &h->receiving));
-    if (!h->receiving.is_open) {
-        h->last = h->in;
-        h->last.what[WHAT_BYTES - 1] = '\0';
-        h->heard_ns = ls__now_ns();
-        if (h->in.is_hurried) c->courier.hurried_until_ns = h->heard_ns + HURRY_NS;
-    }
-    return LS_OK;
+    h->last = h->in;
+    h->last.what[WHAT_BYTES - 1] = '\0';
+    h->heard_ns = ls__now_ns();
+    h->has_answered |= h->in.is_ended || h->in.is_answer || h->in.has_ending;
+    if (h->in.is_ended || h->in.has_ending) c->courier.hurried_until_ns = h->heard_ns + HURRY_NS;
+    if (h->in.has_ending) ls__ending_post(c, &h->in.ending);
 }
 
-static enum ls_status speak(struct ls_comm *c, int node)
+/* Of the other leaders the next after *node that can be talked to. */
+static struct heard *next_heard(struct ls_comm *c, int *node)
 {
-    struct heard *h = &c->heard[node];
-    if (h->sending.is_open) TRY(poll_one(c, &h->sending));
-    if (h->sending.is_open) return LS_OK;                  /* the last one has not left yet */
-    c->stats.bytes_sent -= (int64_t)sizeof c->courier.out; /* not what a user wants counted */
-    return ls__link_begin_send(c, &c->courier.out, sizeof c->courier.out, c->leaders[node], TAG_BEAT, &h->sending);
+    while (++*node < c->place.n_nodes)
+        if (*node != c->place.node && !c->heard[*node].is_broken) return &c->heard[*node];
+    return NULL;
+}
+
+/* A call for all of them; only if it fails one for each, to find whose it is. */
+static void poll_requests(struct ls_comm *c, struct ls_request **open, int *owners, int n)
+{
+    if (n == 0 || !c->transport->poll(open, n)) return;
+    for (int i = 0; i < n; i++)
+        if (open[i]->is_open && c->transport->poll(&open[i], 1)) c->heard[owners[i]].is_broken = true;
+}
+
+/* Looks at every open heartbeat with as few calls as can be: each costs a look at every socket. */
+static void poll_beats(struct ls_comm *c)
+{
+    struct ls_request *open[LS_TRANSPORT_MOST];
+    int owners[LS_TRANSPORT_MOST], n = 0, node = -1;
+    for (struct heard *h; (h = next_heard(c, &node));) {
+        struct ls_request *const own[2] = {&h->receiving, &h->sending};
+        for (int k = 0; k < 2; k++) {
+            if (!own[k]->is_open) continue;
+            open[n] = own[k];
+            owners[n++] = node;
+        }
+        if (n + 2 <= LS_TRANSPORT_MOST) continue;
+        poll_requests(c, open, owners, n);
+        n = 0;
+    }
+    poll_requests(c, open, owners, n);
+}
+
+/* What has come is noted, and the next word listened for. A heartbeat that fails says nothing yet: its node will be
+ * missed, or is ending. */
+static void listen(struct ls_comm *c)
+{
+    int node = -1;
+    for (struct heard *h; (h = next_heard(c, &node));) {
+        if (h->receiving.is_open) continue;
+        if (h->is_listening) hear(c, h);
+        h->is_listening = !h->last.is_last;
+        if (h->is_listening)
+            h->is_broken = c->transport->receive(&h->in, sizeof h->in, c->leaders[node], TAG_BEAT, &h->receiving);
+    }
+}
+
+static void speak(struct ls_comm *c, const struct beat *word)
+{
+    int node = -1;
+    for (struct heard *h; (h = next_heard(c, &node));) {
+        if (h->sending.is_open) continue; /* the last one has not left yet */
+        h->out = *word;
+        h->is_broken = c->transport->send(&h->out, sizeof h->out, c->leaders[node], TAG_BEAT, &h->sending);
+    }
 }
 
 /* Between two words of ours. */
@@ -121,59 +169,59 @@ static int64_t beat_ns(const struct ls_comm *c, bool is_hurried)
     return ns > MOST_NS ? MOST_NS : (int64_t)ns;
 }
 
-enum ls_status ls__link_pump(struct ls_comm *c)
+static struct beat next_word(struct ls_comm *c, int64_t now)
 {
-    if (!c->heard) return LS_OK;
-    int64_t now = ls__now_ns();
-    if (!c->ended_ns && c->is_ended && c->is_ended()) c->ended_ns = now;
-    bool is_leaving = atomic_load(&c->is_leaving), is_hurried = c->ended_ns || is_leaving;
-    bool is_time = now - c->courier.last_beat_ns >= beat_ns(c, is_hurried || now < c->courier.hurried_until_ns);
-    if (is_time) {
-        struct seat *s = &c->board->seats[0];
-        c->courier.last_beat_ns = now;
-        c->courier.out = (struct beat){
-            .step = atomic_load(&s->step), .rank = c->place.rank, .is_hurried = is_hurried, .is_leaving = is_leaving};
-        memcpy(c->courier.out.what, s->what, WHAT_BYTES - 1);
-    }
-    if (!is_time && now - c->courier.listened_ns < LISTEN_NS) return LS_OK;
-    c->courier.listened_ns = now;
-    for (int n = 0; n < c->place.n_nodes; n++) {
-        if (n == c->place.node) continue;
-        TRY(listen(c, n));
-        if (is_time) TRY(speak(c, n));
-    }
-    if (is_time && is_leaving) atomic_fetch_add(&c->courier.n_last_words, 1);
-    return LS_OK;
+    const struct seat *s = &c->board->seats[0];
+    struct beat word = {.step = atomic_load(&s->step),
+                        .rank = c->place.rank,
+                        .is_ended = c->courier.ended_ns != 0,
+                        .is_answer = now < c->courier.hurried_until_ns};
+    ls__seat_what(s, word.what);
+    word.has_ending = ls__ending_read(c, &word.ending);
+    return word;
 }
 
-/* One round of the good-bye: what is done is noted; returns how many requests are open. */
-static int close_round(struct ls_comm *c, bool is_listening)
+void ls__link_pump(struct ls_comm *c)
 {
-    int n_open = 0;
-    for (int n = 0; n < c->place.n_nodes; n++) {
-        struct heard *h = &c->heard[n];
-        if (n == c->place.node) continue;
-        if (h->sending.is_open && poll_one(c, &h->sending) != LS_OK) return 0;
-        if (is_listening && !h->last.is_last && listen(c, n) != LS_OK) return 0;
-        n_open += h->sending.is_open || (is_listening && !h->last.is_last);
-    }
-    return n_open;
+    struct courier *k = &c->courier;
+    if (!c->heard) return;
+    int64_t now = ls__now_ns();
+    if (!k->ended_ns && c->is_ended && c->is_ended()) k->ended_ns = now;
+    bool is_hurried = k->ended_ns || now < k->hurried_until_ns || atomic_load(&c->board->has_ending);
+    bool is_time = now - k->last_beat_ns >= beat_ns(c, is_hurried);
+    if (!is_time && now - k->listened_ns < LISTEN_NS) return;
+    k->listened_ns = now;
+    poll_beats(c);
+    listen(c);
+    if (!is_time) return;
+    const struct beat word = next_word(c, now);
+    k->last_beat_ns = now;
+    speak(c, &word);
+    if (word.has_ending) atomic_fetch_add(&c->board->n_spread, 1);
+}
+
+static int n_open(struct ls_comm *c, bool is_listening)
+{
+    int n = 0, node = -1;
+    for (struct heard *h; (h = next_heard(c, &node));) n += h->sending.is_open || (is_listening && !h->last.is_last);
+    return n;
 }
 
 static void close_rounds(struct ls_comm *c, bool is_listening)
 {
     enum { PATIENCE_S = 5 };
     int64_t start = ls__now_ns();
-    for (int n_idle = 0; close_round(c, is_listening) > 0 && ls__seconds_since(start) < PATIENCE_S;)
+    for (int n_idle = 0; n_open(c, is_listening) > 0 && ls__seconds_since(start) < PATIENCE_S;) {
+        poll_beats(c);
+        if (is_listening) listen(c);
         ls__link_idle(c, &n_idle);
+    }
 }
 
 void ls__link_close(struct ls_comm *c)
 {
     if (!c->heard) return;
-    close_rounds(c, false); /* the last heartbeat has left; its memory may change */
-    c->courier.out = (struct beat){.rank = c->place.rank, .is_last = 1};
-    for (int n = 0; n < c->place.n_nodes; n++)
-        if (n != c->place.node && speak(c, n) != LS_OK) return;
+    close_rounds(c, false); /* the last heartbeat has left */
+    speak(c, &(struct beat){.rank = c->place.rank, .is_last = 1});
     close_rounds(c, true);
 }

@@ -109,6 +109,7 @@ static bool make_segment(struct ls_comm *c, struct address *a)
     a->fd = c->segment;
     if (!c->board) return false;
     c->board->token = a->token;
+    c->board->n_seats = c->place.n_seats;
     return true;
 }
 
@@ -159,16 +160,15 @@ static void drop_segment(struct ls_comm *c)
     c->board = NULL;
 }
 
-static enum ls_status take_seat(struct ls_comm *c)
+static void take_seat(struct ls_comm *c)
 {
     struct seat *s = &c->board->seats[c->place.seat];
-    if (c->place.seat == 0) c->board->n_seats = c->place.n_seats;
     atomic_store(&s->pid, (int)getpid());
-    snprintf(s->what, WHAT_BYTES, "start");
-    return LS_OK;
+    ls_comm_note(c, 0, "start");
 }
 
-static enum ls_status open_board(struct ls_comm *c)
+/* The ranks that share memory take the leader's board instead of their own. */
+static enum ls_status open_board(struct ls_comm *c, struct board *own)
 {
     bool is_shared = false, is_wanted = c->place.n_nodes < c->place.n_ranks;
     if (c->place.n_seats > MAX_SEATS)
@@ -181,29 +181,50 @@ static enum ls_status open_board(struct ls_comm *c)
     }
     if (c->place.n_seats == 1) {
         drop_segment(c);
-        TRY(ls__alloc_aligned(&c->board, sizeof *c->board));
+        own->n_seats = 1;
+        c->board = own;
     }
     c->segment_bytes = board_bytes();
-    return take_seat(c);
+    take_seat(c);
+    return LS_OK;
 }
 
-enum ls_status ls__node_open(struct ls_comm *c)
+/* On the courier's thread, which from now on keeps the other leaders informed. */
+static enum ls_status begin_beats(struct ls_comm *c, void *arg)
 {
-    TRY(ls__calloc(&c->peers, (size_t)c->place.n_ranks, sizeof *c->peers));
-    TRY(ls__calloc(&c->leaders, (size_t)c->place.n_ranks, sizeof *c->leaders));
+    struct heard *heard = arg;
+    for (int n = 0; n < c->place.n_nodes; n++) heard[n].heard_ns = ls__now_ns();
+    c->heard = heard;
+    return LS_OK;
+}
+
+/* Who is there, once all memory for it is. */
+static enum ls_status meet_all(struct ls_comm *c, struct board *own, struct heard *heard)
+{
     write_card(c);
     if (c->place.n_ranks > 1) TRY(ls__courier_call(c, exchange_cards, NULL));
     memcpy(c->place.host, c->peers[c->place.rank].host, sizeof c->place.host);
     number_nodes(c);
-    TRY(open_board(c));
+    TRY(open_board(c, own));
     c->may_spin = c->place.n_seats <= ls__cpu_count();
-    if (c->place.n_nodes > 1 && c->place.seat == 0) {
-        struct heard *heard;
-        TRY(ls__calloc(&heard, (size_t)c->place.n_nodes, sizeof *heard));
-        for (int n = 0; n < c->place.n_nodes; n++) heard[n].heard_ns = ls__now_ns();
-        c->heard = heard;
-    }
-    return LS_OK;
+    return c->place.n_nodes > 1 && c->place.seat == 0 ? ls__courier_call(c, begin_beats, heard) : LS_OK;
+}
+
+/* Until there is a board a rank cannot tell the others why it leaves, so nothing may fail between its first word to
+ * them and the board: what can fail comes before. */
+enum ls_status ls__node_open(struct ls_comm *c)
+{
+    size_t n = (size_t)c->place.n_ranks;
+    struct board *own = NULL;
+    struct heard *heard = NULL;
+    enum ls_status status = ls__calloc(&c->peers, n, sizeof *c->peers);
+    if (status == LS_OK) status = ls__calloc(&c->leaders, n, sizeof *c->leaders);
+    if (status == LS_OK) status = ls__calloc(&heard, n, sizeof *heard);
+    if (status == LS_OK) status = ls__alloc_aligned(&own, sizeof *own);
+    if (status == LS_OK) status = meet_all(c, own, heard);
+    if (c->board != own) ls__free_aligned(own, sizeof *own);
+    if (c->heard != heard) free(heard);
+    return status;
 }
 
 void ls__node_close(struct ls_comm *c)
@@ -260,7 +281,7 @@ enum ls_status ls_comm_share(struct ls_comm *c, size_t bytes, void **out)
 
 static void hand_in(struct board *b, enum ls_status status, int order)
 {
-    while (atomic_exchange_explicit(&b->failure_lock, 1, memory_order_acquire)) sched_yield();
+    ls__lock_briefly(&b->failure_lock);
     if (b->pending_status == LS_OK || order < b->pending_order) {
         b->pending_status = (int32_t)status;
         b->pending_order = order;
@@ -324,7 +345,18 @@ void ls_comm_note(struct ls_comm *c, int64_t step, const char *what)
 {
     struct seat *s = &c->board->seats[c->place.seat];
     atomic_store_explicit(&s->step, step, memory_order_relaxed);
-    strncpy(s->what, what, WHAT_BYTES - 1);
+    unsigned long long words[WHAT_BYTES / 8] = {0};
+    strncpy((char *)words, what, WHAT_BYTES - 1);
+    for (int i = 0; i < WHAT_BYTES / 8; i++) atomic_store_explicit(&s->what[i], words[i], memory_order_relaxed);
+}
+
+void ls__seat_what(const struct seat *s, char what[WHAT_BYTES])
+{
+    for (int i = 0; i < WHAT_BYTES / 8; i++) {
+        unsigned long long word = atomic_load_explicit(&s->what[i], memory_order_relaxed);
+        memcpy(what + 8 * i, &word, 8);
+    }
+    what[WHAT_BYTES - 1] = '\0';
 }
 
 void ls_comm_lock(struct ls_comm *c, int which)

@@ -5,6 +5,10 @@
  * a step will get is what is measured; once with idle cores and once while threads compute, whose loss of speed is what
  * sums take from computing: packing, the network's own work in the kernel, and whatever else shares the cores. Node 0
  * has the clock: before each round it tells the others how large the next one is.
+ *
+ * A sum has a few hundred kilobytes under way at most, which over a long line is less than the line holds: then it
+ * measures the latency, not the bandwidth, and what a plain stream gets counts instead. How a sum waits on such a line
+ * is the prediction's to say.
  */
 #include "base/clock.h"
 #include "base/mem.h"
@@ -61,10 +65,11 @@ static double median(double *x, int n)
 }
 
 struct probe {
-    double seconds;
+    double seconds; /* for a part of it */
     int n_threads;
     struct ls_comm_network network;
-    int64_t *data;
+    int64_t *data; /* [MAX_SUMS] */
+    bool is_far;   /* node 0's: sums wait for the latency more than for the bandwidth */
 };
 
 /* --- threads that compute --- */
@@ -143,40 +148,130 @@ static enum ls_status measure_latency(struct ls_comm *c, struct probe *p, int n_
     return LS_OK;
 }
 
-/* Sums grow as long as a round is short. *work: pieces per second the crowd does meanwhile. */
-static enum ls_status measure_bandwidth(struct ls_comm *c, struct probe *p, struct crowd *crowd, double *bandwidth,
-                                        double *work)
+/* Node 0: how large the next round is, 0 for none. Rounds grow until they are long enough to say something. */
+static int64_t next_size(const struct ls_comm *c, const struct probe *p, int64_t begin, double took, int64_t n,
+                         int64_t most)
 {
-    double rates[MAX_ROUNDS], works[MAX_ROUNDS];
+    double latencies = 10 * c->place.n_nodes * p->network.latency, tenth = p->seconds / 10;
+    if (ls__seconds_since(begin) + took > p->seconds) return 0;
+    return n < most && took < (latencies > tenth ? latencies : tenth) ? 2 * n : n;
+}
+
+/* *work: pieces per second the crowd does meanwhile. */
+static enum ls_status measure_sums(struct ls_comm *c, struct probe *p, struct crowd *crowd, double *bandwidth,
+                                   double *work)
+{
+    double rates[MAX_ROUNDS], works[MAX_ROUNDS], took = 0;
     int n_rounds = 0;
     int64_t begin = ls__now_ns(), n = MIN_SUMS;
     for (;;) {
         TRY(go_round(c, &n, sizeof n)); /* node 0's word */
         if (n == 0) break;
-        int64_t start = ls__now_ns(), work_start = crowd_work(crowd), sent = c->stats.bytes_sent;
+        int64_t start = ls__now_ns(), work_start = crowd_work(crowd), sent = atomic_load(&c->bytes_sent);
         TRY(sum_up(c, p->data, n));
-        double took = ls__seconds_since(start);
+        took = ls__seconds_since(start);
         if (c->place.node > 0) continue;
         works[n_rounds] = (double)(crowd_work(crowd) - work_start) / took;
-        rates[n_rounds++] = (double)(c->stats.bytes_sent - sent) / took;
-        if (n_rounds == MAX_ROUNDS || ls__seconds_since(begin) + took > p->seconds) {
-            n = 0;
-        } else if (n < MAX_SUMS && took < p->seconds / 10) {
-            n *= 2;
-            n_rounds = 0; /* small ones do not count */
-        }
+        rates[n_rounds++] = (double)(atomic_load(&c->bytes_sent) - sent) / took;
+        int64_t next = n_rounds == MAX_ROUNDS ? 0 : next_size(c, p, begin, took, n, MAX_SUMS);
+        if (next > n) n_rounds = 0; /* small ones do not count */
+        n = next;
     }
+    p->is_far = 2 * (c->place.n_nodes - 1) * p->network.latency > took / 4;
     *bandwidth = median(rates, n_rounds);
     *work = median(works, n_rounds);
     return LS_OK;
 }
 
-/* All nodes compute, at first in silence. */
-static enum ls_status measure_busy(struct ls_comm *c, struct probe *p)
+/* --- a stream --- */
+
+enum { STREAM_DEPTH = LS_TRANSPORT_MOST / 2, STREAM_BYTES = 60000 }; /* MPI sends as much without asking first */
+_Static_assert(2 * STREAM_DEPTH * STREAM_BYTES <= MAX_SUMS * 8, "the messages under way do not fit");
+
+/* Messages of one direction; those under way stand together at the front. */
+struct flow {
+    struct ls_request requests[STREAM_DEPTH];
+    int64_t n_left;
+};
+
+static enum ls_status refill(struct ls_comm *c, struct flow *f, char *data, bool is_out)
+{
+    for (int i = 0; i < STREAM_DEPTH && f->n_left > 0; i++) {
+        char *at = data + (size_t)i * STREAM_BYTES;
+        struct ls_request *r = &f->requests[i];
+        if (r->is_open) continue;
+        TRY(is_out ? ls__link_begin_send(c, at, STREAM_BYTES, next_of(c), TAG_PROBE, r)
+                   : ls__link_begin_receive(c, at, STREAM_BYTES, prev_of(c), TAG_PROBE, r));
+        f->n_left--;
+    }
+    return LS_OK;
+}
+
+/* n messages to the next node while as many come from the one before. */
+static enum ls_status stream(struct ls_comm *c, struct probe *p, int64_t n)
+{
+    struct flow in = {.n_left = n}, out = {.n_left = n};
+    char *data = (char *)p->data;
+    int64_t moved_ns = ls__now_ns();
+    for (int n_idle = 0;;) {
+        struct ls_request *open[2 * STREAM_DEPTH];
+        int n_open = 0, n_left = 0;
+        TRY(refill(c, &in, data, false));
+        TRY(refill(c, &out, data + STREAM_DEPTH * STREAM_BYTES, true));
+        for (int i = 0; i < STREAM_DEPTH; i++) {
+            if (in.requests[i].is_open) open[n_open++] = &in.requests[i];
+            if (out.requests[i].is_open) open[n_open++] = &out.requests[i];
+        }
+        if (n_open == 0) return LS_OK;
+        TRY(ls__link_poll(c, open, n_open));
+        for (int i = 0; i < n_open; i++) n_left += open[i]->is_open;
+        ls__link_pump(c);
+        if (n_left < n_open) {
+            n_idle = 0;
+            moved_ns = ls__now_ns();
+            continue;
+        }
+        if (ls__seconds_since(moved_ns) > c->timeout) TRY(ls__late_peers(c, ls__seconds_since(moved_ns)));
+        TRY(ls__ending_check(c));
+        TRY(ls__late_ended(c));
+        ls__link_idle(c, &n_idle);
+    }
+}
+
+/* The best of rounds that grow: a connection begins slowly. */
+static enum ls_status measure_stream(struct ls_comm *c, struct probe *p, double *bandwidth)
+{
+    enum { FIRST = 16, MOST = 1 << 14 };
+    int64_t begin = ls__now_ns(), n = p->is_far ? FIRST : 0;
+    *bandwidth = 0;
+    for (;;) {
+        TRY(go_round(c, &n, sizeof n)); /* node 0's word */
+        if (n == 0) return LS_OK;
+        int64_t start = ls__now_ns();
+        TRY(stream(c, p, n));
+        double took = ls__seconds_since(start), rate = (double)n * STREAM_BYTES / took;
+        if (c->place.node > 0) continue;
+        if (rate > *bandwidth) *bandwidth = rate;
+        n = next_size(c, p, begin, took, n, MOST);
+    }
+}
+
+/* With idle cores. */
+static enum ls_status measure_idle(struct ls_comm *c, struct probe *p, double *sums)
+{
+    double unused, plain;
+    TRY(measure_sums(c, p, NULL, sums, &unused));
+    TRY(measure_stream(c, p, &plain));
+    p->network.bandwidth = plain > *sums ? plain : *sums;
+    return LS_OK;
+}
+
+/* All nodes compute, at first in silence. sums: what they get with idle cores. */
+static enum ls_status measure_busy(struct ls_comm *c, struct probe *p, double sums)
 {
     const struct timespec pause = {0, 20000000};
     struct crowd *crowd;
-    double silent = 0, travelling = 0;
+    double silent = 0, travelling = 0, busy = 0;
     TRY(ls__alloc_aligned(&crowd, sizeof *crowd));
     memset(crowd, 0, sizeof *crowd);
     crowd_start(crowd, p->n_threads);
@@ -184,38 +279,45 @@ static enum ls_status measure_busy(struct ls_comm *c, struct probe *p)
     int64_t start = ls__now_ns(), work = crowd_work(crowd);
     while (status == LS_OK && ls__seconds_since(start) < p->seconds / 3) {
         nanosleep(&pause, NULL);
-        status = ls__link_pump(c);
+        ls__link_pump(c);
     }
     silent = (double)(crowd_work(crowd) - work) / ls__seconds_since(start);
     p->seconds *= 2.0 / 3;
-    if (status == LS_OK) status = measure_bandwidth(c, p, crowd, &p->network.busy_bandwidth, &travelling);
-    if (p->network.busy_bandwidth > p->network.bandwidth) p->network.bandwidth = p->network.busy_bandwidth;
+    if (status == LS_OK) status = measure_sums(c, p, crowd, &busy, &travelling);
+    if (busy > sums) p->network.bandwidth *= sums > 0 ? busy / sums : 1;
+    p->network.busy_bandwidth = p->network.bandwidth * (busy < sums ? busy / sums : 1);
     p->network.cpu = silent > travelling ? crowd->n * (1 - travelling / silent) : 0;
     crowd_stop(crowd);
     ls__free_aligned(crowd, sizeof *crowd);
     return status;
 }
 
+static enum ls_status measure(struct ls_comm *c, struct probe *p)
+{
+    double sums = 0;
+    int64_t start = ls__now_ns();
+    TRY(measure_latency(c, p, 4)); /* connections are made with the first message */
+    double first = ls__seconds_since(start) / 4;
+    int64_t n_rounds = (int64_t)(p->seconds / 4 / (first > 1e-6 ? first : 1e-6));
+    n_rounds = n_rounds < 5 ? 5 : n_rounds > MAX_ROUNDS ? MAX_ROUNDS : n_rounds;
+    TRY(go_round(c, &n_rounds, sizeof n_rounds)); /* node 0's word */
+    TRY(measure_latency(c, p, (int)n_rounds));
+    p->seconds *= 0.35;
+    TRY(measure_idle(c, p, &sums));
+    return measure_busy(c, p, sums);
+}
+
 static enum ls_status probe(struct ls_comm *c, void *arg)
 {
     struct probe *p = arg;
     const size_t bytes = MAX_SUMS * sizeof *p->data;
-    struct ls_comm_stats before = c->stats; /* not what a user wants counted */
-    double first;
+    const struct ls_comm_stats before = ls_comm_stats(c); /* not what a user wants counted */
     TRY(ls__alloc_aligned(&p->data, bytes));
-    int64_t start = ls__now_ns();
-    enum ls_status status = measure_latency(c, p, 4); /* connections are made with the first message */
-    first = ls__seconds_since(start) / 4;
-    int64_t n_rounds = (int64_t)(p->seconds / 4 / (first > 1e-6 ? first : 1e-6));
-    n_rounds = n_rounds < 5 ? 5 : n_rounds > MAX_ROUNDS ? MAX_ROUNDS : n_rounds;
-    if (status == LS_OK) status = go_round(c, &n_rounds, sizeof n_rounds); /* node 0's word */
-    if (status == LS_OK) status = measure_latency(c, p, (int)n_rounds);
-    double unused;
-    p->seconds *= 0.35;
-    if (status == LS_OK) status = measure_bandwidth(c, p, NULL, &p->network.bandwidth, &unused);
-    if (status == LS_OK) status = measure_busy(c, p);
+    enum ls_status status = measure(c, p);
     ls__free_aligned(p->data, bytes);
-    c->stats = before;
+    atomic_store(&c->bytes_sent, before.bytes_sent);
+    atomic_store(&c->bytes_received, before.bytes_received);
+    atomic_store(&c->n_sums, before.n_sums);
     return status;
 }
 

@@ -75,7 +75,7 @@ static enum ls_status take_in(struct ls_comm *c, struct ring *r)
     int p = c->place.n_nodes, in = wrap(c->place.node - r->hop - 1 + (r->hop >= p - 1 ? p : 0), p);
     int64_t begin = slice_begin(r, in, p), end = slice_begin(r, in + 1, p);
     size_t bytes = r->receiving.bytes;
-    c->stats.bytes_received += (int64_t)bytes;
+    atomic_fetch_add_explicit(&c->bytes_received, (long long)bytes, memory_order_relaxed);
     if (!ls__unpack(r->in, bytes, c->running.block + begin, (size_t)(end - begin), r->hop < p - 1))
         return ls_fail(LS_REMOTE, "rank %d got a malformed message from rank %d", c->place.rank,
                        c->leaders[wrap(c->place.node - 1, p)]);
@@ -184,16 +184,17 @@ enum ls_status ls__ring_run(struct ls_comm *c)
         TRY(start_chunks(c, &p));
         TRY(advance_all(c, &has_moved));
         publish(c, &p);
-        TRY(ls__link_pump(c));
+        ls__link_pump(c);
         if (has_moved || !is_any_active(c)) p.moved_ns = ls__now_ns();
         if (has_moved) {
             n_idle = 0;
             continue;
         }
         if (ls__seconds_since(p.moved_ns) > c->timeout) TRY(ls__late_peers(c, ls__seconds_since(p.moved_ns)));
+        TRY(ls__ending_check(c));
         TRY(ls__late_ended(c));
         ls__link_idle(c, &n_idle);
     }
-    c->stats.n_sums++;
+    atomic_fetch_add_explicit(&c->n_sums, 1, memory_order_relaxed);
     return LS_OK;
 }

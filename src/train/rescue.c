@@ -1,6 +1,7 @@
 /* rescue.c: see rescue.h. */
 #include "train/rescue.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/parse.h"
 
@@ -10,15 +11,30 @@
 
 enum { KEEP = 2 }; /* the last one may be half written when the machine stops */
 
-enum ls_status rescue_open(struct rescue *r, const struct ls_comm *comm, int64_t every)
+void rescue_give_up(struct rescue *r, const struct ls_comm *comm)
+{
+    enum ls_log_level level = ls__log_level();
+    ls_ckpt_writer_destroy(&r->writer);
+    if (level == LS_LOG_ERROR) ls__log_set_level(LS_LOG_WARN); /* the chief, who warns for all, does not know of it */
+    ls__log(LS_LOG_WARN, "rank %d on %s keeps no copies in memory, so a restart goes back to a checkpoint on disk: %s",
+            ls_comm_place(comm)->rank, ls_comm_place(comm)->host, ls_error_message());
+    ls__log_set_level(level);
+}
+
+/* A node of tests shares the machine, and its memory, with others. */
+static enum ls_status open_folder(struct rescue *r, const char *folder, const char *host)
+{
+    TRY(ls__path_join(r->folder, sizeof r->folder, folder, host));
+    return ls_ckpt_writer_create(&r->writer, r->folder, KEEP);
+}
+
+void rescue_open(struct rescue *r, const struct ls_comm *comm, int64_t every)
 {
     const char *folder = getenv("LOCKSTEP_RESCUE");
-    if (!folder || !*folder || every <= 0) return LS_OK;
+    if (!folder || !*folder || every <= 0) return;
     r->every = every;
-    if (ls_comm_place(comm)->seat > 0) return LS_OK;
-    /* A node of tests shares the machine, and its memory, with others. */
-    TRY(ls__path_join(r->folder, sizeof r->folder, folder, ls_comm_place(comm)->host));
-    return ls_ckpt_writer_create(&r->writer, r->folder, KEEP);
+    if (ls_comm_place(comm)->seat > 0) return;
+    if (open_folder(r, folder, ls_comm_place(comm)->host) != LS_OK) rescue_give_up(r, comm);
 }
 
 void rescue_close(struct rescue *r)

@@ -17,7 +17,9 @@ struct rescue {
     char folder[LS_PATH_BYTES];
 };
 
-enum ls_status rescue_open(struct rescue *r, const struct ls_comm *comm, int64_t every) LS_MUST_CHECK;
+void rescue_open(struct rescue *r, const struct ls_comm *comm, int64_t every);
+/* After a failed copy: this machine makes none any more, and says so, with the calling thread's message. */
+void rescue_give_up(struct rescue *r, const struct ls_comm *comm);
 void rescue_close(struct rescue *r);
 bool rescue_is_due(const struct rescue *r, int64_t step);
 /* Collective. *from: the rank that has the newest copy after `step`, or -1. It also gets the copy, in *ckpt. */

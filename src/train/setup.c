@@ -171,7 +171,7 @@ static enum ls_status resume_from_memory(struct trainer *t)
     struct ls_ckpt *ckpt = NULL;
     char path[LS_PATH_BYTES];
     int from;
-    TRY(rescue_open(&t->rescue, t->comm, t->o->rescue_every));
+    rescue_open(&t->rescue, t->comm, t->o->rescue_every);
     TRY(rescue_find(&t->rescue, t->comm, t->o->resume ? t->st.step : INT64_MAX, &ckpt, path, &from));
     if (from < 0) return LS_OK;
     enum ls_status status = ckpt ? take_over(t, ckpt, path) : LS_OK;

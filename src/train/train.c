@@ -50,12 +50,13 @@ static enum ls_status save(struct trainer *t, bool is_best)
     return t->is_chief ? submit(t, t->writer, is_best) : LS_OK;
 }
 
-/* A copy in the memory of every machine, for a restart. */
+/* A copy in the memory of every machine, for a restart. A machine that has no room for it goes without. */
 static enum ls_status save_in_memory(struct trainer *t)
 {
     if (!rescue_is_due(&t->rescue, t->st.step)) return LS_OK;
     TRY(ls_exec_forget_remainders(t->s.exec));
-    return t->rescue.writer ? submit(t, t->rescue.writer, false) : LS_OK;
+    if (t->rescue.writer && submit(t, t->rescue.writer, false) != LS_OK) rescue_give_up(&t->rescue, t->comm);
+    return LS_OK;
 }
 
 static void write_metric(struct trainer *t, const char *split, double loss, double accuracy, double lr, double images,
@@ -282,8 +283,7 @@ static enum ls_status run_all(struct trainer *t, struct ls_result *r)
     bool is_stopped = t->st.step < t->last_step;
     TRY(is_stopped ? save(t, false) : finish(t));
     int64_t start = ls__now_ns();
-    enum ls_status status = t->is_chief ? ls_ckpt_writer_finish(t->writer) : LS_OK;
-    TRY(ls_comm_agree(t->comm, status, "finished"));
+    if (t->is_chief) TRY(ls_ckpt_writer_finish(t->writer));
     t->seconds.checkpoint += ls__seconds_since(start);
     TRY(fill_result(t, r));
     if (t->is_chief) workers_name_slowest(t->comm, t->s.exec);
@@ -294,14 +294,6 @@ static enum ls_status run_all(struct trainer *t, struct ls_result *r)
                        ls__signals_name(), (long long)t->st.step, r->run_dir);
     }
     return t->is_chief ? write_result(t, r) : LS_OK;
-}
-
-/* Several ranks fail together; one of each machine says why. */
-static void mute_others(struct ls_comm *comm, enum ls_status status)
-{
-    if (status == LS_OK || !comm || ls_comm_place(comm)->n_ranks == 1) return;
-    bool may_tell = status == LS_INTERRUPTED ? ls_comm_place(comm)->rank == 0 : ls_comm_may_tell(comm);
-    if (!may_tell) ls__log_set_level(LS_LOG_NOTHING);
 }
 
 static enum ls_status check_options(const struct ls_train_options *o, const struct ls_comm *comm)
@@ -326,7 +318,8 @@ enum ls_status ls_train(const struct ls_train_options *o, struct ls_result *resu
     if (!t.is_chief && ls__log_level() > LS_LOG_ERROR) ls__log_set_level(LS_LOG_ERROR);
     enum ls_status status = ls_comm_agree(t.comm, check_options(o, t.comm), "");
     if (status == LS_OK) status = run_all(&t, result);
-    mute_others(t.comm, status);
+    status = ls_comm_end(t.comm, status);
+    if (status != LS_OK && !ls_comm_may_tell(t.comm)) ls__log_set_level(LS_LOG_NOTHING); /* one rank says why */
     ls_loader_destroy(&t.loader);
     local_close(&t.local);
     ls_ckpt_writer_destroy(&t.writer);

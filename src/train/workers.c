@@ -86,7 +86,7 @@ enum ls_status workers_agree_inputs(struct ls_comm *comm, enum ls_status status,
             (long long)s->batch_size, (long long)s->shards);
         if (s->train) ls__buf_addf(&text, "training data: %s %s\n", s->train->name, s->train->checksum);
         if (s->test) ls__buf_addf(&text, "test data: %s %s\n", s->test->name, s->test->checksum);
-        if (!text.text) status = ls_fail(LS_NOMEM, "out of memory while joining the other workers");
+        status = ls__buf_check(&text);
     }
     status = ls_comm_agree(comm, status, text.text);
     ls__buf_release(&text);
@@ -102,8 +102,7 @@ static enum ls_status add_identity(struct ls_buf *text, const struct ls_train_op
         if (id.values[i] && i != IDENTITY_TUNE && i != IDENTITY_KERNELS)
             ls__buf_addf(text, "%s: %s\n", identity_key_name(i), id.values[i]);
     identity_release(&id);
-    if (status == LS_OK && !text->text) status = ls_fail(LS_NOMEM, "out of memory while joining the other workers");
-    return status;
+    return status == LS_OK ? ls__buf_check(text) : status;
 }
 
 enum ls_status workers_agree_run(struct ls_comm *comm, const struct ls_train_options *o, const struct session *s)

@@ -104,11 +104,12 @@ job_end() {
 #   as other R ARGS   rank R gets ARGS more
 #   as instead R X    rank R runs the program X
 #   as at R DIR       rank R runs in the folder DIR
+#   as with R N=V     rank R has the variable N in its environment
 # Several may follow each other, each ended by "--"; the command comes last.
 cat >as <<'END'
 #!/usr/bin/env bash
 rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_PROCID:?no rank}}}
-more=() program=
+more=() more_env=() program=
 run_of() { while [ $# -gt 0 ]; do if [ "$1" = --run ]; then echo "$2"; return; fi; shift; done; }
 pause() { read -r -t "$1" -u 9 || :; } # sleeps, without a process for it
 slices() { kill -STOP $$ && pause "$1" && kill -CONT $$ && pause "$2"; }
@@ -139,13 +140,14 @@ for ((i = 0; i < ${#args[@]}; i++)); do
         late) if [ "$rank" = "${args[i + 1]}" ]; then exec sleep 60; fi; i=$((i + 1)) ;;
         instead) if [ "$rank" = "${args[i + 1]}" ]; then program=${args[i + 2]}; fi; i=$((i + 2)) ;;
         at) if [ "$rank" = "${args[i + 1]}" ]; then cd "${args[i + 2]}" || exit 2; fi; i=$((i + 2)) ;;
+        with) if [ "$rank" = "${args[i + 1]}" ]; then more_env+=("${args[i + 2]}"); fi; i=$((i + 2)) ;;
         other) own=${args[i + 1]}; i=$((i + 2))
             for (( ; i < ${#args[@]}; i++)); do
                 if [ "${args[i]}" = -- ]; then break; fi
                 if [ "$rank" = "$own" ]; then more+=("${args[i]}"); fi
             done ;;
         --) ;;
-        *) exec "${program:-$what}" "${args[@]:i + 1}" "${more[@]}" ;;
+        *) exec env "${more_env[@]}" "${program:-$what}" "${args[@]:i + 1}" "${more[@]}" ;;
     esac
 done
 END
