@@ -24,6 +24,8 @@
 #include "lockstep/status.h"
 #include "lockstep/tensor.h"
 
+#include <assert.h>
+
 /* Every op: enum suffix, name. One file src/graph/ops/<op>.c per forward op holds the shape and gradient rules of the
  * op and of its backward companions. Inputs -> outputs ("?" = may be absent), attributes:
  *
@@ -207,7 +209,20 @@ static inline bool ls_value_is_stored(const struct ls_value *v)
     return v->kind >= LS_VALUE_PARAM;
 }
 
-/* Fixed point: what leaves a shard leaves as round(x * 2^scale). docs/decisions/0001-fixed-point.md has the reasons. */
+/* The limits of fixed point and of shards. What leaves a shard leaves as round(x * 2^scale) and is added to a 64-bit
+ * sum, in any order (docs/decisions/0001-fixed-point.md has the reasons, ARCHITECTURE.md the ranges in numbers). Two
+ * kinds of sums:
+ *
+ *   - of a batch (gradients, loss): every shard stays below 2^LS_FIXED_BITS, so LS_MAX_SHARDS of them fit.
+ *   - a mean over a batch (statistics of batch norm): shards are weighted by their share of the samples. The shares add
+ *     up to 1, so if no shard's value reaches 2^LS_FIXED_MEAN_BITS, neither does the sum. */
 enum { LS_SCALE_GRAD = 46, LS_SCALE_STATS = 32, LS_SCALE_RUNNING = 40 };
+enum { LS_MAX_SHARDS = 512, LS_FIXED_BITS = 54, LS_FIXED_MEAN_BITS = 62 };
+
+static_assert(((uint64_t)LS_MAX_SHARDS << LS_FIXED_BITS) <= (uint64_t)1 << 63, "sums of all shards fit an int64_t");
+static_assert(LS_FIXED_MEAN_BITS < 63, "a mean fits an int64_t, with room for shares that are rounded up");
+static_assert(LS_FIXED_BITS - LS_SCALE_GRAD >= 8, "a shard's gradient may reach 256");
+static_assert(LS_FIXED_BITS - LS_SCALE_STATS >= 22, "a shard's losses may add up to 4.2 million");
+static_assert(LS_FIXED_MEAN_BITS - LS_SCALE_RUNNING >= 22, "a mean or variance may reach 4.2 million");
 
 #endif

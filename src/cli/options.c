@@ -6,6 +6,7 @@
 #include "cli/options.h"
 
 #include "base/parse.h"
+#include "lockstep/graph.h"
 #include "lockstep/predict.h"
 
 #include <stddef.h>
@@ -101,7 +102,7 @@ const struct ls_option ls__options[] = {
     {.name = "seed", .arg = "N", .type = LS_OPT_INT, .min = 0, .max = 9e18, .def = "1",
      .help = "Seed of all random numbers: initial weights, order, augmentation, dropout.",
      .group = group_training, .commands = ON(TRAIN), AT(train.seed)},
-    {.name = "shards", .arg = "N", .type = LS_OPT_INT, .min = 0, .max = 512, .def = "0",
+    {.name = "shards", .arg = "N", .type = LS_OPT_INT, .min = 0, .max = LS_MAX_SHARDS, .def = "0",
      .help = "Shards the global batch is cut into, part of the result; 0: from the batch size alone.",
      .group = group_training, .commands = ON(TRAIN) | ON(BENCH) | ON(TUNE) | ON(PLAN) | ON(PREDICT), AT(train.shards)},
     {.name = "label-smoothing", .arg = "X", .type = LS_OPT_REAL, .min = 0, .max = 1, .is_max_open = true, .def = "0",
@@ -132,9 +133,9 @@ const struct ls_option ls__options[] = {
     {.name = "weight-decay", .aliases = {"wd"}, .arg = "X", .type = LS_OPT_REAL, .min = 0, .max = 1e6, .def = "0",
      .help = "Weight decay; with --optimizer adamw the default is 0.01.",
      .group = group_optimizer, .commands = ON(TRAIN), AT(train.weight_decay)},
-    {.name = "beta1", .arg = "X", .type = LS_OPT_REAL, .min = 0, .max = 1, .is_max_open = true, .def = "0.9",
+    {.name = "beta1", .arg = "X", .type = LS_OPT_REAL, .min = 0, .max = 0.9999999, .def = "0.9",
      .help = "Decay of adamw's first moment.", .group = group_optimizer, .commands = ON(TRAIN), AT(train.beta1)},
-    {.name = "beta2", .arg = "X", .type = LS_OPT_REAL, .min = 0, .max = 1, .is_max_open = true, .def = "0.999",
+    {.name = "beta2", .arg = "X", .type = LS_OPT_REAL, .min = 0, .max = 0.9999999, .def = "0.999",
      .help = "Decay of adamw's second moment.", .group = group_optimizer, .commands = ON(TRAIN), AT(train.beta2)},
     {.name = "eps", .arg = "X", .type = LS_OPT_REAL, .min = 1e-20, .max = 1, .def = "1e-8",
      .help = "Added to adamw's denominator.", .group = group_optimizer, .commands = ON(TRAIN), AT(train.eps)},

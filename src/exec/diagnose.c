@@ -48,11 +48,11 @@ static enum ls_status check_params(struct ls_exec *e)
     return LS_OK;
 }
 
-/* limit: INFINITY, or what is too large for a training that goes well. */
-static enum ls_status diagnose_shard(const struct step *s, int shard, float limit)
+/* limit: INFINITY, or what is too large for a training that goes well; seen: what did not fit then. */
+static enum ls_status diagnose_shard(const struct step *s, int shard, float limit, const char *seen)
 {
-    char what[64] = "value that is not finite";
-    if (isfinite(limit)) snprintf(what, sizeof what, "value beyond %g", (double)limit);
+    char what[400] = "the first value that is not finite";
+    if (isfinite(limit)) snprintf(what, sizeof what, "%s; the first value beyond %g", seen, (double)limit);
     struct shard_cut c = ls__shard_cut(s->ask, shard);
     const struct bound_plan *bp = ls__shard_plan(s, c);
     struct ls_step_ctx ctx = ls__shard_context(s->ask, c);
@@ -65,11 +65,10 @@ static enum ls_status diagnose_shard(const struct step *s, int shard, float limi
         TRY(op->kernel->impl->launch(&bp->bound[0][i], &ctx));
         TRY(look_at_output(s->e, bp->plan, op, &bp->bound[0][i], limit, &is_bad));
         if (is_bad)
-            return ls_fail(
-                LS_NONFINITE,
-                "step %lld: the first %s came out of %s of layer %s (shard %d); try a lower --lr, --warmup-epochs or "
-                "--clip-norm",
-                (long long)s->ask->step + 1, what, ls_op_name(op->node.op), op->node.name, shard);
+            return ls_fail(LS_NONFINITE,
+                           "step %lld: %s came out of %s of layer %s (shard %d); try a lower --lr, --warmup-epochs or "
+                           "--clip-norm",
+                           (long long)s->ask->step + 1, what, ls_op_name(op->node.op), op->node.name, shard);
     }
     return LS_OK;
 }
@@ -80,8 +79,8 @@ enum ls_status ls__exec_diagnose(const struct step *s)
     const float large = 1e6f;
     const struct ls_kept seen = ls__keep(LS_NONFINITE);
     TRY(check_params(s->e));
-    for (int i = 0; i < s->n_own; i++) TRY(diagnose_shard(s, s->first + i, INFINITY));
-    for (int i = 0; i < s->n_own; i++) TRY(diagnose_shard(s, s->first + i, large));
+    for (int i = 0; i < s->n_own; i++) TRY(diagnose_shard(s, s->first + i, INFINITY, seen.message));
+    for (int i = 0; i < s->n_own; i++) TRY(diagnose_shard(s, s->first + i, large, seen.message));
     return ls_fail(LS_NONFINITE, "step %lld: %s; try a lower --lr, --warmup-epochs or --clip-norm",
                    (long long)s->ask->step + 1, seen.message);
 }

@@ -9,17 +9,11 @@
 #include "train/signals.h"
 #include "train/workers.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    MAX_SHARDS = 512,
-    MAX_SHARDS_BY_DEFAULT = 32,
-    SHARD_SAMPLES = 16,
-    MIN_SHARDS = 4,
-    MIN_EVAL_SAMPLES = 16,
-    EVAL_SHARDS_OF_JOB = 32
-};
+enum { MAX_SHARDS_BY_DEFAULT = 32, SHARD_SAMPLES = 16, MIN_SHARDS = 4, MIN_EVAL_SAMPLES = 16, EVAL_SHARDS_OF_JOB = 32 };
 
 int64_t session_default_shards(int64_t batch_size)
 {
@@ -156,7 +150,7 @@ static enum ls_status choose_sizes(struct session *s, const struct session_optio
     const struct ls_dataset *d = s->train ? s->train : s->test;
     s->batch_size = o->batch_size < d->n ? o->batch_size : d->n;
     int64_t shards = o->shards > 0 ? o->shards : session_default_shards(s->batch_size);
-    if (shards > MAX_SHARDS) shards = MAX_SHARDS; /* more could overflow the fixed-point sums */
+    if (shards > LS_MAX_SHARDS) shards = LS_MAX_SHARDS;
     set_shards(s, shards < s->batch_size ? shards : s->batch_size);
     return o->is_training ? avoid_shards_of_one(s, o) : LS_OK;
 }
@@ -264,6 +258,7 @@ enum ls_status session_evaluate(struct session *s, bool show_progress, double *l
     struct ls_progress progress;
     bool is_job = s->comm && ls_comm_place(s->comm)->n_ranks > 1; /* all ranks must cut alike */
     int64_t shards_at_once = is_job ? EVAL_SHARDS_OF_JOB : 4 * (int64_t)s->threads, done = 0, n_correct = 0;
+    if (shards_at_once > LS_MAX_SHARDS) shards_at_once = LS_MAX_SHARDS;
     double loss_sum = 0;
     const struct ls_loader_options options = {.batch_size = (int)(s->eval_size * shards_at_once),
                                               .n_threads = s->threads};
@@ -284,6 +279,11 @@ enum ls_status session_evaluate(struct session *s, bool show_progress, double *l
     }
     if (show_progress) ls__progress_end(&progress, NULL);
     ls_loader_destroy(&loader);
+    if (status == LS_NONFINITE)
+        status = ls_fail(status,
+                         "evaluation: the loss is not finite, or above %.2g on average over %lld samples: the weights "
+                         "have diverged; train again with a lower --lr, --warmup-epochs or --clip-norm",
+                         ldexp(1, LS_FIXED_BITS - LS_SCALE_STATS) / (double)s->eval_size, (long long)s->eval_size);
     *loss = loss_sum / (double)s->test->n;
     *accuracy = (double)n_correct / (double)s->test->n;
     return status;

@@ -165,8 +165,10 @@ static enum ls_status check_reduce(struct update *u, bool is_perf)
     TRY(check_refused(u, NAN));
     TRY(check_refused(u, INFINITY));
     TRY(check_refused(u, -INFINITY));
-    TRY(check_refused(u, (float)(0x1p54 / factor * 1.001)));
-    TRY(check_refused(u, (float)(-0x1p54 / factor * 1.001)));
+    /* A mean's range does not depend on the shard's share. */
+    const double limit = share >= 0 ? ldexp((double)u->ctx.share, LS_FIXED_MEAN_BITS) : ldexp(1, LS_FIXED_BITS);
+    TRY(check_refused(u, (float)(limit / factor * 1.001)));
+    TRY(check_refused(u, (float)(-limit / factor * 1.001)));
     return is_perf ? print_time(u, 20) : LS_OK;
 }
 

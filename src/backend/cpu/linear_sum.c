@@ -24,7 +24,7 @@
 
 enum { UNIT_V = 256, UNIT_B = 128, UNIT_TILES = UNIT_B / SUM_ROWS + 2 }; /* columns of a unit, at most */
 enum { UNIT_SUMS = UNIT_V * UNIT_TILES * SUM_ROWS };
-enum { FIXED_LIMIT_LOG2 = 54, MAX_WIDTH = 32, BIAS_AT_ONCE = 64 };
+enum { MAX_WIDTH = 32, BIAS_AT_ONCE = 64 };
 
 struct side {
     int input;   /* which input of the node */
@@ -240,7 +240,7 @@ static enum ls_status launch_join(const struct ls_bound *b, const struct ls_step
 {
     const struct sum_kernel *k = (const struct sum_kernel *)b->kernel;
     const int64_t n_units = (int64_t)k->v.n_units * k->b.n_units;
-    const float limit = ldexpf(1, FIXED_LIMIT_LOG2);
+    const float limit = ldexpf(1, LS_FIXED_BITS);
     struct job job;
     float most;
     begin(&job, b, ctx, join);
@@ -274,7 +274,7 @@ static bool fits(const struct ls_bound *b, const struct ls_step_ctx *ctx)
                               largest_of((const float *)b->in[1] + (int64_t)first * diff->n, (int64_t)rows * diff->n)};
     float most[2];
     memcpy(most, bits, sizeof most);
-    double limit = ldexp(1, FIXED_LIMIT_LOG2 - 1) / rows, scale = (double)diff->scale;
+    double limit = ldexp(1, LS_FIXED_BITS - 1) / rows, scale = (double)diff->scale;
     return (double)most[0] * (double)most[1] * scale < limit && (double)most[1] * scale < limit; /* false for NaN */
 }
 

@@ -11,8 +11,9 @@
 #include <math.h>
 #include <string.h>
 
-/* Fixed-point numbers of one shard stay below this, so that 256 shards cannot overflow 63 bits. */
-#define LS_FIXED_LIMIT 0x1p54
+/* Limits of one shard's numbers; see lockstep/graph.h. */
+#define LS_FIXED_LIMIT ((double)((int64_t)1 << LS_FIXED_BITS))
+#define LS_FIXED_MEAN_LIMIT ((double)((int64_t)1 << LS_FIXED_MEAN_BITS))
 
 LS_REF_INLINE uint64_t ls__fixed_bits(double x)
 {
@@ -28,8 +29,8 @@ LS_REF_INLINE double ls__fixed_from_bits(uint64_t bits)
     return x;
 }
 
-/* llrint(x) for |x| < 2^54, as two's complement; meaningless beyond. Ties go to even, as llrint's do: the upper half is
- * a multiple of 2^26, so the tie is decided in the lower half. */
+/* llrint(x) for |x| <= 2^62, as two's complement; meaningless beyond. Ties go to even, as llrint's do: the upper half
+ * is a multiple of 2^26, so the tie is decided in the lower half. */
 LS_REF_INLINE uint64_t ls__fixed_round(double x)
 {
     const double magic = 0x1.8p52;

@@ -93,28 +93,31 @@ static uint32_t accumulate_float(const float *src, int64_t *sum, int64_t n, doub
     return largest;
 }
 
-static bool is_in_range(uint32_t largest, double factor)
+/* A mean over the batch is in range or not whatever the shard's share of it. */
+static enum ls_status check_range(const struct ls_ref_kernel *k, uint32_t largest, double whole)
 {
+    const double limit = k->attrs.by_share ? LS_FIXED_MEAN_LIMIT : LS_FIXED_LIMIT;
     float x;
     memcpy(&x, &largest, sizeof x);
-    return (double)x * fabs(factor) < LS_FIXED_LIMIT; /* false for NaN */
+    if ((double)x * fabs(whole) < limit) return LS_OK; /* false for NaN */
+    return ls_fail(LS_NONFINITE, "%s: a shard's value is not finite or beyond %g, the range of fixed point", k->name,
+                   limit / fabs(whole));
 }
 
 static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     const struct ls_ref_kernel *k = ls__ref_kernel_of(b);
     const int64_t n = (int64_t)(k->base.in[0].bytes / sizeof(float));
-    double factor = ldexp(k->attrs.alpha != 0.0f ? (double)k->attrs.alpha : 1.0, k->attrs.scale_log2);
+    const double whole = ldexp(k->attrs.alpha != 0.0f ? (double)k->attrs.alpha : 1.0, k->attrs.scale_log2);
+    const double factor = k->attrs.by_share ? whole * (double)ctx->share : whole;
     int64_t begin, end;
-    if (k->attrs.by_share) factor *= (double)ctx->share;
     ls_part_range(n, ctx->part, ctx->n_parts, &begin, &end);
     const float *src = (const float *)b->in[0] + begin;
     int64_t *sum = (int64_t *)b->out[0] + begin;
     const uint32_t largest = k->attrs.float_sum ? accumulate_float(src, sum, end - begin, factor)
                              : has_avx512()     ? accumulate_avx512(src, sum, end - begin, factor)
                                                 : reduce_accumulate(src, sum, end - begin, factor);
-    if (is_in_range(largest, factor)) return LS_OK;
-    return ls_fail(LS_NONFINITE, "the sum of %s: not finite or beyond the range of fixed point", k->name);
+    return check_range(k, largest, whole);
 }
 
 const struct ls_impl ls__ref_reduce = {
