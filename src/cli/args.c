@@ -147,8 +147,8 @@ static enum ls_status store_real(const struct ls_option *option, const char *val
         *at = v;
         return LS_OK;
     }
-    snprintf(expected, sizeof expected, "a number from %g to %s%g", option->min, option->is_max_open ? "below " : "",
-             option->max);
+    snprintf(expected, sizeof expected, "a number from %.9g to %s%.9g", option->min,
+             option->is_max_open ? "below " : "", option->max);
     return bad_value(option, value, expected);
 }
 

@@ -47,6 +47,7 @@ static enum ls_status run_command(enum ls_cmd cmd, int argc, char **argv, int *e
     TRY(ls__options_resolve(&o, cmd));
     if (o.verbose) ls__log_set_level(LS_LOG_DEBUG);
     if (o.train.quiet) ls__log_set_level(LS_LOG_WARN);
+    if (cmd == LS_CMD_TRAIN) ls__options_warn_unused(&o);
     if (ls__launch_is_wanted(cmd, &o)) return ls__launch(cmd, &o, exit_code);
     return functions[cmd](&o);
 }

@@ -103,6 +103,8 @@ bool ls__option_is_given(const struct ls_options *o, const char *name);
 void ls__options_default(struct ls_options *o);
 enum ls_status ls__options_parse(struct ls_options *o, enum ls_cmd cmd, int argc, char *const *argv) LS_MUST_CHECK;
 enum ls_status ls__options_resolve(struct ls_options *o, enum ls_cmd cmd) LS_MUST_CHECK;
+/* One warning for each option of `train` that was given and does nothing beside the others. After resolve. */
+void ls__options_warn_unused(const struct ls_options *o);
 
 /* LS_N_CMDS if there is no such command. */
 enum ls_cmd ls__command_find(const char *name);

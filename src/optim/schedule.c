@@ -65,7 +65,7 @@ static double onecycle(const struct ls_schedule *s, int64_t step)
 double ls_schedule_lr(const struct ls_schedule *s, int64_t step)
 {
     double per_epoch = s->steps_per_epoch > 0 ? (double)s->steps_per_epoch : 1;
-    int64_t warmup = (int64_t)(s->warmup_epochs * per_epoch);
+    int64_t warmup = (int64_t)(s->warmup_epochs * per_epoch + 1e-6); /* 0.29 * 100 is 28.999999999999996 */
     if (step >= s->total_steps && s->total_steps > 0) step = s->total_steps - 1;
     if (s->kind == LS_ONECYCLE) return onecycle(s, step);
     if (step < warmup) return s->lr * (double)(step + 1) / (double)warmup;

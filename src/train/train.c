@@ -222,7 +222,7 @@ static enum ls_status finish(struct trainer *t)
             int64_t start = ls__now_ns();
             TRY(session_evaluate(&t->s, false, &st->test_loss, &st->test_accuracy));
             t->seconds.evaluate += ls__seconds_since(start);
-            write_metric(t, "test", st->test_loss, st->test_accuracy, ls_schedule_lr(&t->schedule, st->step),
+            write_metric(t, "test", st->test_loss, st->test_accuracy, ls_schedule_lr(&t->schedule, st->step - 1),
                          (double)t->s.test->n, ls__seconds_since(start));
         }
         if (t->checkpoint_steps >= 0) TRY(save(t, false));
@@ -303,6 +303,10 @@ static enum ls_status check_options(const struct ls_train_options *o, const stru
                        ls_comm_place(comm)->n_ranks, (long long)o->workers);
     if (strcmp(o->precision, "f32") != 0)
         return ls_fail(LS_USAGE, "--precision %s: this build trains in f32", o->precision);
+    /* 1 - beta would be 0, and the first moment infinitely corrected. */
+    if ((float)o->beta1 >= 1 || (float)o->beta2 >= 1)
+        return ls_fail(LS_USAGE, "--beta1 %.9g, --beta2 %.9g: at most 0.9999999, for they are 1 in float32", o->beta1,
+                       o->beta2);
     if (strcmp(o->sum, "float") == 0 && ls_comm_place(comm)->n_ranks > 1)
         return ls_fail(LS_USAGE, "--sum float depends on the order of addition, so it takes one worker only");
     return LS_OK;

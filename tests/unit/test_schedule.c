@@ -29,6 +29,11 @@ static void test_constant(void **state)
     s.warmup_epochs = 0.5; /* 5 steps: 1/5, 2/5, ... of lr */
     for (int i = 0; i < 5; i++) check_lr(&s, i, 0.4 * (i + 1) / 5);
     check_lr(&s, 5, 0.4);
+    s.steps_per_epoch = 100;
+    for (int n = 1; n <= 100; n++) { /* n hundredths of 100 steps are n steps */
+        s.warmup_epochs = n / 100.0;
+        check_lr(&s, 0, 0.4 / n);
+    }
 }
 
 static void test_step(void **state)

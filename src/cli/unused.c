@@ -1,0 +1,106 @@
+/* unused.c: options that do nothing beside what else was chosen. They are accepted, for scripts hand the same options
+ * to every run, but not in silence: someone expected an effect.
+ */
+#include "base/log.h"
+#include "cli/options.h"
+#include "lockstep/comm.h"
+
+#include <string.h>
+
+static bool is_sgd(const struct ls_options *o)
+{
+    return strcmp(o->train.optimizer, "sgd") == 0;
+}
+
+static bool is_adamw(const struct ls_options *o)
+{
+    return strcmp(o->train.optimizer, "adamw") == 0;
+}
+
+static bool has_steps(const struct ls_options *o)
+{
+    return strcmp(o->train.schedule, "step") == 0;
+}
+
+static bool has_milestones(const struct ls_options *o)
+{
+    return strcmp(o->train.schedule, "multistep") == 0;
+}
+
+static bool has_gamma(const struct ls_options *o)
+{
+    return has_steps(o) || has_milestones(o);
+}
+
+static bool is_cosine(const struct ls_options *o)
+{
+    return strcmp(o->train.schedule, "cosine") == 0;
+}
+
+static bool has_warmup(const struct ls_options *o)
+{
+    return strcmp(o->train.schedule, "onecycle") != 0;
+}
+
+static bool has_evaluation(const struct ls_options *o)
+{
+    return !o->train.no_eval;
+}
+
+static bool has_checkpoints(const struct ls_options *o)
+{
+    return strcmp(o->train.checkpoint_every, "none") != 0;
+}
+
+static bool is_folder(const struct ls_options *o)
+{
+    return strncmp(o->train.data, "folder:", strlen("folder:")) == 0;
+}
+
+static bool has_workers(const struct ls_options *o)
+{
+    return o->hosts || o->train.workers > 0;
+}
+
+static bool has_hosts(const struct ls_options *o)
+{
+    return o->hosts != NULL;
+}
+
+static bool has_restarts(const struct ls_options *o)
+{
+    return o->max_restarts > 0;
+}
+
+static const struct {
+    const char *name;
+    bool (*has_effect)(const struct ls_options *o);
+    const char *only; /* when it has one */
+} rules[] = {
+    {"momentum", is_sgd, "with --optimizer sgd"},
+    {"nesterov", is_sgd, "with --optimizer sgd"},
+    {"beta1", is_adamw, "with --optimizer adamw"},
+    {"beta2", is_adamw, "with --optimizer adamw"},
+    {"eps", is_adamw, "with --optimizer adamw"},
+    {"gamma", has_gamma, "with --schedule step or multistep"},
+    {"step-epochs", has_steps, "with --schedule step"},
+    {"milestones", has_milestones, "with --schedule multistep"},
+    {"min-lr", is_cosine, "with --schedule cosine"},
+    {"warmup-epochs", has_warmup, "with schedules other than onecycle, which begins with a rise of its own"},
+    {"eval-every", has_evaluation, "without --no-eval"},
+    {"keep", has_checkpoints, "with checkpoints"},
+    {"loader-threads", is_folder, "with data of the form folder:PATH"},
+    {"timeout", has_workers, "with --workers or --hosts"},
+    {"max-restarts", has_workers, "with --workers or --hosts"},
+    {"mpi-args", has_workers, "with --workers or --hosts"},
+    {"balance", has_hosts, "with --hosts"},
+    {"rescue-every", has_restarts, "with --max-restarts"},
+};
+
+void ls__options_warn_unused(const struct ls_options *o)
+{
+    if (ls_comm_is_launched()) return; /* the launcher has told, once */
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (ls__option_is_given(o, rules[i].name) && !rules[i].has_effect(o))
+            ls__log(LS_LOG_WARN, "--%s has an effect only %s", rules[i].name, rules[i].only);
+}
