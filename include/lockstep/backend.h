@@ -22,6 +22,7 @@
 #include "lockstep/status.h"
 #include "lockstep/tensor.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct ls_bound;
@@ -176,6 +177,8 @@ struct ls_backend {
     void (*thread_begin)(void);
     /* (optional, default: the host's memory) */
     const struct ls_device_memory *memory;
+    /* (optional, default 0: as many as there are) threads that may launch */
+    int max_threads;
     /* (optional, default: ls_backend_load) a shard's bytes become the plan's inputs; may be enqueued, but the bytes are
      * read before it returns */
     enum ls_status (*load)(struct ls_device *device, const struct ls_load *load);
@@ -186,7 +189,18 @@ struct ls_backend {
 extern const struct ls_backend ls_backend_ref;
 /* NULL-terminated list of what this build has, best first: {cpu,} ref. */
 extern const struct ls_backend *const ls_backends[];
-const struct ls_backend *ls_backend_find(const char *name); /* NULL if this build lacks it */
+const struct ls_backend *ls_backend_find(const char *name); /* NULL if it is not in the list */
+/* One of the list, or of a plug-in lockstep-NAME.so, which is loaded now. */
+enum ls_status ls_backend_get(const char *name, const struct ls_backend **out) LS_MUST_CHECK;
+bool ls_backend_exists(const char *name); /* without loading anything */
+
+/* What a plug-in exports. It may use all functions of the library, which the program exports. */
+enum { LS_BACKEND_ABI = 1 };
+struct ls_backend_plugin {
+    int abi; /* LS_BACKEND_ABI, first in every version */
+    const struct ls_backend *backend;
+};
+#define LS_BACKEND_PLUGIN "ls_backend_plugin" /* the symbol */
 
 enum ls_status ls_backend_load(struct ls_device *device, const struct ls_load *load) LS_MUST_CHECK;
 

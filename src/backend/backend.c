@@ -2,6 +2,7 @@
 #include "lockstep/backend.h"
 
 #include "base/mem.h"
+#include "base/plugin.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,25 @@ const struct ls_backend *ls_backend_find(const char *name)
     for (int i = 0; ls_backends[i]; i++)
         if (strcmp(ls_backends[i]->name, name) == 0) return ls_backends[i];
     return NULL;
+}
+
+bool ls_backend_exists(const char *name)
+{
+    return ls_backend_find(name) || ls__plugin_exists(name);
+}
+
+enum ls_status ls_backend_get(const char *name, const struct ls_backend **out)
+{
+    const void *symbol;
+    *out = ls_backend_find(name);
+    if (*out) return LS_OK;
+    TRY(ls__plugin_symbol(name, LS_BACKEND_PLUGIN, false,
+                          "`lockstep version` lists what this build has, `lockstep doctor` what is missing", &symbol));
+    const struct ls_backend_plugin *plugin = symbol;
+    if (plugin->abi != LS_BACKEND_ABI || !plugin->backend || strcmp(plugin->backend->name, name) != 0)
+        return ls_fail(LS_UNSUPPORTED, "lockstep-%s.so is not a backend of this version; build it again", name);
+    *out = plugin->backend;
+    return LS_OK;
 }
 
 /* An absent optional value (-1) keeps the zeroed layout. */

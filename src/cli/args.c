@@ -318,7 +318,7 @@ static enum ls_status resolve_device(struct ls_options *o)
         o->train.device = ls_backends[0] ? ls_backends[0]->name : "ref";
         return LS_OK;
     }
-    if (ls_backend_find(o->train.device)) return LS_OK;
+    if (ls_backend_exists(o->train.device)) return LS_OK;
     for (int i = 0; ls_backends[i] && at < sizeof have; i++)
         at += (size_t)snprintf(have + at, sizeof have - at, "%s%s", i ? ", " : "", ls_backends[i]->name);
     return ls_fail(LS_USAGE, "--device %s: this build has %s", o->train.device, have);

@@ -15,7 +15,7 @@ enum { PIECE = 1 << 24, MAX_TEXT = 1 << 20 };
 
 static enum ls_status join_job(struct ls_comm *c)
 {
-    TRY(ls__plugin_load(c));
+    TRY(ls__transport_load(c));
     return ls__courier_start(c);
 }
 
@@ -27,6 +27,7 @@ enum ls_status ls_comm_open(struct ls_comm **out, const struct ls_comm_options *
     c->segment = -1;
     c->timeout = o->timeout > 0 ? o->timeout : 300;
     c->is_ended = o->is_ended;
+    c->is_apart = o->is_apart;
     c->place = (struct ls_comm_place){.n_ranks = 1, .n_nodes = 1, .n_seats = 1};
     gethostname(c->place.host, sizeof c->place.host - 1);
     enum ls_status status = ls_comm_is_launched() ? join_job(c) : LS_OK;
@@ -48,7 +49,6 @@ void ls_comm_close(struct ls_comm **comm)
     if (!c->has_failed) { /* else the courier may still use it; the process is about to end */
         ls__ring_release(c);
         ls__node_close(c);
-        ls__plugin_unload(c);
         free(c);
     }
     *comm = NULL;

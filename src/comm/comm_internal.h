@@ -155,11 +155,11 @@ struct ring; /* ring.c */
 struct ls_comm {
     struct ls_comm_place place;           /* set up */
     double timeout;                       /* set up */
+    bool is_apart;                        /* ranks share no memory: each is a node of its own; set up */
     bool (*is_ended)(void);               /* set up; any thread calls it */
     struct peer *peers;                   /* [n_ranks] set up */
     int *leaders;                         /* [n_nodes] ranks; set up */
-    void *library;                        /* the plug-in, or NULL for a job of one; set up */
-    const struct ls_transport *transport; /* set up; only the courier calls it */
+    const struct ls_transport *transport; /* NULL for a job of one; set up; only the courier calls it */
     struct board *board;                  /* set up; see there */
     bool may_spin;                        /* every thread of the node has a CPU; set up */
     struct heard *heard;                  /* [n_nodes], the leader's, else NULL; the courier's */
@@ -177,9 +177,8 @@ struct ls_comm {
     bool has_ended, may_tell;  /* main's: ls_comm_end was called; what it found */
 };
 
-/* plugin.c */
-enum ls_status ls__plugin_load(struct ls_comm *c) LS_MUST_CHECK;
-void ls__plugin_unload(struct ls_comm *c);
+/* transport.c */
+enum ls_status ls__transport_load(struct ls_comm *c) LS_MUST_CHECK;
 
 /* courier.c: the functions of the link may be called by the courier's thread only. */
 enum ls_status ls__courier_start(struct ls_comm *c) LS_MUST_CHECK;

@@ -77,6 +77,7 @@ static void write_card(struct ls_comm *c)
     memcpy(me->host, c->place.host, sizeof me->host);
     snprintf(me->node_key, sizeof me->node_key, "%s", key && *key ? key : c->place.host);
     if (key && *key) snprintf(me->host, sizeof me->host, "%.63s", key);
+    if (c->is_apart) snprintf(me->node_key, sizeof me->node_key, "rank %d", c->place.rank);
     me->pid = (int32_t)getpid();
 }
 

@@ -182,8 +182,8 @@ struct together {
     void (*sum_close)(struct step *s, bool has_failed);
     /* Until the block's elements [0, end) are sums over all machines. Any thread. */
     enum ls_status (*sum_wait)(struct step *s, int64_t end);
-    /* All shards are in: where the result can be written before the updates, whose barrier then shows it. */
-    void (*publish)(struct step *s);
+    /* All shards are in, no thread updates yet: where the result can be written now, the updates' barrier shows it. */
+    enum ls_status (*publish)(struct step *s);
     /* What all learn; *own is there for those that share no memory. */
     enum ls_status (*result)(struct step *s, struct step_result *own, const struct step_result **out);
 };
@@ -274,6 +274,8 @@ enum ls_status ls__sums_place(struct ls_exec *e, const struct ls_plan *p) LS_MUS
 void ls__sums_free(struct ls_exec *e);
 /* Where the sums that an op reads end, in the block; 0: it reads none. */
 int64_t ls__sums_end(const struct ls_exec *e, const struct ls_plan *p, const struct ls_plan_op *op);
+/* All sums but the control words, as they travel. */
+enum ls_status ls__sums_to_host(struct ls_exec *e) LS_MUST_CHECK;
 int64_t *ls__sums_control(const struct ls_exec *e);
 
 /* share.c */

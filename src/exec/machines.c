@@ -29,11 +29,8 @@ static void contribute(struct ls_exec *e, int bucket)
 static void sum_close(struct step *s, bool has_failed)
 {
     struct ls_exec *e = s->e;
-    struct sum_block *b = &e->sums;
     if (e->local_rank > 0) return;
-    if (b->travel != b->block &&
-        ls__memory_read(e, b->block, (size_t)b->control * sizeof *b->block, b->travel) != LS_OK)
-        has_failed = true;
+    if (ls__sums_to_host(e) != LS_OK) has_failed = true;
     ls__sums_control(e)[LS_CONTROL_FAILED] = has_failed;
     ls__sums_control(e)[LS_CONTROL_MACHINES + e->machine] = s->shards_ns;
     ls_comm_sum_flush(e->comm);
@@ -44,15 +41,17 @@ static enum ls_status sum_wait(struct step *s, int64_t end)
     struct ls_exec *e = s->e;
     struct sum_block *b = &e->sums;
     if (b->travel == b->block) return ls_comm_sum_wait(e->comm, end);
-    if (s->is_home) return LS_OK;
+    if (s->is_home) return LS_OK; /* in POST it is */
     TRY(ls_comm_sum_wait(e->comm, b->n));
     s->is_home = true;
     int64_t n = s->is_training ? b->control : b->buckets[0].end;
     return ls__memory_write(e, b->block, (size_t)n * sizeof *b->block, b->travel);
 }
 
-static void publish(struct step *s)
+/* A copy comes home before any thread updates: an update zeroes the sums it has read. */
+static enum ls_status publish(struct step *s)
 {
+    return s->e->sums.travel == s->e->sums.block ? LS_OK : sum_wait(s, s->e->sums.n);
 }
 
 static enum ls_status result(struct step *s, struct step_result *own, const struct step_result **out)

@@ -6,12 +6,14 @@
 
 enum ls_status ls__ranks_share(struct ls_exec *e, size_t bytes, void **out)
 {
+    if (e->backend->memory)
+        return ls__memory_alloc(e, bytes, out); /* such ranks share nothing: ls_comm_options.is_apart */
     return ls_comm_share(e->comm, bytes, out);
 }
 
 void ls__ranks_unshare(struct ls_exec *e, void *data, size_t bytes)
 {
-    /* the job's until it ends */
+    if (e->backend->memory) ls__memory_free(e, data, bytes); /* else it is the job's until that ends */
 }
 
 struct claim_run {
@@ -74,11 +76,14 @@ static enum ls_status sum_wait(struct step *s, int64_t end)
     return LS_OK;
 }
 
-static void publish(struct step *s)
+static enum ls_status publish(struct step *s)
 {
     struct ls_exec *e = s->e;
-    if (e->local_rank == 0 && ls__result_take_all(s, e->result) == LS_OK) e->result->n_active = ls__active_next(e);
     s->is_published = true;
+    if (e->local_rank > 0) return LS_OK;
+    TRY(ls__result_take_all(s, e->result));
+    e->result->n_active = ls__active_next(e);
+    return LS_OK;
 }
 
 static enum ls_status result(struct step *s, struct step_result *own, const struct step_result **out)

@@ -13,7 +13,7 @@ const int64_t *ls_exec_bucket(const struct ls_exec *e, int bucket, int64_t *n)
 {
     const struct ls_comm_bucket *b = &e->sums.buckets[bucket];
     *n = b->end - b->begin;
-    return e->sums.block + b->begin;
+    return e->sums.travel + b->begin;
 }
 
 static int bucket_of(const struct ls_exec *e, const struct ls_plan *p, int value)
@@ -59,7 +59,7 @@ enum ls_status ls_exec_rehearse(struct ls_exec *e, const struct ls_exec_step *as
     start = ls__now_ns();
     TRY(ls__exec_join(&s));
     r->join_seconds = ls__seconds_since(start);
-    return LS_OK;
+    return ls__sums_to_host(e); /* for who weighs them */
 }
 
 enum ls_status ls_exec_end_rehearsal(struct ls_exec *e)

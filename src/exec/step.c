@@ -92,11 +92,9 @@ enum ls_status ls_exec_train(struct ls_exec *e, const struct ls_exec_step *ask, 
     if (!(ask->clip_norm > 0)) s.update = &update;
     TRY(find_plans(&s));
     enum ls_status status = run_shards(&s);
-    if (status == LS_OK) {
-        e->together->publish(&s);
-        ls__step_note(&s, "update");
-        status = ls__exec_post(&s, update, stats);
-    }
+    if (status == LS_OK) status = e->together->publish(&s);
+    ls__step_note(&s, "update");
+    if (status == LS_OK) status = ls__exec_post(&s, update, stats);
     TRY(ls__exec_conclude(&s, status, stats));
     clock_end(&s, start, stats);
     return LS_OK;

@@ -142,3 +142,10 @@ int64_t ls__sums_end(const struct ls_exec *e, const struct ls_plan *p, const str
             end = e->sums.places[p->slots[op->node.in[k]].stored].end;
     return end;
 }
+
+enum ls_status ls__sums_to_host(struct ls_exec *e)
+{
+    struct sum_block *s = &e->sums;
+    if (s->travel == s->block) return LS_OK;
+    return ls__memory_read(e, s->block, (size_t)s->control * sizeof *s->block, s->travel);
+}

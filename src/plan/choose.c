@@ -108,7 +108,8 @@ static enum ls_status pick(const struct ls_plan *p, const struct ls_prep *prep, 
     enum ls_status status = try_listed(p, prep, kernel, &why);
     *is_tuned = status == LS_OK;
     if (status == LS_UNSUPPORTED) status = try_list(p->backend->impls, prep, kernel, &why);
-    if (status == LS_UNSUPPORTED && p->backend != &ls_backend_ref)
+    bool is_refs_memory = !p->backend->memory;
+    if (status == LS_UNSUPPORTED && p->backend != &ls_backend_ref && is_refs_memory)
         status = try_list(ls_backend_ref.impls, prep, kernel, &why);
     if (status == LS_UNSUPPORTED)
         status = ls_fail(LS_UNSUPPORTED, "no implementation of %s (%s)%s%s", ls_op_name(prep->node->op),

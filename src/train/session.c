@@ -158,9 +158,19 @@ static enum ls_status choose_sizes(struct session *s, const struct session_optio
 /* In a job the machine's cores are shared out among its ranks. */
 static enum ls_status choose_threads(struct session *s, const struct session_options *o)
 {
-    if (s->comm) return workers_share_cores(s->comm, o->threads, &s->threads);
     s->threads = o->threads > 0 ? (int)o->threads : ls__cpu_count();
+    if (s->comm) TRY(workers_share_cores(s->comm, o->threads, &s->threads));
+    if (s->backend->max_threads > 0 && s->threads > s->backend->max_threads) s->threads = s->backend->max_threads;
     return LS_OK;
+}
+
+/* What works on the host's memory only. */
+static enum ls_status check_device(const struct session *s, const struct session_options *o)
+{
+    const char *what = o->compress ? "--compress" : o->by_shard ? "--sync local:H" : NULL;
+    if (!s->backend->memory || !what) return LS_OK;
+    return ls_fail(LS_USAGE, "%s does not work with --device %s, whose memory is its own; leave it out", what,
+                   s->backend->name);
 }
 
 /* More threads than shards would idle. They are not started, and the user hears how to use them. */
@@ -198,8 +208,8 @@ static enum ls_status open_device(struct session *s, const struct session_option
 /* What may be missing or different on another machine. */
 static enum ls_status open_inputs(struct session *s, const struct session_options *o)
 {
-    s->backend = ls_backend_find(o->device);
-    if (!s->backend) return ls_fail(LS_USAGE, "--device %s: this build has no such backend", o->device);
+    TRY(ls_backend_get(o->device, &s->backend));
+    TRY(check_device(s, o));
     TRY(o->model_text ? ls_model_parse(&s->model, o->model, o->model_text, strlen(o->model_text))
                       : ls_model_load(&s->model, o->model));
     TRY(open_data(s, o));

@@ -316,7 +316,10 @@ enum ls_status ls_train(const struct ls_train_options *o, struct ls_result *resu
 {
     struct trainer t = {.o = o};
     *result = (struct ls_result){.train_loss = NAN, .train_accuracy = NAN, .test_loss = NAN, .test_accuracy = NAN};
-    const struct ls_comm_options co = {.timeout = o->timeout, .is_ended = ls__signals_end_wanted};
+    const struct ls_backend *backend;
+    bool is_apart =
+        ls_backend_get(o->device, &backend) == LS_OK && backend->memory; /* a failure is told by the session */
+    const struct ls_comm_options co = {.timeout = o->timeout, .is_ended = ls__signals_end_wanted, .is_apart = is_apart};
     TRY(ls_comm_open(&t.comm, &co));
     t.is_chief = ls_comm_place(t.comm)->rank == 0;
     if (!t.is_chief && ls__log_level() > LS_LOG_ERROR) ls__log_set_level(LS_LOG_ERROR);

@@ -356,8 +356,8 @@ static enum ls_status begin(struct tuner *t)
 {
     struct ls_backend_id id;
     struct ls_tune *table;
-    const struct ls_backend *backend = ls_backend_find(t->o->device);
-    if (!backend) return ls_fail(LS_USAGE, "--device %s: this build has no such backend", t->o->device);
+    const struct ls_backend *backend;
+    TRY(ls_backend_get(t->o->device, &backend));
     TRY(ls__tune_create(&table, "tune", &(struct ls_backend_id){.isa = ""}));
     TRY(side_open(&t->now, t->o, &table));
     t->now.s.backend->identify(t->now.s.device, &id);

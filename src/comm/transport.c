@@ -1,0 +1,50 @@
+/* transport.c: the plug-in for the MPI that started this process. Which MPI: $LOCKSTEP_MPI, else by the variables that
+ * Open MPI's mpirun, MPICH's and Slurm set.
+ */
+#include "comm/comm_internal.h"
+
+#include "base/plugin.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int number_of(const char *variable)
+{
+    const char *text = getenv(variable);
+    return text ? atoi(text) : 0; /* ok: set by a launcher; anything odd counts as not set */
+}
+
+bool ls_comm_is_launched(void)
+{
+    return number_of("OMPI_COMM_WORLD_SIZE") > 1 || number_of("PMI_SIZE") > 1 ||
+           (getenv("PMIX_RANK") && number_of("SLURM_STEP_NUM_TASKS") > 1) || number_of("SLURM_STEP_NUM_TASKS") > 1;
+}
+
+static const char *which_mpi(void)
+{
+    const char *wanted = getenv("LOCKSTEP_MPI");
+    if (wanted && *wanted) return wanted;
+    if (getenv("OMPI_COMM_WORLD_SIZE") || getenv("PMIX_RANK")) return "openmpi";
+    return "mpich";
+}
+
+bool ls_comm_has_plugin(const char *mpi)
+{
+    return ls__plugin_exists(mpi);
+}
+
+enum ls_status ls__transport_load(struct ls_comm *c)
+{
+    const char *name = which_mpi();
+    const char *advice = strcmp(name, "openmpi") == 0
+                             ? "this process was started as one of several: install libopenmpi-dev and openmpi-bin and "
+                               "build again, or set LOCKSTEP_PLUGINS to the folder it is in"
+                             : "this process was started as one of several: install libmpich-dev and mpich and build "
+                               "again, or set LOCKSTEP_PLUGINS to the folder it is in";
+    const void *table;
+    TRY(ls__plugin_symbol(name, "ls_transport", true, advice, &table)); /* Open MPI's own plug-ins look for symbols */
+    c->transport = table;
+    if (c->transport->abi == LS_TRANSPORT_ABI) return LS_OK;
+    c->transport = NULL;
+    return ls_fail(LS_UNSUPPORTED, "lockstep-%s.so is not of this version; build it again", name);
+}

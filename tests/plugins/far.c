@@ -1,0 +1,247 @@
+/* far.c: a backend whose memory the host cannot read, for tests of the seam: `--device far`.
+ *
+ * Its addresses lie in a mapping without any permission; the same pages are mapped a second time, readable, for its
+ * kernels (which are ref's) and its copies only. Whoever touches store, sums or arenas other than through the backend
+ * dies of it. Failures of launches are kept until settle, as on a device that only enqueues, and updates after a
+ * failure change nothing. The weights must be ref's to the last bit.
+ */
+#include "lockstep/backend.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+struct ls_device {
+    char unused;
+};
+
+/* One for the process, as a card is. */
+static struct {
+    pthread_mutex_t lock;
+    char *far, *near; /* the same pages */
+    size_t used, n_live;
+    enum ls_status failure;
+    char message[512];
+} card = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+enum { ALIGNMENT = 256 };
+static const size_t card_bytes = (size_t)16 << 30; /* of addresses */
+
+static void *near(const void *p)
+{
+    if (!p) return NULL;
+    size_t at = (size_t)((const char *)p - card.far);
+    if (at >= card_bytes) {
+        fprintf(stderr, "far: %p is not an address of this device\n", p);
+        abort();
+    }
+    return card.near + at;
+}
+
+/* --- device --- */
+
+static enum ls_status map_card(void)
+{
+    int fd = memfd_create("far", MFD_CLOEXEC);
+    if (fd < 0 || ftruncate(fd, (off_t)card_bytes) != 0) return ls_fail(LS_NOMEM, "far: no memory");
+    card.far = mmap(NULL, card_bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    card.near = mmap(NULL, card_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    close(fd);
+    return card.far != MAP_FAILED && card.near != MAP_FAILED ? LS_OK : ls_fail(LS_NOMEM, "far: no memory");
+}
+
+static enum ls_status device_open(struct ls_device **out)
+{
+    static struct ls_device device;
+    *out = &device;
+    return card.far ? LS_OK : map_card();
+}
+
+static void device_close(struct ls_device **device)
+{
+    if (card.n_live) {
+        fprintf(stderr, "far: %zu allocations were not given back\n", card.n_live);
+        abort();
+    }
+    *device = NULL;
+}
+
+static void describe(const struct ls_device *device, char *text, size_t size)
+{
+    snprintf(text, size, "reference kernels in memory the host cannot read");
+}
+
+static void identify(const struct ls_device *device, struct ls_backend_id *id)
+{
+    *id = (struct ls_backend_id){.software = "lockstep", .isa = "any"};
+}
+
+/* --- memory --- */
+
+static enum ls_status mem_alloc(struct ls_device *device, size_t bytes, void **out)
+{
+    size_t whole = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    pthread_mutex_lock(&card.lock);
+    bool fits = whole <= card_bytes - card.used;
+    if (fits) {
+        *out = card.far + card.used;
+        card.used += whole; /* never used twice, so it is zero */
+        card.n_live += bytes > 0;
+    }
+    pthread_mutex_unlock(&card.lock);
+    return fits ? LS_OK : ls_fail(LS_NOMEM, "far: %zu bytes are more than is left", bytes);
+}
+
+static void mem_free(struct ls_device *device, void *data, size_t bytes)
+{
+    memset(near(data), 0xff, bytes); /* NaN, for who reads it later */
+    pthread_mutex_lock(&card.lock);
+    card.n_live -= bytes > 0;
+    pthread_mutex_unlock(&card.lock);
+}
+
+static enum ls_status mem_copy(struct ls_device *device, void *dst, const void *src, size_t bytes, enum ls_copy to)
+{
+    memcpy(to == LS_TO_DEVICE ? near(dst) : dst, to == LS_TO_HOST ? near(src) : src, bytes);
+    return LS_OK;
+}
+
+static enum ls_status mem_fill(struct ls_device *device, void *data, int byte, size_t bytes)
+{
+    memset(near(data), byte, bytes);
+    return LS_OK;
+}
+
+static enum ls_status settle(struct ls_device *device)
+{
+    pthread_mutex_lock(&card.lock);
+    enum ls_status status = card.failure;
+    if (status != LS_OK) status = ls_fail(status, "%s", card.message);
+    card.failure = LS_OK;
+    pthread_mutex_unlock(&card.lock);
+    return status;
+}
+
+/* --- kernels: ref's, with near addresses --- */
+
+struct wrapped {
+    struct ls_impl outer; /* first: a kernel's impl points here */
+    const struct ls_impl *inner;
+};
+static struct wrapped wrapped[LS_N_OPS];
+static const struct ls_impl *impls[LS_N_OPS + 1];
+
+static const struct ls_impl *inner_of(const struct ls_bound *b)
+{
+    return ((const struct wrapped *)b->kernel->impl)->inner;
+}
+
+static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out)
+{
+    const struct wrapped *w = &wrapped[prep->node->op];
+    struct ls_kernel *forward = (struct ls_kernel *)prep->forward;
+    const struct ls_impl *impl = forward ? forward->impl : NULL;
+    if (forward) forward->impl = ((const struct wrapped *)impl)->inner; /* ref's backward wants to see ref's forward */
+    enum ls_status status = w->inner->prepare(prep, out);
+    if (forward) forward->impl = impl;
+    if (status == LS_OK) (*out)->impl = &w->outer;
+    return status;
+}
+
+static enum ls_status bind(struct ls_bound *b)
+{
+    struct ls_bound *mine = malloc(sizeof *mine);
+    if (!mine) return ls_fail(LS_NOMEM, "far: no memory");
+    *mine = *b;
+    for (int i = 0; i < LS_MAX_IN; i++) mine->in[i] = near(b->in[i]);
+    for (int i = 0; i < LS_MAX_OUT; i++) mine->out[i] = near(b->out[i]);
+    mine->scratch = near(b->scratch);
+    mine->samples = near(b->samples);
+    b->extra = mine;
+    return inner_of(b)->bind ? inner_of(b)->bind(mine) : LS_OK;
+}
+
+static void unbind(struct ls_bound *b)
+{
+    if (b->extra && inner_of(b)->unbind) inner_of(b)->unbind(b->extra);
+    free(b->extra);
+    b->extra = NULL;
+}
+
+static enum ls_status keep(enum ls_status status)
+{
+    if (status == LS_OK) return LS_OK;
+    pthread_mutex_lock(&card.lock);
+    if (card.failure == LS_OK) snprintf(card.message, sizeof card.message, "%s", ls_error_message());
+    if (card.failure == LS_OK) card.failure = status;
+    pthread_mutex_unlock(&card.lock);
+    return LS_OK;
+}
+
+static bool is_update(enum ls_op op)
+{
+    return op == LS_OP_SGD || op == LS_OP_ADAMW || op == LS_OP_RUNNING_STATS;
+}
+
+static bool has_failed(void)
+{
+    pthread_mutex_lock(&card.lock);
+    bool failed = card.failure != LS_OK;
+    pthread_mutex_unlock(&card.lock);
+    return failed;
+}
+
+static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
+{
+    if (is_update(b->kernel->impl->op) && has_failed()) return LS_OK;
+    return keep(inner_of(b)->launch(b->extra, ctx));
+}
+
+static enum ls_status launch_join(const struct ls_bound *b, const struct ls_step_ctx *ctx, const struct ls_join *join)
+{
+    return keep(inner_of(b)->launch_join(b->extra, ctx, join));
+}
+
+static enum ls_status load(struct ls_device *device, const struct ls_load *l)
+{
+    struct ls_load mine = *l;
+    mine.dst = near(l->dst);
+    mine.dst_labels = near(l->dst_labels);
+    mine.dst_samples = near(l->dst_samples);
+    return ls_backend_load(device, &mine);
+}
+
+__attribute__((constructor)) static void wrap(void)
+{
+    int n = 0;
+    for (const struct ls_impl *const *i = ls_backend_ref.impls; *i; i++) {
+        struct wrapped *w = &wrapped[(*i)->op];
+        *w = (struct wrapped){
+            .outer = {.name = "far", .op = (*i)->op, .prepare = prepare, .bind = bind, .unbind = unbind}, .inner = *i};
+        w->outer.release = (*i)->release;
+        w->outer.update = (*i)->update; /* ref's launch of an update calls it, with near addresses */
+        if ((*i)->launch) w->outer.launch = launch;
+        if ((*i)->launch_join) w->outer.launch_join = launch_join;
+        impls[n++] = &w->outer;
+    }
+}
+
+static const struct ls_device_memory memory = {
+    .alloc = mem_alloc, .free = mem_free, .copy = mem_copy, .fill = mem_fill, .settle = settle};
+
+static const struct ls_backend far_backend = {
+    .name = "far",
+    .device_open = device_open,
+    .device_close = device_close,
+    .describe = describe,
+    .identify = identify,
+    .memory = &memory,
+    .load = load,
+    .impls = impls,
+};
+
+extern const struct ls_backend_plugin ls_backend_plugin;
+const struct ls_backend_plugin ls_backend_plugin = {LS_BACKEND_ABI, &far_backend};
