@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # accuracy.sh LOCKSTEP [FAULTS [long]]: on real data the networks learn what they are known to learn. Needs LOCKSTEP_DATA (or the
 # data in one of the usual places); without it, skipped. `long` adds what takes minutes.
-# test: timeout=1200
+# test: timeout=3600
 # shellcheck disable=SC2154,SC2206 # what lib.sh assigns; words without blanks
 source "$(dirname "$0")/lib.sh"
 form=${3:-short}

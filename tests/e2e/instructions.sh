@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # instructions.sh LOCKSTEP: no network needs over 5 % more instructions per step than bench/instructions.json says (half a minute).
 # Skipped without valgrind, and with another compiler, library or build than the baseline's.
-# test: timeout=300
 # shellcheck disable=SC2154 # what lib.sh assigns
 source "$(dirname "$0")/lib.sh"
 bench=$here/../../bench

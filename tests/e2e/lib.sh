@@ -2,13 +2,17 @@
 # lib.sh: what the end-to-end scripts share. Sourced with the script's own arguments: source "$(dirname "$0")/lib.sh"
 #
 # After it: $lockstep is the program, the working directory is a temporary folder that goes at the end together with every
-# process begun by `background`. A check is `ok TEXT` or `bad TEXT`; the script ends with `finish`, which prints
+# process begun by `background`. It lies in $TMPDIR, which ctest sets to a folder of the build, else in that folder; TMPDIR is the
+# folder itself from then on, so that what other programs leave (mpirun, valgrind) goes with it. A check is `ok TEXT` or `bad TEXT`; the script ends with `finish`, which prints
 # "N passed, M failed" and gives the exit code. `skip_all TEXT` ends it with 77.
 set -uo pipefail
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd) || exit 2
 lockstep=$(realpath -- "${1:?usage: $0 path/to/lockstep}") || exit 2
 [ -x "$lockstep" ] || { echo "$0: $lockstep is not a program" >&2; exit 2; }
-work=$(mktemp -d) || exit 2
+scratch=${TMPDIR:-$(dirname "$lockstep")/t}
+[ ${#scratch} -le 70 ] || scratch=/tmp # a socket's path has 107 characters at most
+mkdir -p "$scratch" && work=$(mktemp -d "$scratch/XXXXXX") || exit 2
+export TMPDIR=$work
 cd "$work" || exit 2
 passed=0 failed=0
 pids=() mounts=()
@@ -17,6 +21,7 @@ unset LOCKSTEP_FAIL_ALLOC
 
 clean_up() {
     local one
+    [ "$BASHPID" = $$ ] || return # a child that gets a signal before it has become another program
     for one in ${pids[@]+"${pids[@]}"}; do kill -KILL "$one" 2>/dev/null; done
     cd / || return
     for one in ${mounts[@]+"${mounts[@]}"}; do umount "$one" 2>/dev/null || umount -l "$one" 2>/dev/null; done
@@ -100,14 +105,36 @@ background() {
     pids+=("$pid")
 }
 
-# until_true SECONDS COMMAND...: tries the command every 10 ms
-until_true() {
-    local end=$((SECONDS + $1 + 1))
-    shift
+# eventually COMMAND...: tries the command every 10 ms until it succeeds. Tests wait for events, not for seconds, because a machine may
+# be as busy as it likes; it fails only when nothing can be expected any more.
+patience=300
+eventually() {
+    local end=$((SECONDS + patience))
     until "$@"; do
         if [ $SECONDS -ge $end ]; then return 1; fi
         sleep 0.01
     done
+}
+
+# children_ms: the CPU time of all processes that this script has waited for, in steps of 10 ms. What a test calls quick is measured with
+# it: the clock on the wall runs on when others have the processor.
+children_ms() {
+    local stat
+    read -r -a stat <"/proc/$$/stat"
+    echo $(((stat[15] + stat[16]) * 1000 / $(getconf CLK_TCK)))
+}
+
+is_gone() { # PID: it has ended; a child that nobody waited for yet counts
+    local stat
+    stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
+    stat=${stat##*) }
+    [[ $stat == Z* || $stat == X* ]]
+}
+is_state() { # PID LETTERS: the state in /proc is one of them
+    local stat
+    stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
+    stat=${stat##*) }
+    [[ $2 == *"${stat:0:1}"* ]]
 }
 
 has_lines() { [ -f "$1" ] && [ "$(wc -l <"$1")" -ge "$2" ]; }

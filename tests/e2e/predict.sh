@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # predict.sh LOCKSTEP: `lockstep predict`: the table, the picture, JSON that keeps the laws, units that are refused, the probe inside a
 # job, and what `train` on two machines tells before and after.
-# test: sanitize timeout=300
+# test: sanitize
 # shellcheck disable=SC2154 # what lib.sh assigns
 source "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || skip_all "python3 is not installed"

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # recipes.sh LOCKSTEP: the recipes explain themselves, say what is missing, and tell a reached target from a missed one (with a program
 # that only claims to train); with MNIST there, and a machine that does it in 20 s, mnist-99 is run for real.
-# test: timeout=300
 # shellcheck disable=SC2154 # what lib.sh assigns
 source "$(dirname "$0")/lib.sh"
 recipes=$(realpath -- "$here/../../recipes") || exit 2

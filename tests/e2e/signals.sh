@@ -18,80 +18,79 @@ dropout 0.1
 flatten
 linear fc classes
 END
-run=(./net.net fake:1x28x28:10:640 -b 32 --shards 4 --epochs 40 -p 5 -t 2)
+# Never over by itself: a signal comes when it comes.
+run=(./net.net fake:1x28x28:10:640 -b 32 --shards 4 --schedule constant --epochs 1000000 -p 5 -t 2)
 
-train "${run[@]}" --run whole
-equal 'the unbroken run' "$code $(field steps)" '0 800'
-hash=$(field weights_hash)
-
-same_as_whole() { # WHAT RUN
-    equal "$1: weights" "$(field weights_hash "$2/result.json")" "$hash"
+# same_as_whole WHAT RUN STEPS: goes on to STEPS and is there as if nothing had been
+same_as_whole() {
+    train "${run[@]}" -i "$3" --run "$2" --resume auto
+    equal "$1, resumed: exit code" "$code" 0
+    rm -rf whole
+    train "${run[@]}" -i "$3" --run whole
+    equal "$1, resumed: weights" "$(field weights_hash "$2/result.json")" "$(field weights_hash)"
     metrics_of "$2" >a
     metrics_of whole >b
-    same_file "$1: metrics" a b
+    same_file "$1, resumed: metrics" a b
     tensors_of "$(newest_of "$2")" >a
     tensors_of "$(newest_of whole)" >b
-    same_file "$1: last checkpoint" a b
+    same_file "$1, resumed: last checkpoint" a b
 }
 
 # --- stop ---
 for signal in INT TERM; do
     background "${run[@]}" --run "stop-$signal" --checkpoint-every none
-    until_true 20 has_lines "stop-$signal/metrics.jsonl" 3 || bad "SIG$signal: no step was made: $(cat err.bg)"
-    begin=$(date +%s%N)
+    eventually has_lines "stop-$signal/metrics.jsonl" 3 || bad "SIG$signal: no step was made: $(cat err.bg)"
     # A job in the background ignores SIGINT when the shell has no job control, unless the program asks for it: ours does.
     kill -"$signal" "$pid"
     wait "$pid"
     code=$?
-    ms=$((($(date +%s%N) - begin) / 1000000))
     cp err.bg err
     one_line_error "SIG$signal" 75 "stopped by SIG$signal after step"
-    if [ $ms -lt 5000 ]; then ok "SIG$signal: ended after $ms ms"; else bad "SIG$signal: ended only after $ms ms"; fi
     step=$(sed -n 's/.*after step \([0-9]*\);.*/\1/p' err)
     equal "SIG$signal: the checkpoint is of step $step" "$(basename "$(newest_of "stop-$signal")")" \
         "$(printf 'step-%08d.safetensors' "${step:-0}")"
     equal "SIG$signal: --json says where it stopped" "$(field steps out.bg)" "$step"
-    # That run wrote no checkpoints but at its end, so its last one says nothing; the resumed one is to leave the usual ones.
-    train "${run[@]}" --run "stop-$signal" --resume auto
-    equal "SIG$signal, resumed: exit code" "$code" 0
-    same_as_whole "SIG$signal, resumed" "stop-$signal"
+    same_as_whole "SIG$signal" "stop-$signal" $((step + 50))
 done
 
 # Stopped many times.
-stops=0
-until [ -f often/result.json ] || [ $stops -ge 30 ]; do
-    lines=$(($(cat often/metrics.jsonl 2>/dev/null | wc -l) + 25))
+for ((stops = 0; stops < 5; stops++)); do
+    lines=$(($(cat often/metrics.jsonl 2>/dev/null | wc -l) + 10))
     background "${run[@]}" --run often --resume auto
-    until_true 20 eval "has_lines often/metrics.jsonl $lines || ! kill -0 $pid 2>/dev/null"
-    kill -TERM "$pid" 2>/dev/null
+    eventually has_lines often/metrics.jsonl $lines
+    kill -TERM "$pid"
     wait "$pid"
     code=$?
-    if [ $code -eq 75 ]; then stops=$((stops + 1)); elif [ $code -ne 0 ]; then bad "stopped often: exit $code: $(cat err.bg)"; break; fi
+    note "stopped at step $(field steps out.bg)"
+    [ $code -eq 75 ] || { bad "stopped often: exit $code: $(cat err.bg)"; break; }
 done
-if [ $stops -ge 2 ]; then ok "stopped $stops times"; else bad "stopped only $stops times: nothing was tested"; fi
-same_as_whole 'stopped often' often
+same_as_whole "stopped $stops times" often $(($(field steps out.bg) + 50))
 
 # At the terminal: a hint what to type.
 "$lockstep" train "${run[@]}" --run hint >out.bg 2>err.bg </dev/null &
 pid=$!
 pids+=("$pid")
-until_true 20 has_lines hint/metrics.jsonl 3
+eventually has_lines hint/metrics.jsonl 3
 kill -INT "$pid"
 wait "$pid"
 equal 'SIGINT without --json: exit code' $? 75
 has 'SIGINT without --json: the way on' out.bg '--run hint --resume auto'
 
 # Signals before the first step: a checkpoint of step 0 or nothing, but no harm.
-for delay in 0.01 0.03; do
+is_program() { [ "$(readlink "/proc/$pid/exe")" = "$lockstep" ]; }
+for moment in . early early/lock early/manifest.json; do
     rm -rf early
     background "${run[@]}" --run early
-    sleep $delay
+    eventually is_program
+    eventually [ -e $moment ]
     kill -TERM "$pid"
     wait "$pid"
     code=$?
-    if [ $code -ne 75 ] && [ $code -ne 143 ]; then bad "SIGTERM after $delay s: exit $code: $(cat err.bg)"; fi
-    train "${run[@]}" --run early --resume auto -i 20
-    equal "SIGTERM after $delay s, then resumed: exit code, steps" "$code $(field steps)" '0 20'
+    if [ $code -ne 75 ] && [ $code -ne 143 ]; then bad "SIGTERM when there is $moment: exit $code: $(cat err.bg)"; fi
+    steps=$(field steps out.bg)
+    steps=$((${steps:-0} + 20))
+    train "${run[@]}" --run early --resume auto -i $steps
+    equal "SIGTERM when there is $moment, then resumed: exit code, steps" "$code $(field steps)" "0 $steps"
 done
 
 # The second signal does not wait. A step of this network takes long on the reference backend.
@@ -107,32 +106,34 @@ flatten
 linear fc classes
 END
 background ./slow.net fake:3x64x64:10:2048 -b 2048 --shards 4 --epochs 9 --device ref -t 2 --run slow --no-eval
-until_true 20 [ -f slow/manifest.json ]
-sleep 0.3
+eventually [ -f slow/manifest.json ]
+# Within the first step: what came before takes a fraction of a second of CPU.
+has_computed() { local stat; read -r -a stat <"/proc/$pid/stat"; [ $((stat[13] / $(getconf CLK_TCK))) -ge 2 ]; }
+has_taken() { grep -q '^ShdPnd:[[:space:]]*0*$' "/proc/$pid/status"; } # no signal is on its way
+eventually has_computed
 kill -TERM "$pid"
-sleep 0.2
-if kill -0 "$pid" 2>/dev/null; then ok 'the first SIGTERM waits for the step'; else bad 'the slow run has already ended'; fi
-begin=$(date +%s%N)
+eventually has_taken
+if is_gone "$pid"; then bad 'the slow run has already ended'; else ok 'the first SIGTERM waits for the step'; fi
 kill -TERM "$pid"
 wait "$pid"
-code=$?
-ms=$((($(date +%s%N) - begin) / 1000000))
-equal 'the second SIGTERM: exit code' $code 143
-if [ $ms -lt 1000 ]; then ok "the second SIGTERM: ended after $ms ms"; else bad "the second SIGTERM: ended only after $ms ms"; fi
+equal 'the second SIGTERM: exit code' $? 143
 
 # --- SIGUSR1 ---
 background "${run[@]}" --run usr --checkpoint-every none
-until_true 20 has_lines usr/metrics.jsonl 3
+eventually has_lines usr/metrics.jsonl 3
 kill -USR1 "$pid"
 has_checkpoint() { [ -n "$(newest_of usr)" ]; }
-if until_true 5 has_checkpoint; then ok "SIGUSR1: $(basename "$(newest_of usr)")"; else bad 'SIGUSR1: no checkpoint'; fi
+if eventually has_checkpoint; then ok "SIGUSR1: $(basename "$(newest_of usr)")"; else bad 'SIGUSR1: no checkpoint'; fi
 saved=$(newest_of usr)
-if kill -0 "$pid" 2>/dev/null; then ok 'SIGUSR1: training goes on'; else bad 'SIGUSR1: the run has ended'; fi
+lines=$(($(wc -l <usr/metrics.jsonl) + 3))
+if eventually has_lines usr/metrics.jsonl $lines; then ok 'SIGUSR1: training goes on'; else bad 'SIGUSR1: training does not go on'; fi
+cp "$saved" saved.safetensors
+kill -TERM "$pid"
 wait "$pid"
-equal 'SIGUSR1: exit code' $? 0
-equal 'SIGUSR1: weights' "$(field weights_hash usr/result.json)" "$hash"
-train "${run[@]}" --run usr2 --resume "$saved"
-equal "SIGUSR1: resumed from its checkpoint" "$code $(field weights_hash)" "0 $hash"
+equal 'SIGUSR1, then SIGTERM: exit code' $? 75
+same_as_whole 'SIGUSR1' usr $(($(field steps out.bg) + 50))
+train "${run[@]}" --run usr2 --resume saved.safetensors -i "$(field steps usr/result.json)"
+equal 'SIGUSR1: resumed from its checkpoint' "$code $(field weights_hash)" "0 $(field weights_hash usr/result.json)"
 
 # --- which checkpoints ---
 files() { (cd "$1/checkpoints" && echo step-*) | sed 's/step-0*//g; s/\.safetensors//g'; }

@@ -8,7 +8,7 @@ source "$(dirname "$0")/lib.sh"
 works() {
     local part=$1
     shift
-    timeout 300 "$lockstep" "$@" >out 2>err </dev/null
+    timeout 900 "$lockstep" "$@" >out 2>err </dev/null
     code=$?
     if [ $code -ne 0 ]; then bad "lockstep $*: exit $code: $(head -c 1500 err)"
     elif grep -q 'Sanitizer\|runtime error' err; then bad "lockstep $*: $(head -c 1500 err)"
@@ -21,7 +21,7 @@ works() {
 fails() {
     local expected=$1
     shift
-    timeout 300 "$lockstep" "$@" >out 2>err </dev/null
+    timeout 900 "$lockstep" "$@" >out 2>err </dev/null
     code=$?
     one_line_error "lockstep $*" "$expected" ''
 }

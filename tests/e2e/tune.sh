@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # tune.sh LOCKSTEP: `lockstep tune`, tables that change a plan, and what a resumed run says to another table or --isa.
-# test: sanitize timeout=300
+# test: sanitize
 # shellcheck disable=SC2154,SC2206 # what lib.sh assigns; words without blanks
 source "$(dirname "$0")/lib.sh"
 

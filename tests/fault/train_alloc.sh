@@ -29,7 +29,7 @@ hash_in() { sed -n 's/.*"weights_hash": "\([0-9a-f]*\)".*/\1/p' "$1"; }
 attempt() {
     local what=$1 n=$2
     shift 2
-    LOCKSTEP_FAIL_ALLOC=$n timeout 30 "$lockstep" "$@" --json -q >out 2>err </dev/null
+    LOCKSTEP_FAIL_ALLOC=$n timeout $patience "$lockstep" "$@" --json -q >out 2>err </dev/null
     code=$?
     if [ $code -eq 0 ]; then
         # A line of metrics, or of the plan's text: what can be spared is, and the result is the same.

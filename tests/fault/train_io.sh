@@ -21,7 +21,7 @@ if [ ${#hash} -ne 32 ]; then bad "the unbroken run: $(cat err)"; finish; fi
 fault() {
     local what="$2 at $1 number $3"
     rm -rf run
-    { timeout 60 strace -f -o trace -e trace="$1" -e inject="$1":error="$2":when="$3" \
+    { timeout $patience strace -f -o trace -e trace="$1" -e inject="$1":error="$2":when="$3" \
         "$lockstep" train "${tiny[@]}" --run run --json -q >out 2>err </dev/null; } 2>/dev/null
     code=$?
     grep -q INJECTED trace || return 1
