@@ -2,15 +2,15 @@
 # network.sh LOCKSTEP FOLDER [short|long]: jobs over a real network: three hosts in network namespaces, shaped and cut.
 #
 # FOLDER has the program made from wire.c, for kernels without netem. The weights are those of one process alone, whatever the network
-# does to packets; a host that is cut off is noticed on both sides after the timeout and at most 2 s, and writes nothing; with
+# does to packets; a host that is cut off is noticed on both sides after the timeout and at most 2 s (of a machine that has time), and writes nothing; with
 # restarts the job goes on without it and ends with the same weights.
 # short: 1 Gbit/s, a partition, a host that vanishes. long: also 10 Gbit/s, delay, loss, reordering, a stopped rank, MPICH.
-# test: serial timeout=900
+# test: serial timeout=3600
 # shellcheck disable=SC2154 # what lib.sh assigns
 source "$(dirname "$0")/lib.sh"
 need_mpi
 form=${3:-short}
-wire=${2:-none}/wire
+wire=$programs/wire
 netns=$dist/netns
 reason=$("$netns" try "$wire" 2>&1) || skip_all "${reason#netns: }"
 command -v nft >/dev/null || skip_all "nft is not installed (package nftables)"
@@ -21,15 +21,17 @@ trap '"$netns" down $net; clean_up_jobs' EXIT
 "$netns" up $net 3 "$wire" || { bad 'the network could not be made'; finish; }
 note "shaped by $(cat /run/lockstep-netns/$net/kind)"
 export LOCKSTEP_RSH=$dist/netns-rsh
-timeout=8 # also the longest wait in a start, which probes the network while all hosts and the wire share two cores
-args=(lenet5 digits -b 32 --shards 6 -i 40 --no-eval --checkpoint-every 10 -p 1 --timeout $timeout -q)
+timeout=20 # also the longest wait in a start, which probes the network while all hosts and the wire share two cores
+args=(lenet5 digits -b 32 --shards 6 --no-eval --schedule constant --checkpoint-every 10 -p 1 -q)
+steps=(-i 40)
 tcp="--mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0"
-reference=$(hash_of "${args[@]}")
+reference=$(hash_of "${args[@]}" "${steps[@]}")
 
-# over ARGS...: the job over all hosts, begun on the first
-over() { "$netns" run ${net}1 "$lockstep" train "${args[@]}" --hosts ${net}1,${net}2,${net}3 "$@" --json; }
+# The job over all hosts, begun on the first. A process of it becomes the next: its number is the launcher's.
+everywhere=("$netns" run ${net}1 "$lockstep" train "${args[@]}" --hosts "${net}1,${net}2,${net}3" --json)
+over() { "${everywhere[@]}" "${steps[@]}" --timeout 120 "$@"; }
 start_over() {
-    over "$@" >out.bg 2>err.bg </dev/null &
+    "${everywhere[@]}" --timeout $timeout "$@" >out.bg 2>err.bg </dev/null &
     pid=$!
     pids+=("$pid")
 }
@@ -39,7 +41,7 @@ shaped() { # WORDS...
     rm -rf "$work/r"
     local begin
     begin=$(now_ms)
-    over --timeout 60 --run "$work/r" --mpi-args="$tcp" >out 2>err </dev/null
+    over --run "$work/r" --mpi-args="$tcp" >out 2>err </dev/null
     equal "$*: exit code" $? 0
     equal "$*: weights, after $(($(now_ms) - begin)) ms, $(field bytes_sent) bytes sent" "$(field weights_hash)" "$reference"
 }
@@ -53,20 +55,20 @@ if [ "$form" = long ]; then
     "$netns" shape $net rate=1gbit delay=0.1ms
     if has_mpi mpich; then
         # All hosts are one machine: UCX would find that out and go around the network.
-        LOCKSTEP_MPI=mpich UCX_TLS=tcp,self UCX_NET_DEVICES=eth0 over --timeout 60 --run "$work/mpich" --mpi-args="-iface eth0" >out 2>err </dev/null
+        LOCKSTEP_MPI=mpich UCX_TLS=tcp,self UCX_NET_DEVICES=eth0 over --run "$work/mpich" --mpi-args="-iface eth0" >out 2>err </dev/null
         equal 'MPICH: exit code' $? 0
         equal 'MPICH: weights' "$(field weights_hash)" "$reference"
     fi
 fi
 
-# predict between hosts: what the shaping gives, 1 Gbit/s of which 94 % carries data
-"$netns" shape $net rate=1gbit delay=0.1ms
+# predict between hosts: what the shaping gives, 100 Mbit/s of which 94 % carries data: so slow that the wire keeps up on a busy machine
+"$netns" shape $net rate=100mbit delay=5ms
 "$netns" run ${net}1 "$lockstep" predict lenet5 -b 32 -t 1 --seconds 0.1 --hosts ${net}1,${net}2 --mpi-args="$tcp" --json >out 2>err </dev/null
 equal 'predict --hosts: exit code' $? 0
-measured=$(python3 -c "import json; n = json.load(open('out'))['networks'][0]; print(int(n['bytes_per_second'] / 1e6), round(n['latency_seconds'] * 1e3, 2))")
-if python3 -c "import sys; b, l = map(float, sys.argv[1:]); sys.exit(not (60 <= b <= 130 and 0.1 <= l <= 2))" $measured; then
+measured=$(python3 -c "import json; n = json.load(open('out'))['networks'][0]; print(round(n['bytes_per_second'] / 1e6, 1), round(n['latency_seconds'] * 1e3, 2))")
+if python3 -c "import sys; b, l = map(float, sys.argv[1:]); sys.exit(not (4 <= b <= 15 and 5 <= l <= 50))" $measured; then
     ok "predict --hosts measures the network: $measured (MB/s, ms)"
-else bad "predict --hosts: $measured (MB/s, ms), expected about 117 and 0.2: $(head -c 300 err)"; fi
+else bad "predict --hosts: $measured (MB/s, ms), expected about 11.7 and 5: $(head -c 300 err)"; fi
 
 is_told() { grep -q '^lockstep: rank ' err.bg; }
 # Slow enough for a fault in the middle: a step takes four times 20 ms at least.
@@ -74,32 +76,19 @@ begin_over() { # RUN ARGS...
     "$netns" shape $net rate=1gbit delay=20ms
     run=$1
     start_over --run "$@"
-    until_true 60 has_checkpoint "$run" || bad "$(basename "$run"): no checkpoint: $(head -c 300 err.bg)"
+    eventually has_checkpoint "$run" || bad "$(basename "$run"): no checkpoint: $(head -c 300 err.bg)"
 }
-in_time() { # WHAT MS
-    if [ "$2" -ge $((timeout * 1000 - 200)) ] && [ "$2" -le $((timeout * 1000 + 2000)) ]; then ok "$1 after $2 ms"
-    else bad "$1 after $2 ms, expected $timeout s and at most 2 more"; fi
-}
-
 # partition WHAT HOST RANK-CUT-OFF RANK-LEFT: cuts a host off; each side ends by itself
 partition() {
-    local what=$1 host=$2 near far start told near_ms far_ms
-    begin_over "$work/$3" --mpi-args="$tcp" -i 4000
+    local what=$1 host=$2 near far
+    begin_over "$work/$3" --mpi-args="$tcp" --epochs 1000000
     far=$(rank_pid "$run" "$4") near=$(rank_pid "$run" "$5")
-    start=$(now_ms)
     "$netns" cut $net "$host"
-    until_true 20 is_told || bad "$what: nothing was said: $(cat err.bg)"
-    told=$(($(now_ms) - start))
-    until_true 20 is_gone "$near"
-    near_ms=$(($(now_ms) - start))
-    until_true 20 is_gone "$far"
-    far_ms=$(($(now_ms) - start))
+    all_know() { is_told && is_gone "$near" && is_gone "$far"; }
+    timed "$what: told, and the ranks on both sides ended" $timeout all_know
     newest=$(newest_of "$run")
-    in_time "$what: told" $told
-    in_time "$what: the rank left ended" $near_ms
-    in_time "$what: the rank cut off ended" $far_ms
     note "$(grep -m 1 '^lockstep: rank ' err.bg)"
-    job_end 60
+    job_end
     equal "$what: exit code" "$code" 6
     equal "$what: no checkpoint since" "$(newest_of "$run")" "$newest"
     "$netns" heal $net "$host"
@@ -108,25 +97,28 @@ partition 'host 3 cut off' 3 cut3 2 1
 if [ "$form" = long ]; then partition 'the first host cut off' 1 cut1 0 2; fi
 
 # A host vanishes and stays away: the others go on.
-begin_over "$work/vanish" --mpi-args="$tcp" --max-restarts 2
+begin_over "$work/vanish" --mpi-args="$tcp" --max-restarts 2 --epochs 1000000
 "$netns" cut $net 2
 "$netns" shape $net rate=1gbit delay=1ms
-job_end 90
-equal 'a host vanishes: exit code' "$code" 0
+goes_on_without() { grep -q 'going on without it' err.bg && has_ranks "$run" 2; }
+eventually goes_on_without
+lines=$(wc -l <"$run/metrics.jsonl")
+eventually has_lines "$run/metrics.jsonl" $((lines + 5))
+kill -TERM "$pid"
+job_end
+equal 'a host vanishes: exit code after SIGTERM' "$code" 75
 has 'a host vanishes: said' err "host ${net}2 does not answer: going on without it"
-equal 'a host vanishes: weights' "$(field weights_hash)" "$reference"
 equal 'a host vanishes: workers at the end' "$(field workers)" 2
+hash=$(field weights_hash)
+equal 'a host vanishes: weights' "$(hash_of "${args[@]}" --epochs 1000000 -i "$(field steps)")" "$hash"
 "$netns" heal $net 2
 
 if [ "$form" = long ]; then
-    begin_over "$work/stop" --mpi-args="$tcp" -i 4000
-    victim=$(rank_pid "$run" 1)
-    start=$(now_ms)
-    kill -STOP "$victim"
-    until_true 20 is_told
-    in_time 'a remote rank stopped: told' $(($(now_ms) - start))
+    begin_over "$work/stop" --mpi-args="$tcp" --epochs 1000000
+    kill -STOP "$(rank_pid "$run" 1)"
+    timed 'a remote rank stopped: told' $timeout is_told
     has 'a remote rank stopped: named' err.bg "rank 1 on ${net}2"
-    job_end 60
+    job_end
     equal 'a remote rank stopped: exit code' "$code" 6
 fi
 "$netns" down $net

@@ -4,7 +4,7 @@
 #
 # Needs slurmctld, slurmd and munged (Debian: slurm-wlm munge) and root; skipped otherwise. srun --mpi=pmix is for Open MPI,
 # --mpi=pmi2 for MPICH. The daemons run on ports and sockets of their own and end with the script.
-# test: serial timeout=600
+# test: serial timeout=1800
 # shellcheck disable=SC2154 # what lib.sh assigns
 source "$(dirname "$0")/lib.sh"
 PATH=$PATH:/usr/sbin:/sbin
@@ -50,11 +50,11 @@ no_jobs() { [ -z "$(squeue -h 2>/dev/null)" ]; }
 end_slurm() {
     local name daemon
     scancel --user=root 2>/dev/null
-    until_true 20 no_jobs
+    eventually no_jobs
     for name in slurmd slurmctld munged; do
         daemon=$(cat "s/$name.pid" 2>/dev/null) || continue
         kill "$daemon" 2>/dev/null
-        until_true 10 is_gone "$daemon" || kill -KILL "$daemon"
+        eventually is_gone "$daemon" || kill -KILL "$daemon"
     done
     clean_up_jobs
 }
@@ -63,7 +63,7 @@ munged --force --key-file="$work/s/key" --socket="$work/s/munge.sock" --pid-file
     --log-file="$work/s/munged.log" --seed-file="$work/s/seed" 2>s/err || skip_all "munged does not start here: $(head -n 1 s/err)"
 slurmctld 2>s/err && slurmd 2>>s/err || skip_all "Slurm does not start here: $(tail -n 1 s/err)"
 is_idle() { [ "$(sinfo -h -o %t 2>/dev/null)" = idle ]; }
-until_true 20 is_idle || skip_all "Slurm's node does not come up here: $(sinfo -h -o '%t %E' 2>&1), $(tail -n 1 s/slurmd.log)"
+eventually is_idle || skip_all "Slurm's node does not come up here: $(sinfo -h -o '%t %E' 2>&1), $(tail -n 1 s/slurmd.log)"
 
 cat >net.net <<'END'
 model net
@@ -75,12 +75,12 @@ maxpool 2
 flatten
 linear fc classes
 END
-args=("$work/net.net" fake:3x32x32:10:640 -b 64 --shards 8 -i 600 --no-eval --checkpoint-every 20 --timeout 30 -q)
+args=("$work/net.net" fake:3x32x32:10:640 -b 64 --shards 8 -i 600 --no-eval --checkpoint-every 20 --timeout 120 -q)
 reference=$(hash_of "${args[@]}" --run "$work/alone")
 
 joins() { # MPI PMI
     if ! has_mpi "$1"; then skipped "$1 is not installed"; return; fi
-    timeout 100 srun --mpi="$2" -n 3 "$lockstep" train "${args[@]}" --run "$work/$1" --json >out 2>err </dev/null
+    timeout $patience srun --mpi="$2" -n 3 "$lockstep" train "${args[@]}" --run "$work/$1" --json >out 2>err </dev/null
     equal "srun --mpi=$2, $1: exit code" $? 0
     equal "srun --mpi=$2, $1: workers" "$(field workers)" 3
     equal "srun --mpi=$2, $1: weights" "$(field weights_hash)" "$reference"
@@ -98,16 +98,16 @@ echo "restart \${SLURM_RESTART_COUNT:-0}" >>$work/starts
 exec srun --mpi=$pmi -n 3 $work/as slow 0 0.05 0.01 -- $lockstep train ${args[*]} --run $work/batch --resume auto --json
 END
 id=$(sbatch --parsable --requeue -n 3 --open-mode=append -o "$work/batch.out" batch.sh 2>err) || bad "sbatch: $(cat err)"
-until_true 60 has_checkpoint "$work/batch" || bad "sbatch: no checkpoint: $(tail -n 3 batch.out)"
+eventually has_checkpoint "$work/batch" || bad "sbatch: no checkpoint: $(tail -n 3 batch.out)"
 scontrol requeue "$id" || bad 'scontrol requeue'
 state_of() { squeue -h -j "$id" -o %T 2>/dev/null; }
 is_pending() { [ "$(state_of)" = PENDING ]; }
-until_true 60 is_pending || bad "after the requeue it should wait: $(state_of)"
+eventually is_pending || bad "after the requeue it should wait: $(state_of)"
 scontrol update jobid="$id" starttime=now # Slurm would let it wait two minutes
 has_result() { [ -s "$work/batch/result.json" ]; }
-until_true 200 has_result || bad "the requeued job did not finish: $(state_of), $(tail -n 3 batch.out)"
+eventually has_result || bad "the requeued job did not finish: $(state_of), $(tail -n 3 batch.out)"
 equal 'requeued: starts' "$(tr '\n' ' ' <starts)" 'restart 0 restart 1 '
 equal 'requeued: weights' "$(field weights_hash "$work/batch/result.json")" "$reference"
-until_true 20 no_jobs || bad "the job does not end: $(squeue -h)"
+eventually no_jobs || bad "the job does not end: $(squeue -h)"
 has 'requeued: the first one stopped with a checkpoint' batch.out 'checkpoint written'
 finish

@@ -23,7 +23,7 @@ part 'network, long' bash "$dist/network.sh" "$lockstep" "${2:-none}" long
 
 printf '\n== %s minutes, a rank killed every %s s\n' "$minutes" "$period"
 run=$work/soak
-args=(lenet5 digits -b 64 --schedule constant --epochs 1000000 --no-eval --checkpoint-every 200 -p 200 --timeout 20 -q)
+args=(lenet5 digits -b 64 --schedule constant --epochs 1000000 --no-eval --checkpoint-every 200 -p 200 --timeout 60 -q)
 
 kib_of() { awk '$1 == "VmRSS:" { print $2 }' "/proc/$1/status" 2>/dev/null; }
 files_of() { ls "/proc/$1/fd" 2>/dev/null | wc -l; }
@@ -45,7 +45,7 @@ grows() {
 
 job "${args[@]}" -w 3 --max-restarts 1000000 --run "$run"
 end=$((SECONDS + minutes * 60)) n_kills=0
-until_true 60 has_checkpoint "$run" || bad "no checkpoint: $(head -c 300 err.bg)"
+eventually has_checkpoint "$run" || bad "no checkpoint: $(head -c 300 err.bg)"
 sleep 5
 sample first
 while [ $SECONDS -lt $end ] && ! is_gone "$pid"; do
@@ -53,11 +53,11 @@ while [ $SECONDS -lt $end ] && ! is_gone "$pid"; do
     victim=$(rank_pid "$run" $((RANDOM % 3)))
     if [ -n "$victim" ] && kill -KILL "$victim" 2>/dev/null; then n_kills=$((n_kills + 1)); fi
 done
-until_true 60 has_ranks "$run" 3 || bad 'the job did not come back'
+eventually has_ranks "$run" 3 || bad 'the job did not come back'
 sleep 10
 sample last
 kill -TERM "$pid"
-job_end 60
+job_end
 equal "after $n_kills kills and $(grep -c 'the job was lost; restart' err) restarts: exit code" "$code" 75
 grows 'rank 0, KiB' "$first_kib" "$last_kib" 5
 grows 'rank 0, open files' "$first_files" "$last_files" 0
