@@ -6,14 +6,14 @@
 #   exit code  1, 3 or 4, as it would be alone; never 6, never a signal. Or 0, if it could be spared, with the same weights
 #   left       no process, nothing in /dev/shm, no temporary; --resume auto brings the run to the same end
 # Each on one machine of two ranks and on two machines of one. `long` takes every n, the short form some.
-# test: serial timeout=1200
+# test: serial timeout=3600
 # shellcheck disable=SC2154 # what lib.sh assigns
 source "$(dirname "$0")/lib.sh"
 need_mpi
 form=${3:-short}
 if [ "$form" = long ]; then every=1; else every=0; fi # each n, or some
-timeout=60 # far away: who waits for it has failed
-bound=15000
+timeout=900 # far away: who waits for it has failed
+bound=300000
 preload=$(dirname "$lockstep")/fault/preload_fail.so
 [ -e "$preload" ] || skip_all "$preload is not built"
 tiny=(softmax fake:1x8x8:4:48 -b 8 --shards 4 --epochs 3 -p 1 --checkpoint-every 2 --timeout $timeout -q -w 2)
@@ -38,7 +38,7 @@ ended() {
             elif [[ $lines != *"$2"* ]]; then bad "$1: \"$lines\" lacks \"$2\""; fi ;;
         *) bad "$1: exit code $code: $(head -c 600 err)" ;;
     esac
-    if ! until_true 10 nothing_runs "$run"; then bad "$1: still runs: $(pgrep -af -- "--run $run( |/|\$)" | cut -c 1-200)"; fi
+    if ! eventually nothing_runs "$run"; then bad "$1: still runs: $(pgrep -af -- "--run $run( |/|\$)" | cut -c 1-200)"; fi
 }
 
 # resumed WHAT: what was saved is there, and the run goes on to the same end
@@ -59,7 +59,7 @@ attempt() {
     rm -rf "$run" fired
     start=$(now_ms)
     job "${tiny[@]}" --run "$run" --mpi-args "$as $words"
-    job_end $((timeout + 20))
+    job_end
     ended "$what" "$part" $(($(now_ms) - start))
 }
 
@@ -121,7 +121,7 @@ breaks() {
     local what=$1 start
     start=$(now_ms)
     break_it
-    job_end $((timeout + 20))
+    job_end
     ended "$what" "$3" $(($(now_ms) - start))
     equal "$what: exit code, $(grep -v '^lockstep: warning: ' err | cut -c 1-200)" "$code" "$2"
     leaves_nothing "$what" "$run"
@@ -129,7 +129,7 @@ breaks() {
 for seats in 'one machine' 'two machines'; do
     run=$work/deleted
     job "${endless[@]}" --run "$run" --mpi-args "$as $(shape "$seats")"
-    until_true 60 has_checkpoint "$run" || bad "no checkpoint: $(head -c 300 err.bg)"
+    eventually has_checkpoint "$run" || bad "no checkpoint: $(head -c 300 err.bg)"
     break_it() { mv "$run" "$run.gone"; }
     breaks "the run directory is deleted, $seats" 4 "$run"
     if [ -n "$(newest_of "$run.gone")" ] && "$lockstep" inspect "$run.gone" >/dev/null 2>err; then ok "$seats: the earlier checkpoint loads"
@@ -160,7 +160,7 @@ if [ "${LOCKSTEP_TEST_SHM:-0}" = 1 ]; then
         run=$work/noroom
         rm -rf "$run"
         job "${finite[@]}" --run "$run" --mpi-args "$as $(shape "$seats")"
-        job_end $((timeout + 20))
+        job_end
         equal "no room for copies in memory, $seats: exit code" "$code" 0
         equal "no room for copies in memory, $seats: weights" "$(field weights_hash)" "$reference"
         has "no room for copies in memory, $seats: said" err 'keeps no copies in memory'

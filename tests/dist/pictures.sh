@@ -7,7 +7,7 @@ python3 "$here/lib.py" folder pics 24
 mkdir copy
 cp -r pics copy/pics
 run_softmax() { # RUN ARGS...: exit code and result in code, out, err
-    "$lockstep" train softmax folder:pics --resize 12 -b 16 --epochs 2 --timeout 30 --json --run "$@" >out 2>err </dev/null
+    "$lockstep" train softmax folder:pics --resize 12 -b 16 --epochs 2 --timeout 300 --json --run "$@" >out 2>err </dev/null
     code=$?
 }
 run_softmax "$work/alone"

@@ -145,11 +145,10 @@ if [ -w /dev/full ]; then
 fi
 # A reader that leaves early: the program ends by itself, with an error, not by a signal.
 (
-    sleep 0.3
+    until [ -e left ]; do sleep 0.01; done
     "$lockstep" train --help 2>err
     echo $? >code
-) | true
-sleep 0.1
+) | { exec </dev/null; touch left; }
 got=$(cat code)
 if [ "$got" -eq 1 ]; then ok; else bad "closed pipe: exit $got, expected 1: $(cat err)"; fi
 line=$("$lockstep" help train 2>/dev/null | head -n 1)

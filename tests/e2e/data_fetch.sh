@@ -35,10 +35,7 @@ start_server() { # mode
     : >"$work/requests"
     python3 "$here/data_fetch_server.py" "$1" "$work/serve" "$work/port" "$work/requests" &
     server=$!
-    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-        [ -s "$work/port" ] && break
-        sleep 0.1
-    done
+    while kill -0 "$server" 2>/dev/null && ! [ -s "$work/port" ]; do sleep 0.05; done
     url=http://127.0.0.1:$(cat "$work/port")/
 }
 

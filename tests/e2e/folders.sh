@@ -31,7 +31,7 @@ differs 'another label changes it' "$(checksums moved)" "$first"
 # --- the memory: a file that changed within two seconds is not in it, so look until all are ---
 remembers_all() { checksums pics >/dev/null && [ "$(stat -c %s $(memories) 2>/dev/null | grep -c "^$((32 + 32 * 16 + 16))\$")" -ge 2 ]; }
 rm -rf cache
-if until_true 30 remembers_all; then ok 'both splits are remembered'; else bad "not remembered: $(memories | xargs ls -l)"; fi
+if eventually remembers_all; then ok 'both splits are remembered'; else bad "not remembered: $(memories | xargs ls -l)"; fi
 equal 'remembered: the same checksum' "$(checksums pics)" "$first"
 if command -v strace >/dev/null && strace -f true 2>/dev/null && ! is_sanitized; then
     strace -f -o trace -e trace=openat "$lockstep" data info folder:pics >out 2>err
@@ -60,7 +60,7 @@ equal 'without HOME' "$(sed -n 's/^ *checksum //p' out | tr '\n' ' ')" "$first"
 # --- a picture that changes while its run goes on ---
 cp -r pics live
 background softmax folder:live --resize 8 -b 4 --epochs 100000 --checkpoint-every none --run live-run
-if until_true 60 has_lines live-run/metrics.jsonl 1; then
+if eventually has_lines live-run/metrics.jsonl 1; then
     python3 "$here/lib.py" flip live/train/cat/3.png -20
     wait "$pid"
     code=$?

@@ -12,7 +12,7 @@ lockstep=$(realpath -- "${1:?usage: $0 path/to/lockstep}") || exit 2
 scratch=${TMPDIR:-$(dirname "$lockstep")/t}
 [ ${#scratch} -le 70 ] || scratch=/tmp # a socket's path has 107 characters at most
 mkdir -p "$scratch" && work=$(mktemp -d "$scratch/XXXXXX") || exit 2
-export TMPDIR=$work
+export TMPDIR=$work XDG_CACHE_HOME=$work/.cache
 cd "$work" || exit 2
 passed=0 failed=0
 pids=() mounts=()
@@ -141,3 +141,4 @@ has_lines() { [ -f "$1" ] && [ "$(wc -l <"$1")" -ge "$2" ]; }
 
 # Programs with AddressSanitizer reserve terabytes of addresses: no limit of theirs then.
 is_sanitized() { grep -q __asan_init "$lockstep"; }
+until_true() { shift; eventually "$@"; } # its older name, with a number of seconds that nobody reads

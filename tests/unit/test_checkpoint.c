@@ -12,13 +12,15 @@
 
 #include <cmocka.h>
 
-static char folder[] = "/tmp/test_checkpoint.XXXXXX";
-static char path[256];
+#include "scratch.h"
+
+static char folder[SCRATCH_BYTES];
+static char path[SCRATCH_BYTES + 32];
 
 static int make_folder(void **state)
 {
     (void)state;
-    if (!mkdtemp(folder)) return -1;
+    if (!mkdtemp(scratch_name(folder, "checkpoint", ""))) return -1;
     snprintf(path, sizeof path, "%s/a.safetensors", folder);
     return 0;
 }

@@ -22,22 +22,23 @@
 
 #include <cmocka.h>
 
+#include "scratch.h"
+
 enum { N_FLOATS = 16384, PATH_BYTES = 4096 };
 
-static char folder[64];
+static char folder[SCRATCH_BYTES];
 static float weights[N_FLOATS];
 
 static int make_folder(void **state)
 {
     (void)state;
-    snprintf(folder, sizeof folder, "/tmp/test_checkpoint_writer.XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
+    return mkdtemp(scratch_name(folder, "writer", "")) ? 0 : -1;
 }
 
 static int remove_folder(void **state)
 {
     (void)state;
-    char command[128];
+    char command[2 * SCRATCH_BYTES];
     umount2(folder, MNT_DETACH); /* when a failed test left it mounted */
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
     return system(command);
@@ -293,7 +294,7 @@ static void makes_the_folder(void **state)
 {
     (void)state;
     struct ls_ckpt_writer *w;
-    char deep[128];
+    char deep[2 * SCRATCH_BYTES];
     snprintf(deep, sizeof deep, "%s/a/b", folder);
     check_ok(ls_ckpt_writer_create(&w, deep, 1));
     check_ok(save(w, 1, false));
@@ -396,9 +397,9 @@ static void read_only_folder(void **state)
         skip();
     }
     if (!is_mounted) chmod(folder, 0555);
-    int64_t start = ls__now_ns();
+    int64_t start = ls__thread_ns();
     enum ls_status status = ls_ckpt_writer_create(&w, folder, 1);
-    double seconds = ls__seconds_since(start);
+    double seconds = (double)(ls__thread_ns() - start) * 1e-9;
     if (is_mounted) umount(folder);
     chmod(folder, 0755);
     check_refused(status, "cannot be written");

@@ -116,12 +116,12 @@ static void test_digits_mean_and_std(void **state)
 
 static void test_digits_opens_fast(void **state)
 {
-    int64_t start = ls__now_ns();
+    int64_t start = ls__thread_ns();
     struct ls_dataset *ds = open_set("digits", LS_TRAIN);
     uint8_t *bytes = read_images(ds, 128);
-    double seconds = ls__seconds_since(start);
+    double seconds = (double)(ls__thread_ns() - start) * 1e-9;
     printf("digits: open and 128 pictures in %.2f ms\n", seconds * 1e3);
-    assert_true(seconds < 0.5); /* about 2 ms; slack for sanitizers and busy machines */
+    assert_true(seconds < 0.5); /* about 2 ms of CPU; slack for sanitizers */
     free(bytes);
     ls_dataset_close(&ds);
 }
@@ -532,13 +532,13 @@ static void test_loader_destroyed_midway(void **state)
     init_decoded(&slow, 1000, -1);
     slow.read_us = 20000;
     options.batch_size = 30;
-    int64_t start = ls__now_ns();
     struct ls_loader *loader = create_loader(&slow.ds, options);
     next(loader);
+    int n_before = atomic_load(&slow.n_reads);
     ls_loader_destroy(&loader);
-    int n_reads = atomic_load(&slow.n_reads);
-    printf("destroyed after %.0f ms and %d reads\n", ls__seconds_since(start) * 1e3, n_reads);
-    assert_in_range(n_reads, 30, 119); /* what was under way is not finished first */
+    int n_after = atomic_load(&slow.n_reads) - n_before;
+    printf("destroyed after %d reads and %d more\n", n_before, n_after);
+    assert_in_range(n_after, 0, 29); /* what was under way is not finished first */
     ls_dataset_close(&ds);
 }
 
@@ -566,7 +566,8 @@ static void test_loader_is_bounded(void **state)
     struct decoded set;
     init_decoded(&set, 1000, -1);
     struct ls_loader *loader = create_loader(&set.ds, (struct ls_loader_options){.batch_size = 10});
-    usleep(50000);
+    while (atomic_load(&set.n_reads) < 10) usleep(1000);
+    usleep(50000); /* time to go on, if it did */
     int n_reads = atomic_load(&set.n_reads);
     printf("%d reads ahead\n", n_reads);
     assert_in_range(n_reads, 10, 100);

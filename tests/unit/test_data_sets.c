@@ -8,6 +8,7 @@
 #include "data/fetch.h"
 #include "data/formats/parsers.h"
 #include "data_makers.h"
+#include "scratch.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -22,7 +23,7 @@ static bool has_images(void)
     return status != LS_UNSUPPORTED;
 }
 
-static char dir[] = "/tmp/lockstep-data-XXXXXX";
+static char dir[SCRATCH_BYTES];
 
 static void write_file(const char *name, struct bytes b)
 {
@@ -325,7 +326,7 @@ static void test_real(void **state)
 
 static int make_dir(void **state)
 {
-    return mkdtemp(dir) && setenv("XDG_CACHE_HOME", dir, 1) == 0 ? 0 : -1; /* checksums are kept there */
+    return mkdtemp(scratch_name(dir, "data", "")) && setenv("XDG_CACHE_HOME", dir, 1) == 0 ? 0 : -1; /* checksums */
 }
 
 static int remove_dir(void **state)

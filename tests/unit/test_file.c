@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "engine.h"
+#include "scratch.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,13 +15,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char dir[LS_PATH_BYTES];
+static char dir[SCRATCH_BYTES];
 
 static int make_dir(void **state)
 {
-    const char *tmp = getenv("TMPDIR");
-    snprintf(dir, sizeof dir, "%s/lockstep-file-XXXXXX", tmp ? tmp : "/tmp");
-    return mkdtemp(dir) ? 0 : -1;
+    return mkdtemp(scratch_name(dir, "file", "")) ? 0 : -1;
 }
 
 static int remove_dir(void **state)

@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include "scratch.h"
+
 static void check_ok(enum ls_status status)
 {
     if (status != LS_OK) print_error("%s: %s\n", ls_status_name(status), ls_error_message());
@@ -311,9 +313,9 @@ static void test_text_and_input_are_kept(void **state)
 
 static void test_load_from_a_file(void **state)
 {
-    char path[] = "/tmp/test_model.XXXXXX.net";
+    char path[SCRATCH_BYTES];
     struct ls_model *m;
-    int fd = mkstemps(path, 4);
+    int fd = mkstemps(scratch_name(path, "model", ".net"), 4);
     assert_true(fd >= 0);
     FILE *f = fdopen(fd, "w");
     fputs("model mine\ninput any\nflatten\nlinear f classes\n", f);

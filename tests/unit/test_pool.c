@@ -1,6 +1,5 @@
 /* test_pool.c: every item runs exactly once, the lowest failing item speaks, and rounds may follow each other quickly.
  */
-#include "base/clock.h"
 #include "base/pool.h"
 #include "engine.h"
 
@@ -127,11 +126,10 @@ static void test_at_start(void **state)
     assert_int_equal(n_started, 4);
 }
 
-/* A pool that never ran anything, and one destroyed right after a round, both end at once. */
+/* A pool that never ran anything, and one destroyed right after a round, both end: no wake-up is lost. */
 static void test_ends(void **state)
 {
     static struct round r = {.n_threads = 4};
-    int64_t begin = ls__now_ns();
     for (int i = 0; i < 100; i++) {
         struct ls_pool *pool;
         check_ok(ls__pool_create(&pool, 4, false, NULL));
@@ -139,7 +137,6 @@ static void test_ends(void **state)
         ls__pool_destroy(&pool);
         ls__pool_destroy(&pool);
     }
-    assert_true(ls__seconds_since(begin) < 20);
 }
 
 /* Pinning must leave the caller as it was: threads started later would inherit its mask. */

@@ -24,19 +24,20 @@
 
 #include <cmocka.h>
 
+#include "scratch.h"
+
 /* Every test works in a fresh folder, which is also the working directory. */
-static char home[] = "/tmp/lockstep-test-run.XXXXXX";
+static char home[SCRATCH_BYTES];
 
 static int enter(void **state)
 {
-    snprintf(home, sizeof home, "/tmp/lockstep-test-run.XXXXXX");
-    return mkdtemp(home) && chdir(home) == 0 ? 0 : -1;
+    return mkdtemp(scratch_name(home, "run", "")) && chdir(home) == 0 ? 0 : -1;
 }
 
 static int leave(void **state)
 {
-    char command[128];
-    snprintf(command, sizeof command, "chmod -R u+w %s && rm -rf %s", home, home);
+    char command[3 * SCRATCH_BYTES];
+    snprintf(command, sizeof command, "chmod -R u+w '%s' && rm -rf '%s'", home, home);
     return chdir("/") == 0 && system(command) == 0 ? 0 : -1;
 }
 

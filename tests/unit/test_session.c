@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "engine.h"
+#include "scratch.h"
 #include "train/session.h"
 #include "train/state.h"
 
@@ -233,13 +234,11 @@ static void test_bad_options(void **state)
 
 /* --- checkpoints --- */
 
-static char path[LS_PATH_BYTES];
+static char path[SCRATCH_BYTES];
 
 static int make_path(void **state)
 {
-    const char *tmp = getenv("TMPDIR");
-    snprintf(path, sizeof path, "%s/lockstep-session-XXXXXX", tmp ? tmp : "/tmp");
-    int fd = mkstemp(path);
+    int fd = mkstemp(scratch_name(path, "session", ""));
     if (fd >= 0) close(fd);
     return fd >= 0 ? 0 : -1;
 }
