@@ -25,6 +25,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct ls_bound;
 
 /* What changes from step to step or shard to shard and is not a tensor: plain values, which a device may copy as they
@@ -189,7 +193,8 @@ struct ls_backend {
 extern const struct ls_backend ls_backend_ref;
 /* NULL-terminated list of what this build has, best first: {cpu,} ref. */
 extern const struct ls_backend *const ls_backends[];
-const struct ls_backend *ls_backend_find(const char *name); /* NULL if it is not in the list */
+/* NULL if it is not in the list; the best one for NULL. */
+const struct ls_backend *ls_backend_find(const char *name);
 /* One of the list, or of a plug-in lockstep-NAME.so, which is loaded now. */
 enum ls_status ls_backend_get(const char *name, const struct ls_backend **out) LS_MUST_CHECK;
 bool ls_backend_exists(const char *name); /* without loading anything */
@@ -209,5 +214,9 @@ enum ls_status ls_backend_load(struct ls_device *device, const struct ls_load *l
 enum ls_status ls_kernel_create(void *out, size_t size, const struct ls_prep *prep,
                                 const struct ls_impl *impl) LS_MUST_CHECK;
 void ls_kernel_destroy(struct ls_kernel **kernel);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

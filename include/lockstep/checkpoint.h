@@ -14,6 +14,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* A named tensor in plain layout. */
 struct ls_ckpt_tensor {
     const char *name;
@@ -63,5 +67,9 @@ double ls_ckpt_writer_seconds(const struct ls_ckpt_writer *w); /* time submit he
 /* Opens the newest checkpoint of a folder that verifies, warning (log) about each newer one that is skipped and why.
  * *path (LS_PATH_BYTES) gets its name. LS_CHECKPOINT if there is none; *n_seen says how many files were looked at. */
 enum ls_status ls_ckpt_open_newest(struct ls_ckpt **out, const char *folder, char *path, int *n_seen) LS_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

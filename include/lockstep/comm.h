@@ -26,6 +26,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct ls_comm;
 
 struct ls_comm_options {
@@ -147,5 +151,9 @@ struct ls_comm_weight {
     double bytes, pack_seconds, unpack_seconds;
 };
 enum ls_status ls_comm_weigh(const int64_t *sums, int64_t n, struct ls_comm_weight *weight) LS_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

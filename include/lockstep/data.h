@@ -16,6 +16,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum ls_split { LS_TRAIN, LS_TEST };
 
 struct ls_dataset {
@@ -74,5 +78,9 @@ enum ls_status ls_loader_create(struct ls_loader **out, const struct ls_dataset 
 /* The next batch, epoch after epoch without end. */
 enum ls_status ls_loader_next(struct ls_loader *loader, struct ls_batch *batch) LS_MUST_CHECK;
 void ls_loader_destroy(struct ls_loader **loader);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

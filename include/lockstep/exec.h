@@ -16,6 +16,10 @@
 #include "lockstep/plan.h"
 #include "lockstep/status.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct ls_exec;
 
 /* The threads are started here; n_threads >= 1. backend, device and store are borrowed. */
@@ -122,5 +126,9 @@ void ls_exec_update_apart(struct ls_exec *exec, bool on);
 enum ls_status ls_exec_backward(struct ls_exec *exec, const struct ls_exec_step *step,
                                 struct ls_exec_stats *stats) LS_MUST_CHECK;
 enum ls_status ls_exec_zero_sums(struct ls_exec *exec) LS_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -26,6 +26,10 @@
 
 #include <assert.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Every op: enum suffix, name. One file src/graph/ops/<op>.c per forward op holds the shape and gradient rules of the
  * op and of its backward companions. Inputs -> outputs ("?" = may be absent), attributes:
  *
@@ -224,5 +228,9 @@ static_assert(LS_FIXED_MEAN_BITS < 63, "a mean fits an int64_t, with room for sh
 static_assert(LS_FIXED_BITS - LS_SCALE_GRAD >= 8, "a shard's gradient may reach 256");
 static_assert(LS_FIXED_BITS - LS_SCALE_STATS >= 22, "a shard's losses may add up to 4.2 million");
 static_assert(LS_FIXED_MEAN_BITS - LS_SCALE_RUNNING >= 22, "a mean or variance may reach 4.2 million");
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

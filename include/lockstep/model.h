@@ -5,6 +5,10 @@
 #include "lockstep/graph.h"
 #include "lockstep/status.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct ls_model;
 
 /* name_or_path: a model of the zoo ("lenet5") or a file (anything with a '/' or ending in ".net"). Unknown names are
@@ -46,5 +50,9 @@ struct ls_zoo_entry {
     const char *name, *text;
 };
 extern const struct ls_zoo_entry ls_zoo[]; /* ends with name == NULL */
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

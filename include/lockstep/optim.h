@@ -5,6 +5,10 @@
 #include "lockstep/graph.h"
 #include "lockstep/status.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct ls_optim {
     bool is_adamw; /* else SGD */
     bool nesterov;
@@ -37,5 +41,9 @@ enum ls_status ls_schedule_parse(struct ls_schedule *s, const char *kind, const 
  * the steps that are left; step and multistep count epochs from the beginning. onecycle brings its own warm-up over the
  * first 30 %. */
 double ls_schedule_lr(const struct ls_schedule *s, int64_t step);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

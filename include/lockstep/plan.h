@@ -19,6 +19,10 @@
 #include "lockstep/graph.h"
 #include "lockstep/status.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct ls_stored {
     char *name;
     enum ls_value_kind kind;
@@ -111,5 +115,9 @@ void ls_plan_destroy(struct ls_plan **plan);
 enum ls_status ls_plan_text(const struct ls_plan *plan, char **text) LS_MUST_CHECK;
 /* XXH3-128 over everything that can change the bits of a result: ops, implementations, layouts. 32 hex digits. */
 enum ls_status ls_plan_hash(const struct ls_plan *plan, char hex[33]) LS_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -25,6 +25,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* --- one machine --- */
 
 /* Sums that travel together, in the order in which a step completes them. */
@@ -121,5 +125,9 @@ void ls_predict_verdict(const struct ls_predict_profile *p, const struct ls_pred
 /* Speed-up over workers as an SVG picture; free() the text. */
 enum ls_status ls_predict_plot(const char *title, const struct ls_predict_series *series, int n,
                                char **svg) LS_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

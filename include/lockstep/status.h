@@ -13,6 +13,10 @@
 
 #include <stddef.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* name, exit code of the program, what it means */
 #define LS_STATUS_MAP(X)                                                                                               \
     X(OK, 0, "success")                                                                                                \
@@ -58,5 +62,9 @@ int ls_status_exit_code(enum ls_status status);
         enum ls_status try_status_ = (expr);                                                                           \
         if (try_status_ != LS_OK) return try_status_;                                                                  \
     } while (0)
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

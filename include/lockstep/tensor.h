@@ -12,6 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum ls_dtype { LS_F32, LS_I64, LS_I32, LS_U8 };
 
 size_t ls_dtype_bytes(enum ls_dtype dtype);
@@ -44,5 +48,9 @@ struct ls_layout {
 
 struct ls_layout ls_layout_plain(const struct ls_shape *s, enum ls_dtype dtype);
 struct ls_layout ls_layout_any(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

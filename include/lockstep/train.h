@@ -1,7 +1,9 @@
 /* train.h: a whole run, as the command line asks for it.
  *
  * All strings in the options are borrowed. Defaults live in the option table of the command line (src/cli/options.c);
- * ls_train_options_default() gives the same to a program that links the library.
+ * ls_train_options_default() gives the same to a program that links the library. A text that is NULL means its default;
+ * so does a batch size, a number of shards or threads of 0 in the smaller structs. What no command line could have
+ * given (a number out of range, an unknown word, no model) is LS_USAGE.
  */
 #ifndef LOCKSTEP_TRAIN_H
 #define LOCKSTEP_TRAIN_H
@@ -10,6 +12,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 struct ls_train_options {
     const char *model, *data; /* "lenet5", "digits" */
@@ -51,7 +57,8 @@ struct ls_train_options {
     int64_t eval_every;           /* epochs; 0: only at the end */
     int64_t log_every;            /* steps between lines in metrics.jsonl; 0: per epoch only */
     bool no_eval;
-    bool quiet, json;
+    bool quiet;              /* only warnings and errors on stderr while this call lasts */
+    bool json;               /* for the program; the library prints no results */
     bool deterministic_only; /* reserved */
     const char *memory;      /* "normal", "low": activations are computed again in backward; the same weights */
     const char *sync;        /* "allreduce", "local:H" */
@@ -105,6 +112,7 @@ struct ls_eval_result {
     int64_t images, step;
     double loss, accuracy, seconds, images_per_second;
 };
+void ls_eval_options_default(struct ls_eval_options *o); /* everything but `what` */
 enum ls_status ls_eval(const struct ls_eval_options *o, struct ls_eval_result *result) LS_MUST_CHECK;
 
 /* Training steps on random data held in memory: how fast, how much memory. */
@@ -181,5 +189,9 @@ void ls_tune_result_release(struct ls_tune_result *result);
 /* First SIGINT or SIGTERM: finish the step, checkpoint, LS_INTERRUPTED. Second: exit at once. Installed by the program,
  * not by the library's functions above. */
 void ls_signals_install(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

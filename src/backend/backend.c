@@ -11,7 +11,7 @@
 const struct ls_backend *ls_backend_find(const char *name)
 {
     for (int i = 0; ls_backends[i]; i++)
-        if (strcmp(ls_backends[i]->name, name) == 0) return ls_backends[i];
+        if (!name || strcmp(ls_backends[i]->name, name) == 0) return ls_backends[i];
     return NULL;
 }
 

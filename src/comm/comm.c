@@ -25,9 +25,9 @@ enum ls_status ls_comm_open(struct ls_comm **out, const struct ls_comm_options *
     TRY(ls__calloc(out, 1, sizeof **out));
     struct ls_comm *c = *out;
     c->segment = -1;
-    c->timeout = o->timeout > 0 ? o->timeout : 300;
-    c->is_ended = o->is_ended;
-    c->is_apart = o->is_apart;
+    c->timeout = o && o->timeout > 0 ? o->timeout : 300;
+    c->is_ended = o ? o->is_ended : NULL;
+    c->is_apart = o && o->is_apart;
     c->place = (struct ls_comm_place){.n_ranks = 1, .n_nodes = 1, .n_seats = 1};
     gethostname(c->place.host, sizeof c->place.host - 1);
     enum ls_status status = ls_comm_is_launched() ? join_job(c) : LS_OK;

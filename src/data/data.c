@@ -132,6 +132,8 @@ enum ls_status ls_data_open(struct ls_dataset **out, const char *spec, enum ls_s
 {
     static const struct ls_data_options none = {0};
     *out = NULL;
+    if (!spec) return ls_fail(LS_USAGE, "no data set was named");
+    if (split != LS_TRAIN && split != LS_TEST) return ls_fail(LS_USAGE, "%s: there is no split %d", spec, (int)split);
     TRY(ls__calloc(out, 1, sizeof **out));
     enum ls_status status = build(*out, spec, split, options ? options : &none);
     if (status == LS_OK) status = show_resized(out, options ? options : &none);

@@ -27,7 +27,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DECODED_SLOTS = 4, POINTER_SLOTS = 32, MAX_SLOTS = POINTER_SLOTS, MESSAGE_BYTES = 1024, MAX_BATCH = 1 << 20 };
+enum { DECODED_SLOTS = 4, POINTER_SLOTS = 32, MAX_SLOTS = POINTER_SLOTS, MESSAGE_BYTES = 1024 };
+enum { MAX_BATCH = 1 << 20, MAX_THREADS = 1024 };
 
 struct slot {
     struct ls_batch batch;  /* points into the arrays below */
@@ -130,8 +131,11 @@ static void *produce(void *arg)
 
 static enum ls_status check(const struct ls_dataset *ds, const struct ls_loader_options *options)
 {
+    if (!ds || !options) return ls_fail(LS_USAGE, "a loader without data or without options");
     if (options->batch_size < 1 || options->batch_size > MAX_BATCH)
         return ls_fail(LS_USAGE, "batch size %d: expected 1 to %d", options->batch_size, MAX_BATCH);
+    if (options->n_threads < 0 || options->n_threads > MAX_THREADS)
+        return ls_fail(LS_USAGE, "%d loader threads: expected 1 to %d", options->n_threads, MAX_THREADS);
     if (options->first_epoch < 0 || options->first_step < 0)
         return ls_fail(LS_USAGE, "start at epoch %lld, step %lld: expected numbers from 0 up",
                        (long long)options->first_epoch, (long long)options->first_step);

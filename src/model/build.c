@@ -418,6 +418,7 @@ enum ls_status ls_model_build(const struct ls_model *model, const struct ls_mode
 {
     struct builder b = {.model = model, .options = options};
     *out = NULL;
+    if (!options) return ls_fail(LS_USAGE, "%s: built without options", model->origin);
     TRY(check_options(model, options));
     TRY(ls__calloc(&b.values, (size_t)model->n_layers + 1, sizeof *b.values));
     enum ls_status status = ls_graph_create(&b.g, options->mb, options->is_training);

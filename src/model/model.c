@@ -38,6 +38,7 @@ static enum ls_status parse(struct ls_model *m, const char *origin, const char *
 enum ls_status ls_model_parse(struct ls_model **out, const char *origin, const char *text, size_t len)
 {
     *out = NULL;
+    if (!origin || !text) return ls_fail(LS_USAGE, "a model without %s", origin ? "a text" : "an origin");
     TRY(ls__calloc(out, 1, sizeof **out));
     enum ls_status status = parse(*out, origin, text, len);
     if (status != LS_OK) ls_model_destroy(out);
@@ -85,6 +86,7 @@ enum ls_status ls_model_load(struct ls_model **out, const char *name_or_path)
 {
     char origin[LS_PATH_BYTES];
     *out = NULL;
+    if (!name_or_path) return ls_fail(LS_USAGE, "no model was named");
     if (is_path(name_or_path)) return load_file(out, name_or_path);
     for (const struct ls_zoo_entry *z = ls_zoo; z->name; z++) {
         if (strcmp(z->name, name_or_path) != 0) continue;

@@ -34,6 +34,7 @@ static enum ls_status parse_milestones(struct ls_schedule *s, const char *text)
 
 enum ls_status ls_schedule_parse(struct ls_schedule *s, const char *kind, const char *milestones)
 {
+    if (!kind) return ls_fail(LS_USAGE, "no schedule was named: constant, step, multistep, cosine or onecycle");
     for (int i = 0; i < (int)(sizeof names / sizeof names[0]); i++) {
         if (strcmp(kind, names[i]) != 0) continue;
         s->kind = (enum ls_schedule_kind)i;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_TIMED = 1 << 20 };
+enum { MAX_TIMED = 1 << 20, MAX_SECONDS = 86400, DEFAULT_BATCH = 128 };
 
 /* Random images of the size the model asks for. Models that adapt get what they are mostly used on. */
 static enum ls_status fake_spec(const char *model_name, int64_t batch, char *spec, size_t size)
@@ -24,6 +24,7 @@ static enum ls_status fake_spec(const char *model_name, int64_t batch, char *spe
     if (!c) c = !h ? 1 : 3;
     if (!h) h = c == 1 ? 28 : 32;
     if (!w) w = h;
+    if (batch == 0) batch = DEFAULT_BATCH;
     int64_t n = batch * 4 < 512 ? 512 : batch * 4;
     snprintf(spec, size, "fake:%dx%dx%d:%d:%lld", c, h, w, h >= 224 ? 1000 : 10, (long long)(n / batch * batch));
     return LS_OK;
@@ -121,12 +122,7 @@ static enum ls_status measure(const struct ls_bench_options *o, struct session *
 enum ls_status bench_open_session(struct session *s, const struct ls_bench_options *o, bool is_training,
                                   const struct ls_tune *table)
 {
-    char spec[96];
-    *s = (struct session){0};
-    if (o->data)
-        snprintf(spec, sizeof spec, "%s", o->data);
-    else
-        TRY(fake_spec(o->model, o->batch_size, spec, sizeof spec));
+    char spec[96] = "";
     const struct session_options so = {.model = o->model,
                                        .data = spec,
                                        .device = o->device,
@@ -142,12 +138,23 @@ enum ls_status bench_open_session(struct session *s, const struct ls_bench_optio
                                        .compress = o->compress,
                                        .low_memory = o->low_memory,
                                        .optim = {.momentum = 0.9}};
+    *s = (struct session){0};
+    if (!o->model) return ls_fail(LS_USAGE, "no model was named");
+    if (o->steps < 0 || o->warmup < 0 || !(o->seconds >= 0 && o->seconds <= MAX_SECONDS))
+        return ls_fail(LS_USAGE, "%lld steps after %lld, %g s: expected numbers from 0 up, and a day at most",
+                       (long long)o->steps, (long long)o->warmup, o->seconds);
+    TRY(session_check_sizes(&so));
+    if (o->data)
+        snprintf(spec, sizeof spec, "%s", o->data);
+    else
+        TRY(fake_spec(o->model, o->batch_size, spec, sizeof spec));
     return session_open(s, &so);
 }
 
 enum ls_status ls_bench(const struct ls_bench_options *o, struct ls_bench_result *r)
 {
     struct session s;
+    if (!o || !r) return ls_fail(LS_USAGE, "ls_bench without options or without room for the result");
     *r = (struct ls_bench_result){.steps = 0};
     enum ls_status status = bench_open_session(&s, o, true, NULL);
     if (status == LS_OK) status = measure(o, &s, r);
@@ -169,6 +176,7 @@ enum ls_status ls_bench(const struct ls_bench_options *o, struct ls_bench_result
 enum ls_status ls_plan_model(const struct ls_bench_options *o, bool is_training, char **text)
 {
     struct session s;
+    if (!o || !text) return ls_fail(LS_USAGE, "ls_plan_model without options or without room for the text");
     *text = NULL;
     enum ls_status status = bench_open_session(&s, o, is_training, NULL);
     int64_t mb = is_training ? s.shard_size : s.eval_size;

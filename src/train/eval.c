@@ -85,6 +85,8 @@ enum ls_status ls_eval(const struct ls_eval_options *o, struct ls_eval_result *r
 {
     char path[LS_PATH_BYTES];
     struct ls_ckpt *ckpt = NULL;
+    if (!o || !result) return ls_fail(LS_USAGE, "ls_eval without options or without room for the result");
+    if (!o->what) return ls_fail(LS_USAGE, "no run directory or checkpoint was named");
     *result = (struct ls_eval_result){.images = 0};
     TRY(open_checkpoint(o->what, &ckpt, path));
     enum ls_status status = evaluate(o, ckpt, path, result);

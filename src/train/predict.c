@@ -186,6 +186,7 @@ static enum ls_status measure(struct session *s, double seconds, struct ls_predi
 enum ls_status ls_predict_measure(const struct ls_bench_options *o, struct ls_predict_profile *p, int *threads)
 {
     struct session s;
+    if (!o || !p || !threads) return ls_fail(LS_USAGE, "ls_predict_measure without options or without room");
     *p = (struct ls_predict_profile){.n_buckets = 0};
     enum ls_status status = bench_open_session(&s, o, true, NULL);
     if (status == LS_OK) status = measure(&s, o->seconds, p);

@@ -13,7 +13,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_SHARDS_BY_DEFAULT = 32, SHARD_SAMPLES = 16, MIN_SHARDS = 4, MIN_EVAL_SAMPLES = 16, EVAL_SHARDS_OF_JOB = 32 };
+enum {
+    DEFAULT_BATCH = 128,
+    MAX_BATCH = 1 << 20,
+    MAX_THREADS = 1024,
+    MAX_SHARDS_BY_DEFAULT = 32,
+    SHARD_SAMPLES = 16,
+    MIN_SHARDS = 4,
+    MIN_EVAL_SAMPLES = 16,
+    EVAL_SHARDS_OF_JOB = 32
+};
 
 int64_t session_default_shards(int64_t batch_size)
 {
@@ -148,7 +157,8 @@ static enum ls_status avoid_shards_of_one(struct session *s, const struct sessio
 static enum ls_status choose_sizes(struct session *s, const struct session_options *o)
 {
     const struct ls_dataset *d = s->train ? s->train : s->test;
-    s->batch_size = o->batch_size < d->n ? o->batch_size : d->n;
+    s->batch_size = o->batch_size > 0 ? o->batch_size : DEFAULT_BATCH;
+    if (s->batch_size > d->n) s->batch_size = d->n;
     int64_t shards = o->shards > 0 ? o->shards : session_default_shards(s->batch_size);
     if (shards > LS_MAX_SHARDS) shards = LS_MAX_SHARDS;
     set_shards(s, shards < s->batch_size ? shards : s->batch_size);
@@ -205,9 +215,23 @@ static enum ls_status open_device(struct session *s, const struct session_option
     return open_table(s, o);
 }
 
+/* The command line has checked this; a program that calls the library may not have. */
+enum ls_status session_check_sizes(const struct session_options *o)
+{
+    if (o->batch_size < 0 || o->batch_size > MAX_BATCH)
+        return ls_fail(LS_USAGE, "batch size %lld, expected 1 to %d", (long long)o->batch_size, MAX_BATCH);
+    if (o->shards < 0) return ls_fail(LS_USAGE, "%lld shards, expected 1 to %d", (long long)o->shards, LS_MAX_SHARDS);
+    if (o->threads < 0 || o->threads > MAX_THREADS)
+        return ls_fail(LS_USAGE, "%lld threads, expected 1 to %d", (long long)o->threads, MAX_THREADS);
+    if (o->compress != 0 && o->compress != 8 && o->compress != 16)
+        return ls_fail(LS_USAGE, "gradients of %lld bits, expected 8, 16 or 0", (long long)o->compress);
+    return LS_OK;
+}
+
 /* What may be missing or different on another machine. */
 static enum ls_status open_inputs(struct session *s, const struct session_options *o)
 {
+    TRY(session_check_sizes(o));
     TRY(ls_backend_get(o->device, &s->backend));
     TRY(check_device(s, o));
     TRY(o->model_text ? ls_model_parse(&s->model, o->model, o->model_text, strlen(o->model_text))

@@ -49,6 +49,8 @@ struct session {
     struct ls_comm *comm; /* borrowed */
 };
 
+/* LS_USAGE for numbers no command line could have given. session_open asks it, too. */
+enum ls_status session_check_sizes(const struct session_options *o) LS_MUST_CHECK;
 /* Fills *s; on failure too, so that session_close can end it. */
 enum ls_status session_open(struct session *s, const struct session_options *o) LS_MUST_CHECK;
 void session_close(struct session *s);

@@ -58,8 +58,6 @@ static enum ls_status open_session(struct trainer *t)
         .low_memory = strcmp(o->memory, "low") == 0,
         .by_shard = local_period(o->sync) > 0,
     };
-    if (strcmp(o->optimizer, "sgd") != 0 && strcmp(o->optimizer, "adamw") != 0)
-        return ls_fail(LS_USAGE, "--optimizer %s: expected sgd or adamw", o->optimizer);
     return session_open(&t->s, &t->so);
 }
 

@@ -298,6 +298,7 @@ static enum ls_status run_all(struct trainer *t, struct ls_result *r)
 
 static enum ls_status check_options(const struct ls_train_options *o, const struct ls_comm *comm)
 {
+    TRY(ls__train_options_check(o));
     if (o->workers > 0 && ls_comm_is_launched() && o->workers != ls_comm_place(comm)->n_ranks)
         return ls_fail(LS_USAGE, "the job has %d processes, but %lld workers were asked for",
                        ls_comm_place(comm)->n_ranks, (long long)o->workers);
@@ -312,15 +313,32 @@ static enum ls_status check_options(const struct ls_train_options *o, const stru
     return LS_OK;
 }
 
-enum ls_status ls_train(const struct ls_train_options *o, struct ls_result *result)
+/* For the length of a call; a level that was changed meanwhile stays. */
+static void be_quiet(bool is_wanted, enum ls_log_level *before)
 {
+    *before = ls__log_level();
+    if (is_wanted && *before > LS_LOG_WARN) ls__log_set_level(LS_LOG_WARN);
+}
+
+static void end_quiet(enum ls_log_level before)
+{
+    if (before > LS_LOG_WARN && ls__log_level() == LS_LOG_WARN) ls__log_set_level(before);
+}
+
+enum ls_status ls_train(const struct ls_train_options *options, struct ls_result *result)
+{
+    enum ls_log_level level;
+    if (!options || !result) return ls_fail(LS_USAGE, "ls_train without options or without room for the result");
+    struct ls_train_options own = *options, *o = &own;
     struct trainer t = {.o = o};
+    ls__train_options_complete(o);
     *result = (struct ls_result){.train_loss = NAN, .train_accuracy = NAN, .test_loss = NAN, .test_accuracy = NAN};
     const struct ls_backend *backend;
     bool is_apart =
         ls_backend_get(o->device, &backend) == LS_OK && backend->memory; /* a failure is told by the session */
     const struct ls_comm_options co = {.timeout = o->timeout, .is_ended = ls__signals_end_wanted, .is_apart = is_apart};
     TRY(ls_comm_open(&t.comm, &co));
+    be_quiet(o->quiet, &level);
     t.is_chief = ls_comm_place(t.comm)->rank == 0;
     if (!t.is_chief && ls__log_level() > LS_LOG_ERROR) ls__log_set_level(LS_LOG_ERROR);
     enum ls_status status = ls_comm_agree(t.comm, check_options(o, t.comm), "");
@@ -334,5 +352,6 @@ enum ls_status ls_train(const struct ls_train_options *o, struct ls_result *resu
     ls__run_close(&t.run);
     session_close(&t.s);
     ls_comm_close(&t.comm);
+    end_quiet(level);
     return status;
 }

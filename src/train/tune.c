@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MIN_ROUNDS = 4, MAX_ROUNDS = 400, ROUNDS_BEFORE_GIVING_UP = 2 };
+enum { MIN_ROUNDS = 4, MAX_ROUNDS = 400, ROUNDS_BEFORE_GIVING_UP = 2, MAX_SECONDS = 86400 };
 /* Less than this is noise, or not worth a line; problems that take less are left to the rules. */
 static const double GAIN_OF_CHANGED = 0.03, GAIN_OF_STEP = 0.001, WORTH_TRYING = 0.002,
                     LONG_ENOUGH_SECONDS = 0.05; /* for the first step to be believed */
@@ -417,6 +417,9 @@ static enum ls_status run(struct tuner *t)
 enum ls_status ls_tune(const struct ls_tune_options *o, struct ls_tune_result *r)
 {
     struct tuner t = {.o = o, .r = r};
+    if (!o || !r) return ls_fail(LS_USAGE, "ls_tune without options or without room for the result");
+    if (!(o->seconds >= 0 && o->seconds <= MAX_SECONDS))
+        return ls_fail(LS_USAGE, "comparisons of %g s: expected 0 up to a day", o->seconds);
     *r = (struct ls_tune_result){.n_problems = 0};
     enum ls_status status = run(&t);
     side_close(&t.now);

@@ -115,6 +115,9 @@ refused 'no table at all' '\177ELF\001\002' 'bad.tune:1'
 refused 'a line that is cut' "$(cat top)\nconv2d 4x3x12" 'bad.tune:4'
 refused 'a choice twice' "$(cat top)\nrelu 1 > 1 = own\nrelu 1 > 1 = ref" 'bad.tune:5'
 run "$lockstep" plan small.net --tune nowhere.tune
-one_line_error 'a table that is not there' 1 'nowhere.tune'
+one_line_error 'a table that is not there' 3 'nowhere.tune'
+mkfifo pipe.tune
+run "$lockstep" plan small.net --tune pipe.tune
+one_line_error 'a table that is a pipe' 3 pipe.tune
 
 finish

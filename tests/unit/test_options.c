@@ -14,6 +14,7 @@
 #include "train/defaults.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -142,6 +143,38 @@ static void test_defaults_equal_the_library(void **state)
     free(b);
     json_decref(ours);
     json_decref(theirs);
+}
+
+/* --- the library's limits --- */
+
+static void expect_limit(const struct ls_option *option, double value, bool is_good)
+{
+    struct ls_options o;
+    ls__options_default(&o);
+    o.train.model = "lenet5";
+    o.train.data = "digits";
+    void *at = (char *)&o + option->offset;
+    if (option->type == LS_OPT_INT)
+        *(int64_t *)at = (int64_t)value;
+    else
+        *(double *)at = value;
+    enum ls_status status = ls__train_options_check(&o.train);
+    if ((status == LS_OK) != is_good)
+        fail_msg("--%s %g: the library says %s, the command line %s", option->name, value, ls_status_name(status),
+                 is_good ? "takes it" : "refuses it");
+}
+
+static void test_limits_equal_the_library(void **state)
+{
+    const size_t first = offsetof(struct ls_options, train), end = first + sizeof(struct ls_train_options);
+    for (const struct ls_option *option = ls__options; option->name; option++) {
+        bool is_int = option->type == LS_OPT_INT, is_number = is_int || option->type == LS_OPT_REAL;
+        if (option->offset < first || option->offset >= end || !is_number) continue;
+        expect_limit(option, option->min, true);
+        expect_limit(option, option->max, !option->is_max_open);
+        expect_limit(option, is_int ? option->min - 1 : nextafter(option->min, -INFINITY), false);
+        expect_limit(option, is_int && option->max < 1e15 ? option->max + 1 : option->max * 1.01, false);
+    }
 }
 
 /* Changing any training option must change the manifest: no member is forgotten in train/defaults.c. */
@@ -510,6 +543,7 @@ int main(void)
         cmocka_unit_test(test_groups_stand_together),
         cmocka_unit_test(test_defaults_are_valid),
         cmocka_unit_test(test_defaults_equal_the_library),
+        cmocka_unit_test(test_limits_equal_the_library),
         cmocka_unit_test(test_manifest_has_every_option),
         cmocka_unit_test(test_every_form_of_every_option),
         cmocka_unit_test(test_letters),
