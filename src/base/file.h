@@ -1,9 +1,11 @@
 /* file.h: files, read whole or mapped, and written so that a crash at any moment leaves the old file or the new one.
  *
  * The story of an atomic write (after git's lockfile and Redis' rdbSave):
- *   mkstemp beside the target -> fallocate (a full disk fails early) -> write, every return checked -> fsync -> close
- *   -> rename over the target -> fsync the folder.
- * The old file is never removed first. On any failure the temporary is removed and the target is as it was.
+ *   a new temporary beside the target -> fallocate (a full disk fails early) -> write, every return checked -> fsync ->
+ *   close -> rename over the target -> fsync the folder.
+ * The old file is never removed first. On any failure the temporary is removed and the target is as it was. A target
+ * that is a link is replaced, not followed. The umask decides who may read what is made. dir.h has the same below a
+ * folder that is held open, for folders that others might tamper with.
  */
 #ifndef LS_BASE_FILE_H
 #define LS_BASE_FILE_H
@@ -16,6 +18,9 @@
 
 /* Whole file into memory, plus a '\0' not counted in *len. Refused with LS_IO if longer than max_bytes. free() it. */
 enum ls_status ls__file_read(const char *path, size_t max_bytes, char **data, size_t *len) LS_MUST_CHECK;
+
+/* The same of a regular file that is open; closes it. */
+enum ls_status ls__file_read_fd(int fd, const char *path, size_t max_bytes, char **data, size_t *len) LS_MUST_CHECK;
 
 struct ls_map {
     const uint8_t *data; /* [len], read-only; NULL if len is 0 */

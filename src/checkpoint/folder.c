@@ -1,15 +1,14 @@
 /* folder.c: names, links and leftovers in a folder of checkpoints.
  *
- * In: a folder. Out: which steps it has; latest.safetensors and best.safetensors as relative links, so that the folder
- * can be moved. A link is replaced by making a new one beside it and renaming: there is always an old or a new one.
+ * In: a folder, held open. Out: which steps it has; latest.safetensors and best.safetensors as relative links, so that
+ * the folder can be moved. A link is replaced by making a new one beside it and renaming: there is always an old or a
+ * new one.
  */
 #include "base/mem.h"
 #include "base/parse.h"
 #include "checkpoint/internal.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,94 +39,86 @@ static int compare_steps(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static enum ls_status append(int64_t **steps, int *n, int *cap, int64_t step)
+struct list {
+    int64_t *steps;
+    int n, cap;
+    enum ls_status status;
+};
+
+static bool add_step(void *arg, const char *name)
 {
-    if (*n == *cap) {
-        int grown = *cap ? 2 * *cap : 16;
-        TRY(ls__grow(steps, (size_t)*cap, (size_t)grown, sizeof **steps));
-        *cap = grown;
+    struct list *l = arg;
+    int64_t step;
+    if (!ls__ckpt_name_is_step(name, &step)) return true;
+    if (l->n == l->cap) {
+        int cap = l->cap ? 2 * l->cap : 16;
+        l->status = ls__grow(&l->steps, (size_t)l->cap, (size_t)cap, sizeof *l->steps);
+        if (l->status != LS_OK) return false;
+        l->cap = cap;
     }
-    (*steps)[(*n)++] = step;
-    return LS_OK;
+    l->steps[l->n++] = step;
+    return true;
 }
 
-enum ls_status ls__ckpt_list(const char *folder, int64_t **steps, int *n_steps)
+enum ls_status ls__ckpt_list(const struct ls_dir *folder, int64_t **steps, int *n_steps)
 {
-    int cap = 0;
+    struct list l = {.status = LS_OK};
     *steps = NULL;
     *n_steps = 0;
-    DIR *dir = opendir(folder);
-    if (!dir) return ls_fail(LS_CHECKPOINT, "open checkpoint folder %s: %s", folder, strerror(errno));
-    enum ls_status status = LS_OK;
-    for (struct dirent *entry; status == LS_OK && (errno = 0, entry = readdir(dir)) != NULL;) {
-        int64_t step;
-        if (ls__ckpt_name_is_step(entry->d_name, &step)) status = append(steps, n_steps, &cap, step);
+    if (!ls__dir_each(folder, add_step, &l) && l.status == LS_OK)
+        l.status = ls_fail(LS_CHECKPOINT, "read checkpoint folder %s: %s", folder->path, strerror(errno));
+    if (l.status != LS_OK) {
+        free(l.steps);
+        return l.status;
     }
-    if (status == LS_OK && errno != 0)
-        status = ls_fail(LS_CHECKPOINT, "read checkpoint folder %s: %s", folder, strerror(errno));
-    closedir(dir);
-    if (status == LS_OK && *n_steps) qsort(*steps, (size_t)*n_steps, sizeof **steps, compare_steps);
-    if (status != LS_OK) {
-        free(*steps);
-        *steps = NULL;
-        *n_steps = 0;
-    }
-    return status;
+    if (l.n) qsort(l.steps, (size_t)l.n, sizeof *l.steps, compare_steps);
+    *steps = l.steps;
+    *n_steps = l.n;
+    return LS_OK;
 }
 
-enum ls_status ls__ckpt_link(const char *folder, const char *link, const char *name, bool *is_missing)
+enum ls_status ls__ckpt_link(const struct ls_dir *folder, const char *link, const char *name, bool *is_missing)
 {
-    char path[LS_PATH_BYTES], temp[LS_PATH_BYTES];
+    char temp[LS_CKPT_NAME_BYTES + 16];
     *is_missing = false;
-    TRY(ls__path_join(path, sizeof path, folder, link));
-    int n = snprintf(temp, sizeof temp, "%s.tmp.%ld", path, (long)getpid());
-    if (n < 0 || (size_t)n >= sizeof temp) return ls_fail(LS_CHECKPOINT, "path too long: %s", path);
-    unlink(temp); /* of a dead process that had our id */
-    if (symlink(name, temp) != 0) {
+    snprintf(temp, sizeof temp, "%s.tmp.%ld", link, (long)getpid());
+    unlinkat(folder->fd, temp, 0); /* of a dead process that had our id */
+    if (symlinkat(name, folder->fd, temp) != 0) {
         *is_missing = errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS;
-        return *is_missing ? LS_OK : ls_fail(LS_CHECKPOINT, "link %s: %s", path, strerror(errno));
+        return *is_missing ? LS_OK : ls_fail(LS_CHECKPOINT, "link %s/%s: %s", folder->path, link, strerror(errno));
     }
-    if (rename(temp, path) != 0) {
+    if (renameat(folder->fd, temp, folder->fd, link) != 0) {
         int error = errno;
-        unlink(temp);
-        return ls_fail(LS_CHECKPOINT, "rename link %s: %s", path, strerror(error));
+        unlinkat(folder->fd, temp, 0);
+        return ls_fail(LS_CHECKPOINT, "rename link %s/%s: %s", folder->path, link, strerror(error));
     }
     return LS_OK;
 }
 
-bool ls__ckpt_read_link(const char *folder, const char *link, int64_t *step)
+bool ls__ckpt_read_link(const struct ls_dir *folder, const char *link, int64_t *step)
 {
-    char path[LS_PATH_BYTES], name[LS_CKPT_NAME_BYTES];
-    if (ls__path_join(path, sizeof path, folder, link) != LS_OK) return false;
-    ssize_t n = readlink(path, name, sizeof name - 1);
+    char name[LS_CKPT_NAME_BYTES];
+    ssize_t n = readlinkat(folder->fd, link, name, sizeof name - 1);
     if (n < 0) return false;
     name[n] = '\0';
     return ls__ckpt_name_is_step(name, step);
 }
 
-/* "step-...", "latest" or "best", then ".safetensors.tmp.": what ls__file_write_atomic and ls__ckpt_link make here. */
+/* "step-...", "latest" or "best", then ".safetensors.tmp.": what ls__dir_write_atomic and ls__ckpt_link make here. */
 static bool is_temporary(const char *name)
 {
     return strstr(name, temp_mark) != NULL && (strncmp(name, prefix, sizeof prefix - 1) == 0 ||
                                                strncmp(name, "latest.", 7) == 0 || strncmp(name, "best.", 5) == 0);
 }
 
-void ls__ckpt_remove_stale(const char *folder)
+static bool remove_temporary(void *arg, const char *name)
 {
-    char path[LS_PATH_BYTES];
-    DIR *dir = opendir(folder);
-    if (!dir) return;
-    for (struct dirent *entry; (entry = readdir(dir)) != NULL;)
-        if (is_temporary(entry->d_name) && ls__path_join(path, sizeof path, folder, entry->d_name) == LS_OK)
-            unlink(path); /* what cannot be removed does no harm */
-    closedir(dir);
+    const struct ls_dir *folder = arg;
+    if (is_temporary(name)) unlinkat(folder->fd, name, 0); /* what cannot be removed does no harm */
+    return true;
 }
 
-enum ls_status ls__ckpt_fsync_folder(const char *folder)
+void ls__ckpt_remove_stale(const struct ls_dir *folder)
 {
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return ls_fail(LS_CHECKPOINT, "open checkpoint folder %s: %s", folder, strerror(errno));
-    int rc = fsync(fd), error = errno;
-    close(fd);
-    return rc == 0 ? LS_OK : ls_fail(LS_CHECKPOINT, "fsync checkpoint folder %s: %s", folder, strerror(error));
+    ls__dir_each(folder, remove_temporary, (void *)folder);
 }

@@ -11,7 +11,7 @@
 #ifndef LS_CHECKPOINT_INTERNAL_H
 #define LS_CHECKPOINT_INTERNAL_H
 
-#include "base/file.h"
+#include "base/dir.h"
 #include "lockstep/checkpoint.h"
 
 #define LS_CKPT_METADATA "__metadata__"
@@ -39,6 +39,18 @@ const char *ls__ckpt_dtype_name(enum ls_dtype dtype); /* "F32", as the file says
 /* Storage of a tensor that a caller gave us; LS_CHECKPOINT if its shape, type or data pointer make no sense. */
 enum ls_status ls__ckpt_tensor_bytes(const struct ls_ckpt_tensor *t, size_t *bytes) LS_MUST_CHECK;
 
+/* hex.c: a metadata value may be any bytes, a path for one. JSON takes UTF-8 only: other values, and those that begin
+ * with "hex:", are written as "hex:" and two digits per byte. free() what is made. */
+bool ls__ckpt_needs_hex(const char *value); /* begins with "hex:" */
+enum ls_status ls__ckpt_to_hex(const char *value, char **hex) LS_MUST_CHECK;
+enum ls_status ls__ckpt_from_hex(const char *value, char **bytes) LS_MUST_CHECK; /* NULL if it is no such text */
+
+/* What ls_ckpt_write does, into a folder held open; with is_trial everything but the data, which may be NULL: the
+ * header is made and a file of the full size is tried. */
+enum ls_status ls__ckpt_write_in(const struct ls_dir *folder, const char *name, const struct ls_ckpt_tensor *tensors,
+                                 int n_tensors, const struct ls_ckpt_meta *meta, int n_meta,
+                                 bool is_trial) LS_MUST_CHECK;
+
 /* A text from a file made fit for one line of a message: control characters become '?', long ones are cut. */
 enum { LS_CKPT_SHOWN = 80 };
 const char *ls__ckpt_shown(const char *text, char out[LS_CKPT_SHOWN]);
@@ -48,13 +60,13 @@ enum { LS_CKPT_NAME_BYTES = 48 };
 const char *ls__ckpt_step_name(int64_t step, char out[LS_CKPT_NAME_BYTES]); /* "step-00000468.safetensors" */
 bool ls__ckpt_name_is_step(const char *name, int64_t *step);                /* exactly what step_name makes */
 /* All steps of a folder, ascending, in *steps (free() it). */
-enum ls_status ls__ckpt_list(const char *folder, int64_t **steps, int *n_steps) LS_MUST_CHECK;
+enum ls_status ls__ckpt_list(const struct ls_dir *folder, int64_t **steps, int *n_steps) LS_MUST_CHECK;
 /* Replaces link (in folder) by a relative symbolic link to name; atomic, not yet durable. *is_missing instead of a
  * failure on file systems that have no links. */
-enum ls_status ls__ckpt_link(const char *folder, const char *link, const char *name, bool *is_missing) LS_MUST_CHECK;
-bool ls__ckpt_read_link(const char *folder, const char *link, int64_t *step);
+enum ls_status ls__ckpt_link(const struct ls_dir *folder, const char *link, const char *name,
+                             bool *is_missing) LS_MUST_CHECK;
+bool ls__ckpt_read_link(const struct ls_dir *folder, const char *link, int64_t *step);
 /* Removes temporaries that a dead process left; the caller holds the folder's lock. */
-void ls__ckpt_remove_stale(const char *folder);
-enum ls_status ls__ckpt_fsync_folder(const char *folder) LS_MUST_CHECK;
+void ls__ckpt_remove_stale(const struct ls_dir *folder);
 
 #endif

@@ -27,13 +27,17 @@ static enum ls_status try_each(struct ls_ckpt **out, const char *folder, char *p
 
 enum ls_status ls_ckpt_open_newest(struct ls_ckpt **out, const char *folder, char *path, int *n_seen)
 {
+    struct ls_dir dir;
     int64_t *steps;
     int n;
     *out = NULL;
     *n_seen = 0;
     path[0] = '\0';
-    TRY(ls__ckpt_list(folder, &steps, &n));
-    enum ls_status status = try_each(out, folder, path, steps, n, n_seen);
+    TRY(ls__dir_open(&dir, folder, LS_CHECKPOINT));
+    enum ls_status status = ls__ckpt_list(&dir, &steps, &n);
+    ls__dir_close(&dir);
+    TRY(status);
+    status = try_each(out, folder, path, steps, n, n_seen);
     free(steps);
     return status;
 }

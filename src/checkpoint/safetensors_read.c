@@ -146,6 +146,20 @@ static enum ls_status load_json(struct ls_ckpt *c, const struct view *v)
     return LS_OK;
 }
 
+/* Values that JSON could not take as they are, in a file of ours. */
+static enum ls_status decode_value(json_t *metadata, const char *key, json_t **value)
+{
+    char *bytes;
+    TRY(ls__ckpt_from_hex(json_string_value(*value), &bytes));
+    if (!bytes) return LS_OK;
+    json_t *plain = json_string_nocheck(bytes);
+    free(bytes);
+    if (json_object_iter_set_new(metadata, json_object_key_to_iter(key), plain) != 0)
+        return ls_fail(LS_NOMEM, "out of memory for a checkpoint's metadata");
+    *value = plain;
+    return LS_OK;
+}
+
 static enum ls_status read_metadata(struct ls_ckpt *c, const struct view *v)
 {
     const char *key;
@@ -159,6 +173,7 @@ static enum ls_status read_metadata(struct ls_ckpt *c, const struct view *v)
     {
         if (!json_is_string(value))
             return ls_fail(LS_CHECKPOINT, "%s: metadata '%s' is not a string", v->origin, ls__ckpt_shown(key, shown));
+        if (json_object_get(object, LS_CKPT_FORMAT_KEY)) TRY(decode_value(object, key, &value));
         c->meta[c->n_meta++] = (struct ls_ckpt_meta){key, json_string_value(value)};
     }
     return LS_OK;

@@ -16,7 +16,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "safetensors is little-endian and tensors are written as they lie");
 
-enum ls_status ls__ckpt_tensor_bytes(const struct ls_ckpt_tensor *t, size_t *bytes)
+static enum ls_status shape_bytes(const struct ls_ckpt_tensor *t, size_t *bytes)
 {
     char shown[LS_CKPT_SHOWN];
     if (!t->name) return ls_fail(LS_CHECKPOINT, "a tensor without a name cannot be saved");
@@ -31,7 +31,14 @@ enum ls_status ls__ckpt_tensor_bytes(const struct ls_ckpt_tensor *t, size_t *byt
         if (t->shape.dims[i] < 0 || __builtin_mul_overflow(*bytes, (uint64_t)t->shape.dims[i], bytes))
             return ls_fail(LS_CHECKPOINT, "tensor '%s' has the impossible dimension %lld", shown,
                            (long long)t->shape.dims[i]);
-    if (*bytes && !t->data) return ls_fail(LS_CHECKPOINT, "tensor '%s' has no data", shown);
+    return LS_OK;
+}
+
+enum ls_status ls__ckpt_tensor_bytes(const struct ls_ckpt_tensor *t, size_t *bytes)
+{
+    char shown[LS_CKPT_SHOWN];
+    TRY(shape_bytes(t, bytes));
+    if (*bytes && !t->data) return ls_fail(LS_CHECKPOINT, "tensor '%s' has no data", ls__ckpt_shown(t->name, shown));
     return LS_OK;
 }
 
@@ -40,7 +47,10 @@ struct draft {
     json_t *root;
     char *header;
     struct ls_piece *pieces;
-    int *order; /* [n_tensors] file order -> index as given */
+    int *order;      /* [n_tensors] file order -> index as given */
+    bool is_trial;   /* the tensors have no data yet */
+    size_t n_pieces; /* 1 + n_tensors */
+    size_t bytes;    /* of the file */
 };
 
 static void draft_release(struct draft *d)
@@ -70,6 +80,17 @@ static enum ls_status add(json_t *object, const char *what, const char *key, jso
     return LS_OK;
 }
 
+/* value as JSON takes it; NULL when out of memory. */
+static json_t *value_json(const char *value)
+{
+    char *hex;
+    json_t *string = ls__ckpt_needs_hex(value) ? NULL : json_string(value);
+    if (string || ls__ckpt_to_hex(value, &hex) != LS_OK) return string;
+    string = json_string(hex);
+    free(hex);
+    return string;
+}
+
 static enum ls_status add_metadata(struct draft *d, const struct ls_ckpt_meta *meta, int n_meta)
 {
     char zeros[LS_CKPT_CHECKSUM_DIGITS + 1] = {0};
@@ -82,7 +103,7 @@ static enum ls_status add_metadata(struct draft *d, const struct ls_ckpt_meta *m
         if (!meta[i].key || !meta[i].value)
             return ls_fail(LS_CHECKPOINT, "metadata entry %d has no key or no value", i);
         if (is_own_key(meta[i].key)) continue; /* copied from another checkpoint; ours replace them */
-        TRY(add(object, "metadata key", meta[i].key, json_string(meta[i].value)));
+        TRY(add(object, "metadata key", meta[i].key, value_json(meta[i].value)));
     }
     return LS_OK;
 }
@@ -109,19 +130,20 @@ static enum ls_status add_tensors(struct draft *d, const struct ls_ckpt_tensor *
     size_t at = 0;
     for (int i = 0; i < n; i++) {
         size_t bytes;
-        TRY(ls__ckpt_tensor_bytes(&tensors[i], &bytes));
+        TRY(d->is_trial ? shape_bytes(&tensors[i], &bytes) : ls__ckpt_tensor_bytes(&tensors[i], &bytes));
     }
     sort_by_alignment(d, tensors, n);
     for (int i = 0; i < n; i++) {
         const struct ls_ckpt_tensor *t = &tensors[d->order[i]];
         size_t bytes, end;
-        TRY(ls__ckpt_tensor_bytes(t, &bytes));
+        TRY(shape_bytes(t, &bytes));
         if (__builtin_add_overflow(at, bytes, &end) || end > INT64_MAX)
             return ls_fail(LS_CHECKPOINT, "the tensors are too large for one file");
         TRY(add(d->root, "tensor", t->name, describe(t, at, end)));
         d->pieces[1 + i] = (struct ls_piece){t->data, bytes};
         at = end;
     }
+    d->bytes = at;
     return LS_OK;
 }
 
@@ -155,14 +177,17 @@ static enum ls_status draft_build(struct draft *d, const struct ls_ckpt_tensor *
     if (n_tensors < 0 || n_tensors > LS_CKPT_MAX_TENSORS)
         return ls_fail(LS_CHECKPOINT, "%d tensors cannot be saved in one checkpoint, at most %d", n_tensors,
                        LS_CKPT_MAX_TENSORS);
-    TRY(ls__calloc(&d->pieces, (size_t)n_tensors + 1, sizeof *d->pieces));
+    d->n_pieces = (size_t)n_tensors + 1;
+    TRY(ls__calloc(&d->pieces, d->n_pieces, sizeof *d->pieces));
     TRY(ls__calloc(&d->order, (size_t)n_tensors, sizeof *d->order));
     d->root = json_object();
     if (!d->root) return ls_fail(LS_NOMEM, "out of memory for a checkpoint's header");
     TRY(add_metadata(d, meta, n_meta));
     TRY(add_tensors(d, tensors, n_tensors));
     TRY(make_header(d));
-    TRY(ls__ckpt_checksum(d->pieces, (size_t)n_tensors + 1, hex));
+    d->bytes += d->pieces[0].len;
+    if (d->is_trial) return LS_OK;
+    TRY(ls__ckpt_checksum(d->pieces, d->n_pieces, hex));
     memcpy(d->header + LS_CKPT_CHECKSUM_AT, hex, LS_CKPT_CHECKSUM_DIGITS);
     return LS_OK;
 }
@@ -175,7 +200,22 @@ enum ls_status ls_ckpt_write(const char *path, const struct ls_ckpt_tensor *tens
     if (status != LS_OK)
         status = ls_fail_in(LS_CHECKPOINT, "save %s", path);
     else
-        status = ls__file_write_atomic(path, d.pieces, (size_t)n_tensors + 1, LS_CHECKPOINT);
+        status = ls__file_write_atomic(path, d.pieces, d.n_pieces, LS_CHECKPOINT);
+    draft_release(&d);
+    return status;
+}
+
+enum ls_status ls__ckpt_write_in(const struct ls_dir *folder, const char *name, const struct ls_ckpt_tensor *tensors,
+                                 int n_tensors, const struct ls_ckpt_meta *meta, int n_meta, bool is_trial)
+{
+    struct draft d = {.is_trial = is_trial};
+    enum ls_status status = draft_build(&d, tensors, n_tensors, meta, n_meta);
+    if (status != LS_OK)
+        status = ls_fail_in(LS_CHECKPOINT, "save %s/%s", folder->path, name);
+    else if (is_trial)
+        status = ls__dir_try_write(folder, name, &d.pieces[0], d.bytes, LS_CHECKPOINT);
+    else
+        status = ls__dir_write_atomic(folder, name, d.pieces, d.n_pieces, LS_CHECKPOINT);
     draft_release(&d);
     return status;
 }

@@ -12,6 +12,7 @@
  * is locked (flock) for the writer's life: two runs cannot write into one folder, and a temporary found at the start is
  * known to be a dead process's. The lock ends with the process, however it ends.
  */
+#include "checkpoint/writer.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -43,8 +44,7 @@ struct snapshot {
 };
 
 struct ls_ckpt_writer {
-    char *folder;
-    int folder_fd; /* holds the lock */
+    struct ls_dir folder; /* holds the lock */
     int keep;
     pthread_mutex_t lock;
     pthread_cond_t changed; /* is_full or is_ending */
@@ -138,9 +138,9 @@ static enum ls_status take_snapshot(struct snapshot *s, const struct ls_ckpt_ten
 static enum ls_status replace_link(struct ls_ckpt_writer *w, const char *link, const char *name)
 {
     bool is_missing;
-    TRY(ls__ckpt_link(w->folder, link, name, &is_missing));
+    TRY(ls__ckpt_link(&w->folder, link, name, &is_missing));
     if (is_missing && !w->has_warned_links)
-        ls__log(LS_LOG_WARN, "%s: this file system has no links; %s is not kept", w->folder, link);
+        ls__log(LS_LOG_WARN, "%s: this file system has no links; %s is not kept", w->folder.path, link);
     w->has_warned_links |= is_missing;
     return LS_OK;
 }
@@ -151,7 +151,7 @@ static void remove_old(struct ls_ckpt_writer *w, int64_t newest)
     char name[LS_CKPT_NAME_BYTES];
     int64_t *steps;
     int n, n_kept = 0;
-    if (ls__ckpt_list(w->folder, &steps, &n) != LS_OK) {
+    if (ls__ckpt_list(&w->folder, &steps, &n) != LS_OK) {
         ls__log(LS_LOG_WARN, "old checkpoints are not removed: %s", ls_error_message());
         return;
     }
@@ -159,8 +159,8 @@ static void remove_old(struct ls_ckpt_writer *w, int64_t newest)
         if (steps[i] > newest) continue;
         if (n_kept++ < w->keep || steps[i] == w->best_step) continue;
         ls__ckpt_step_name(steps[i], name);
-        if (unlinkat(w->folder_fd, name, 0) != 0 && errno != ENOENT)
-            ls__log(LS_LOG_WARN, "old checkpoint %s/%s is not removed: %s", w->folder, name, strerror(errno));
+        if (unlinkat(w->folder.fd, name, 0) != 0 && errno != ENOENT)
+            ls__log(LS_LOG_WARN, "old checkpoint %s/%s is not removed: %s", w->folder.path, name, strerror(errno));
     }
     free(steps);
 }
@@ -168,12 +168,12 @@ static void remove_old(struct ls_ckpt_writer *w, int64_t newest)
 static enum ls_status write_snapshot(struct ls_ckpt_writer *w)
 {
     const struct snapshot *s = &w->snapshot;
-    char path[LS_PATH_BYTES], name[LS_CKPT_NAME_BYTES];
-    TRY(ls__path_join(path, sizeof path, w->folder, ls__ckpt_step_name(s->step, name)));
-    TRY(ls_ckpt_write(path, s->tensors, s->n_tensors, s->meta, s->n_meta));
+    char name[LS_CKPT_NAME_BYTES];
+    ls__ckpt_step_name(s->step, name);
+    TRY(ls__ckpt_write_in(&w->folder, name, s->tensors, s->n_tensors, s->meta, s->n_meta, false));
     TRY(replace_link(w, latest_link, name));
     if (s->is_best) TRY(replace_link(w, best_link, name));
-    TRY(ls__ckpt_fsync_folder(w->folder));
+    TRY(ls__dir_fsync(&w->folder, LS_CHECKPOINT));
     if (s->is_best) w->best_step = s->step;
     remove_old(w, s->step);
     return LS_OK;
@@ -245,6 +245,13 @@ enum ls_status ls_ckpt_writer_finish(struct ls_ckpt_writer *w)
     return wait_until_empty(w);
 }
 
+enum ls_status ls__ckpt_writer_try(struct ls_ckpt_writer *w, int64_t step, const struct ls_ckpt_tensor *tensors,
+                                   int n_tensors, const struct ls_ckpt_meta *meta, int n_meta)
+{
+    char name[LS_CKPT_NAME_BYTES];
+    return ls__ckpt_write_in(&w->folder, ls__ckpt_step_name(step, name), tensors, n_tensors, meta, n_meta, true);
+}
+
 double ls_ckpt_writer_seconds(const struct ls_ckpt_writer *w)
 {
     return w->seconds;
@@ -252,17 +259,15 @@ double ls_ckpt_writer_seconds(const struct ls_ckpt_writer *w)
 
 /* --- life --- */
 
-static enum ls_status open_folder(struct ls_ckpt_writer *w, const char *folder)
+static enum ls_status take_folder(struct ls_ckpt_writer *w, struct ls_dir *folder)
 {
-    TRY(ls__strdup(&w->folder, folder));
-    if (ls__mkdirs(folder) != LS_OK) return ls_fail_in(LS_CHECKPOINT, "checkpoint folder");
-    if (access(folder, W_OK | X_OK) != 0)
-        return ls_fail(LS_CHECKPOINT, "checkpoint folder %s cannot be written: %s", folder, strerror(errno));
-    w->folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (w->folder_fd < 0) return ls_fail(LS_CHECKPOINT, "open checkpoint folder %s: %s", folder, strerror(errno));
-    if (flock(w->folder_fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) /* no locks at all: go on without */
+    w->folder = *folder;
+    folder->fd = -1;
+    if (faccessat(w->folder.fd, ".", W_OK | X_OK, 0) != 0)
+        return ls_fail(LS_CHECKPOINT, "checkpoint folder %s cannot be written: %s", w->folder.path, strerror(errno));
+    if (flock(w->folder.fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) /* no locks at all: go on without */
         return ls_fail(LS_CHECKPOINT, "another run is writing checkpoints to %s; stop it or use another --run folder",
-                       folder);
+                       w->folder.path);
     return LS_OK;
 }
 
@@ -282,26 +287,38 @@ static enum ls_status start_thread(struct ls_ckpt_writer *w)
     return LS_OK;
 }
 
-static enum ls_status build(struct ls_ckpt_writer *w, const char *folder, int keep)
+static enum ls_status build(struct ls_ckpt_writer *w, struct ls_dir *folder, int keep)
 {
     if (keep < 1) return ls_fail(LS_USAGE, "%d checkpoints to keep; at least 1 is needed", keep);
     w->keep = keep;
-    TRY(open_folder(w, folder));
-    ls__ckpt_remove_stale(folder);
-    if (!ls__ckpt_read_link(folder, best_link, &w->best_step)) w->best_step = NO_STEP;
+    TRY(take_folder(w, folder));
+    ls__ckpt_remove_stale(&w->folder);
+    if (!ls__ckpt_read_link(&w->folder, best_link, &w->best_step)) w->best_step = NO_STEP;
     return start_thread(w);
+}
+
+enum ls_status ls__ckpt_writer_create_in(struct ls_ckpt_writer **out, struct ls_dir *folder, int keep)
+{
+    struct ls_ckpt_writer *w;
+    *out = NULL;
+    enum ls_status status = ls__calloc(&w, 1, sizeof *w);
+    if (status == LS_OK) {
+        w->folder.fd = -1;
+        status = build(w, folder, keep);
+        if (status != LS_OK) ls_ckpt_writer_destroy(&w);
+        *out = w;
+    }
+    ls__dir_close(folder);
+    return status;
 }
 
 enum ls_status ls_ckpt_writer_create(struct ls_ckpt_writer **out, const char *folder, int keep)
 {
-    struct ls_ckpt_writer *w;
+    struct ls_dir dir;
     *out = NULL;
-    TRY(ls__calloc(&w, 1, sizeof *w));
-    w->folder_fd = -1;
-    enum ls_status status = build(w, folder, keep);
-    if (status != LS_OK) ls_ckpt_writer_destroy(&w);
-    *out = w;
-    return status;
+    if (ls__mkdirs(folder) != LS_OK) return ls_fail_in(LS_CHECKPOINT, "checkpoint folder");
+    if (ls__dir_open(&dir, folder, LS_CHECKPOINT) != LS_OK) return ls_fail_in(LS_CHECKPOINT, "checkpoint folder");
+    return ls__ckpt_writer_create_in(out, &dir, keep);
 }
 
 static void stop_thread(struct ls_ckpt_writer *w)
@@ -324,8 +341,7 @@ void ls_ckpt_writer_destroy(struct ls_ckpt_writer **writer)
         pthread_cond_destroy(&w->changed);
         pthread_mutex_destroy(&w->lock);
     }
-    if (w->folder_fd >= 0) close(w->folder_fd);
+    ls__dir_close(&w->folder);
     ls__free_aligned(w->snapshot.arena, w->snapshot.arena_bytes);
-    free(w->folder);
     free(w);
 }

@@ -87,7 +87,7 @@ kill_point() {
     fi
 }
 
-calls="openat fallocate write fchmod fsync close rename unlink symlink unlinkat newfstatat getdents64"
+calls="openat fallocate write fsync close renameat symlinkat unlinkat newfstatat getdents64 getrandom"
 [ "$form" = short ] && to=3 || to=9
 for call in $calls; do
     n=1
@@ -107,7 +107,7 @@ start_point() {
     if "$program" check "$folder" 2 3 >>"$out" 2>&1; then pass; else fail "kill at the start's $1 number $2"; fi
 }
 if [ "$form" != short ]; then
-    for call in mkdir access flock readlink clone3 unlink getdents64 openat; do
+    for call in mkdir faccessat flock readlinkat clone3 unlinkat getdents64 openat; do
         n=1
         while start_point $call $n; do n=$((n + 1)); done
     done
@@ -139,7 +139,7 @@ trial 3 -y -e trace=close
 n=$(grep -n 'step-.*\.tmp\.' "$work/strace" | head -n 1 | cut -d: -f1)
 error_point close EIO "${n:-99}" 3 || fail "the new file was not closed"
 [ "$form" = short ] && to=3 || to=5
-for pair in fsync:EIO rename:EIO write:ENOSPC write:EIO fallocate:ENOSPC symlink:ENOSPC fchmod:EIO; do
+for pair in fsync:EIO renameat:EIO write:ENOSPC write:EIO fallocate:ENOSPC symlinkat:ENOSPC getrandom:EIO; do
     n=1
     while error_point ${pair%:*} ${pair#*:} $n $to; do
         n=$((n + 1))
@@ -150,15 +150,16 @@ done
 
 # --- 3. order ---
 
-trial 6 -y -e trace=fsync,rename,unlinkat,symlink,write
+trial 6 -y -e trace=fsync,renameat,unlinkat,symlinkat,write
 order=$(awk '
     function fault(text) { print text ": " $0; bad = 1 }
+    function name(text) { match(text, /<[^>]*>/); text = substr(text, RSTART + 1, RLENGTH - 2); sub(/.*\//, "", text); return text }
     function step(text) { match(text, /step-[0-9]+\./); return substr(text, RSTART + 5, RLENGTH - 6) + 0 }
     # a temporary is clean when fsynced since it was last written; a name is durable when its folder was fsynced since
-    /^write\(.*\.tmp\./        { match($0, /<[^>]*>/); dirty[substr($0, RSTART + 1, RLENGTH - 2)] = 1 }
-    /^fsync\(.*\.tmp\..*= 0$/  { match($0, /<[^>]*>/); dirty[substr($0, RSTART + 1, RLENGTH - 2)] = 0; n_file++ }
+    /^write\(.*\.tmp\./        { dirty[name($0)] = 1 }
+    /^fsync\(.*\.tmp\..*= 0$/  { dirty[name($0)] = 0; n_file++ }
     /^fsync\(/ && !/\.tmp\./   { n_pending = 0; durable = renamed; n_folder++ }
-    /^rename\(/ {
+    /^renameat\(/ {
         split($0, part, "\"")
         if (part[2] ~ /step-/ && !(part[2] in dirty)) fault("renamed, but never seen written")
         if (dirty[part[2]]) fault("renamed before its content was on disk")
@@ -166,8 +167,8 @@ order=$(awk '
         n_pending++
         n_rename++
     }
-    /^symlink\(/  { if (!n_file) fault("link before the file") }
-    /^unlinkat\(/ {
+    /^symlinkat\(/ { if (!n_file) fault("link before the file") }
+    /^unlinkat\(/ && !/\.tmp\./ {
         n_removed++
         if (n_pending) fault("old checkpoint removed before the new name was on disk")
         if (step($0) > durable - 2) fault("removed one of the last two on disk")

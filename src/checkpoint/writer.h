@@ -1,0 +1,18 @@
+/* writer.h: what training asks of the checkpoint writer beyond lockstep/checkpoint.h. */
+#ifndef LS_CHECKPOINT_WRITER_H
+#define LS_CHECKPOINT_WRITER_H
+
+#include "base/dir.h"
+#include "lockstep/checkpoint.h"
+
+/* ls_ckpt_writer_create for a folder that is open already; takes it over, also on failure. */
+enum ls_status ls__ckpt_writer_create_in(struct ls_ckpt_writer **out, struct ls_dir *folder, int keep) LS_MUST_CHECK;
+
+/* A checkpoint without the data (which may be NULL), before a training begins that depends on it: the header is made
+ * with its names and metadata, a file of the full size is tried in the folder and removed again. What would make every
+ * checkpoint of the run fail (too many tensors, too long a header, a folder that cannot be written, a disk too small
+ * for even one) is LS_CHECKPOINT now. */
+enum ls_status ls__ckpt_writer_try(struct ls_ckpt_writer *w, int64_t step, const struct ls_ckpt_tensor *tensors,
+                                   int n_tensors, const struct ls_ckpt_meta *meta, int n_meta) LS_MUST_CHECK;
+
+#endif
