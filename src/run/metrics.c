@@ -20,13 +20,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static const char name[] = "metrics.jsonl";
+
 enum ls_status ls__run_metrics_open(struct ls_run *run)
 {
-    char path[LS_PATH_BYTES];
-    TRY(ls__run_path(run, "metrics.jsonl", path));
-    run->metrics_fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-    if (run->metrics_fd < 0) return ls_fail(LS_CHECKPOINT, "open %s: %s", path, strerror(errno));
-    return LS_OK;
+    return ls__dir_open_file(&run->dir, name, O_WRONLY | O_APPEND | O_CREAT, &run->metrics_fd, LS_CHECKPOINT);
 }
 
 static void add_number(struct ls_buf *b, const char *key, double value)
@@ -43,7 +41,7 @@ static void warn_lost(struct ls_run *run, int error)
     int64_t now = ls__now_ns();
     run->n_lost++;
     if (run->warned_ns && now - run->warned_ns < minute_ns) return;
-    ls__log(LS_LOG_WARN, "write %s/metrics.jsonl: %s; %" PRId64 " line%s lost, training goes on", run->dir,
+    ls__log(LS_LOG_WARN, "write %s/%s: %s; %" PRId64 " line%s lost, training goes on", run->dir.path, name,
             strerror(error), run->n_lost, run->n_lost == 1 ? "" : "s");
     run->warned_ns = now;
     run->n_lost = 0;
@@ -80,14 +78,14 @@ void ls__run_metric(struct ls_run *run, const struct ls_metric *m)
     ls__buf_release(&b);
 }
 
-/* A complete line of ours with a step that is kept; of last_step itself only when it is no "test" line. */
+/* A complete line of ours with a step that is kept; of last_step itself only when it is a "train" line. */
 static bool is_kept(const char *line, size_t len, int64_t step, int64_t last_step)
 {
     json_t *object = json_loadb(line, len, 0, NULL);
     const json_t *at = json_object_get(object, "step");
     const char *split = json_string_value(json_object_get(object, "split"));
     bool kept = json_is_integer(at) && json_integer_value(at) <= step;
-    if (kept && split && strcmp(split, "test") == 0) kept = json_integer_value(at) != last_step;
+    if (kept && split && strcmp(split, "train") != 0) kept = json_integer_value(at) != last_step;
     json_decref(object);
     return kept;
 }
@@ -106,16 +104,16 @@ static void filter_lines(const char *text, size_t len, int64_t step, int64_t las
 enum ls_status ls__run_metrics_rewind(struct ls_run *run, int64_t step, bool is_within_epoch)
 {
     const size_t max_bytes = (size_t)4 << 30;
-    char path[LS_PATH_BYTES], *text;
+    char *text;
     size_t len;
-    TRY(ls__run_path(run, "metrics.jsonl", path));
-    if (ls__file_read(path, max_bytes, &text, &len) != LS_OK) return ls_fail_in(LS_CHECKPOINT, "resume");
+    if (ls__dir_read(&run->dir, name, max_bytes, &text, &len, LS_CHECKPOINT) != LS_OK)
+        return ls_fail_in(LS_CHECKPOINT, "resume");
     struct ls_buf kept = LS_BUF_INIT;
     filter_lines(text, len, step, is_within_epoch ? step : -1, &kept);
     enum ls_status status = ls__buf_check(&kept);
     struct ls_piece piece = {kept.text, kept.len};
     bool is_same = status == LS_OK && kept.len == len;
-    if (status == LS_OK && !is_same) status = ls__file_write_atomic(path, &piece, 1, LS_CHECKPOINT);
+    if (status == LS_OK && !is_same) status = ls__dir_write_atomic(&run->dir, name, &piece, 1, LS_CHECKPOINT);
     ls__buf_release(&kept);
     free(text);
     if (status != LS_OK || is_same) return status;

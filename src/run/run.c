@@ -1,7 +1,6 @@
-/* run.c: making, locking and describing a run directory; see run.h. Metrics are in metrics.c. */
+/* run.c: making and describing a run directory; see run.h. Whose it is: claim.c. Metrics: metrics.c. */
 #include "run/run.h"
 
-#include "base/log.h"
 #include "base/mem.h"
 #include "run/run_impl.h"
 
@@ -12,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -53,7 +51,7 @@ enum ls_status ls__run_make_named(const char *model, const char *data, char dir[
         char suffix[16] = "";
         if (i > 1) snprintf(suffix, sizeof suffix, "-%d", i);
         snprintf(dir, LS_PATH_BYTES, "runs/%s-%s-%s%s", m, d, when, suffix);
-        if (mkdir(dir, 0755) == 0) return LS_OK;
+        if (mkdir(dir, 0777) == 0) return LS_OK;
         if (errno != EEXIST)
             return ls_fail(LS_CHECKPOINT, "make run directory %s: %s; choose another place with --run", dir,
                            strerror(errno));
@@ -61,70 +59,41 @@ enum ls_status ls__run_make_named(const char *model, const char *data, char dir[
     return ls_fail(LS_CHECKPOINT, "no free name for a run directory near %s; choose one with --run", dir);
 }
 
-static enum ls_status make_given(struct ls_run *run, const char *dir)
+static enum ls_status make_given(struct ls_run *run, const char *dir, char path[LS_PATH_BYTES])
 {
     size_t len = strlen(dir);
     if (len == 0) return ls_fail(LS_USAGE, "the run directory's name is empty");
-    if (len >= sizeof run->dir - 64)
+    if (len >= LS_PATH_BYTES - 64)
         return ls_fail(LS_CHECKPOINT, "the run directory's name has %zu bytes, too long", len);
-    memcpy(run->dir, dir, len + 1);
-    while (len > 1 && run->dir[len - 1] == '/') run->dir[--len] = '\0';
-    if (ls__mkdirs(run->dir) != LS_OK) return ls_fail_in(LS_CHECKPOINT, "run directory %s", run->dir);
+    memcpy(path, dir, len + 1);
+    while (len > 1 && path[len - 1] == '/') path[--len] = '\0';
+    run->is_made = !ls__dir_exists(path);
+    if (ls__mkdirs(path) != LS_OK) return ls_fail_in(LS_CHECKPOINT, "run directory %s", path);
     return LS_OK;
 }
 
-/* --- the lock --- */
-
-static long lock_holder(int fd)
+static enum ls_status make_new(struct ls_run *run, const char *model, const char *data, char path[LS_PATH_BYTES])
 {
-    char text[32] = "";
-    ssize_t n = pread(fd, text, sizeof text - 1, 0);
-    return n > 0 ? strtol(text, NULL, 10) : 0;
-}
-
-static enum ls_status refuse_locked(const struct ls_run *run)
-{
-    long pid = lock_holder(run->lock_fd);
-    if (pid > 0)
-        return ls_fail(LS_CHECKPOINT, "run directory %s is in use by process %ld; wait for it or choose another --run",
-                       run->dir, pid);
-    return ls_fail(LS_CHECKPOINT, "run directory %s is in use by another process; wait for it or choose another --run",
-                   run->dir);
-}
-
-/* Also the test whether the directory can be written at all: a file is made and bytes are put into it. */
-static enum ls_status take_lock(struct ls_run *run)
-{
-    char path[LS_PATH_BYTES], pid[32];
-    TRY(ls__run_path(run, "lock", path));
-    run->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (run->lock_fd < 0)
-        return ls_fail(LS_CHECKPOINT, "run directory %s cannot be written: %s; choose another with --run", run->dir,
-                       strerror(errno));
-    if (flock(run->lock_fd, LOCK_EX | LOCK_NB) != 0) {
-        if (errno == EWOULDBLOCK) return refuse_locked(run);
-        ls__log(LS_LOG_WARN, "%s: this file system has no locks (%s); do not train into it twice at a time", path,
-                strerror(errno));
-    }
-    int n = snprintf(pid, sizeof pid, "%010ld\n", (long)getpid()); /* one length: the directory looks the same after */
-    if (ftruncate(run->lock_fd, 0) != 0 || pwrite(run->lock_fd, pid, (size_t)n, 0) != n)
-        return ls_fail(LS_CHECKPOINT, "run directory %s cannot be written: %s; free some space or choose another --run",
-                       run->dir, errno ? strerror(errno) : "short write");
-    return LS_OK;
+    run->is_made = true;
+    return ls__run_make_named(model, data, path);
 }
 
 /* --- open and close --- */
 
+enum ls_status ls__run_checkpoints(const struct ls_run *run, struct ls_dir *out)
+{
+    return ls__dir_open_below(out, &run->dir, "checkpoints", LS_CHECKPOINT);
+}
+
 static enum ls_status build(struct ls_run *run, const char *dir, const char *model, const char *data, bool is_resume)
 {
     char path[LS_PATH_BYTES];
-    TRY(dir ? make_given(run, dir) : ls__run_make_named(model, data, run->dir));
-    TRY(take_lock(run));
-    run->is_new = !ls__run_is_run(run->dir);
-    if (!run->is_new && !is_resume)
-        return ls_fail(LS_CHECKPOINT, "%s already holds a run; use --resume auto or another --run", run->dir);
-    TRY(ls__run_path(run, "checkpoints", path));
-    if (ls__mkdirs(path) != LS_OK) return ls_fail_in(LS_CHECKPOINT, "run directory %s", run->dir);
+    struct ls_dir checkpoints;
+    TRY(dir ? make_given(run, dir, path) : make_new(run, model, data, path));
+    if (ls__dir_open(&run->dir, path, LS_CHECKPOINT) != LS_OK) return ls_fail_in(LS_CHECKPOINT, "run directory");
+    TRY(ls__run_claim(run, is_resume));
+    TRY(ls__run_checkpoints(run, &checkpoints));
+    ls__dir_close(&checkpoints);
     return ls__run_metrics_open(run);
 }
 
@@ -133,10 +102,10 @@ enum ls_status ls__run_open(struct ls_run **out, const char *dir, const char *mo
     *out = NULL;
     struct ls_run *run;
     TRY(ls__calloc(&run, 1, sizeof *run));
-    run->lock_fd = run->metrics_fd = -1;
+    run->lock_fd = run->metrics_fd = run->dir.fd = -1;
     enum ls_status status = build(run, dir, model, data, is_resume);
     if (status != LS_OK) {
-        ls__run_close(&run);
+        ls__run_abandon(&run);
         return status;
     }
     *out = run;
@@ -148,13 +117,30 @@ void ls__run_close(struct ls_run **run)
     if (!*run) return;
     if ((*run)->metrics_fd >= 0) close((*run)->metrics_fd);
     if ((*run)->lock_fd >= 0) close((*run)->lock_fd); /* the file stays: removing it would race with the next taker */
+    ls__dir_close(&(*run)->dir);
     free(*run);
     *run = NULL;
 }
 
+/* Only with the lock: then nobody else has put anything here. What is not empty stays. */
+void ls__run_abandon(struct ls_run **run)
+{
+    struct ls_run *r = *run;
+    struct stat st;
+    if (r && r->is_new && r->lock_fd >= 0) {
+        unlinkat(r->dir.fd, "manifest.json", 0);
+        unlinkat(r->dir.fd, "checkpoints", AT_REMOVEDIR);
+        if (r->metrics_fd >= 0 && fstat(r->metrics_fd, &st) == 0 && st.st_size == 0)
+            unlinkat(r->dir.fd, "metrics.jsonl", 0);
+        unlinkat(r->dir.fd, "lock", 0);
+    }
+    if (r && r->is_made && *r->dir.path) rmdir(r->dir.path);
+    ls__run_close(run);
+}
+
 const char *ls__run_dir(const struct ls_run *run)
 {
-    return run->dir;
+    return run->dir.path;
 }
 
 bool ls__run_is_new(const struct ls_run *run)
@@ -164,23 +150,21 @@ bool ls__run_is_new(const struct ls_run *run)
 
 enum ls_status ls__run_path(const struct ls_run *run, const char *name, char out[LS_PATH_BYTES])
 {
-    return ls__path_join(out, LS_PATH_BYTES, run->dir, name);
+    return ls__path_join(out, LS_PATH_BYTES, run->dir.path, name);
 }
 
 /* --- manifest and result --- */
 
 static enum ls_status write_text(struct ls_run *run, const char *name, const char *text)
 {
-    char path[LS_PATH_BYTES];
-    TRY(ls__run_path(run, name, path));
     struct ls_piece pieces[] = {{text, strlen(text)}, {"\n", 1}};
-    return ls__file_write_atomic(path, pieces, 2, LS_CHECKPOINT);
+    return ls__dir_write_atomic(&run->dir, name, pieces, 2, LS_CHECKPOINT);
 }
 
 enum ls_status ls__run_manifest(struct ls_run *run, const struct json_t *manifest)
 {
     char *text = json_dumps(manifest, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
-    if (!text) return ls_fail(LS_NOMEM, "out of memory while writing the manifest of %s", run->dir);
+    if (!text) return ls_fail(LS_NOMEM, "out of memory while writing the manifest of %s", run->dir.path);
     enum ls_status status = write_text(run, "manifest.json", text);
     free(text);
     return status;

@@ -13,11 +13,12 @@
  *   2. manifest.json and result.json are written atomically; metrics.jsonl only grows, one write(2) per line, and every
  *      line is complete (a torn one is cut off again).
  *   3. Everything that goes wrong with the directory itself is LS_CHECKPOINT.
+ *   4. Nothing is written through a link, a FIFO or a device: all files are opened below one descriptor (base/dir.h).
  */
 #ifndef LS_RUN_RUN_H
 #define LS_RUN_RUN_H
 
-#include "base/file.h"
+#include "base/dir.h"
 #include "lockstep/status.h"
 
 #include <stdbool.h>
@@ -27,17 +28,22 @@ struct ls_run;
 struct json_t;
 
 /* Opens dir (made if absent), or with dir NULL makes runs/<model>-<data>-<YYYYmmdd-HHMMSS>[-n] in the working
- * directory. is_resume false: a directory that already holds a run (manifest.json) is refused. is_resume true: it is
- * welcome, and an empty or absent one too (`--resume auto` starts afresh then; ls__run_is_new tells). */
+ * directory. is_resume false: a directory that already holds a run (a manifest.json of ours) is refused. is_resume
+ * true: it is welcome, and an empty or absent one too (`--resume auto` starts afresh then; ls__run_is_new tells).
+ * Whatever else is in a directory was not put there by us, and it is refused with nothing touched. */
 enum ls_status ls__run_open(struct ls_run **out, const char *dir, const char *model, const char *data,
                             bool is_resume) LS_MUST_CHECK;
 void ls__run_close(struct ls_run **run);
+/* Closes a run whose training never began: if it was new, what was made for it goes again. */
+void ls__run_abandon(struct ls_run **run);
 
 /* Makes a directory of that name for a run that is opened later, perhaps by another process. */
 enum ls_status ls__run_make_named(const char *model, const char *data, char dir[LS_PATH_BYTES]) LS_MUST_CHECK;
 
 const char *ls__run_dir(const struct ls_run *run);
 bool ls__run_is_new(const struct ls_run *run); /* held no run when it was opened */
+/* The folder of checkpoints, for ls__ckpt_writer_create_in. */
+enum ls_status ls__run_checkpoints(const struct ls_run *run, struct ls_dir *out) LS_MUST_CHECK;
 /* "<dir>/<name>" into out. */
 enum ls_status ls__run_path(const struct ls_run *run, const char *name, char out[LS_PATH_BYTES]) LS_MUST_CHECK;
 
@@ -56,8 +62,8 @@ struct ls_metric {
 /* A write that fails (full disk) is a warning, at most one a minute; the line is lost and training goes on. */
 void ls__run_metric(struct ls_run *run, const struct ls_metric *metric);
 /* Keeps the complete lines with step <= `step` and drops the rest, so that a resumed run's file equals an unbroken
- * run's. With is_within_epoch the "test" line of `step` goes too: it is of a run that ended there, and this one does
- * not. */
+ * run's. With is_within_epoch the "epoch" and "test" lines of `step` go too: they are of a run that ended there, or was
+ * stopped while it evaluated, and this one writes them anew if it should. */
 enum ls_status ls__run_metrics_rewind(struct ls_run *run, int64_t step, bool is_within_epoch) LS_MUST_CHECK;
 
 /* --- reading, without the lock: for eval, inspect and reports --- */

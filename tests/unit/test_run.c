@@ -77,7 +77,7 @@ static void expect_failure(const char *dir, bool is_resume, const char *part)
 
 static void write_manifest(struct ls_run *run)
 {
-    json_t *manifest = json_pack("{s:s, s:f}", "model", "lenet5", "lr", 0.05);
+    json_t *manifest = json_pack("{s:s, s:s, s:f}", "lockstep_version", "1", "model", "lenet5", "lr", 0.05);
     assert_int_equal(ls__run_manifest(run, manifest), LS_OK);
     json_decref(manifest);
 }
@@ -229,7 +229,9 @@ static void test_a_read_only_directory(void **state)
 /* Files of this process may have `bytes` bytes from now on: what a full disk is, without one. */
 static void limit_files(rlim_t bytes)
 {
-    struct rlimit limit = {bytes, bytes};
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(77);
+    limit.rlim_cur = bytes;
     signal(SIGXFSZ, SIG_IGN);
     if (setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(77);
 }
@@ -371,6 +373,7 @@ static void test_rewind_drops_torn_and_foreign_lines(void **state)
         snprintf(dir, sizeof dir, "r%zu", i);
         snprintf(path, sizeof path, "%s/metrics.jsonl", dir);
         struct ls_run *run = open_run(dir, false);
+        write_manifest(run);
         ls__run_close(&run);
         snprintf(text, sizeof text, "{\"step\": 1}\n%s", tails[i]);
         write_file(path, text);
@@ -407,19 +410,21 @@ static int count(const char *text, const char *part)
 static void fill_disk(void)
 {
     struct ls_run *run = open_run("r", true);
+    limit_files(200);
     for (int64_t step = 0; step < 100; step++) add_metric(run, step);
     ls__run_close(&run);
+    limit_files(RLIM_INFINITY);
+}
+
+static int warn_on_full_disk(void)
+{
+    const char *text = capture(fill_disk);
+    return count(text, "warning") == 1 && count(text, "1 line lost") == 1 && count(text, "\n") == 1 ? 0 : 1;
 }
 
 static void test_a_full_disk_warns_once_and_training_goes_on(void **state)
 {
-    if (access("/dev/full", W_OK) != 0) skip();
-    assert_int_equal(mkdir("r", 0755), 0);
-    assert_int_equal(symlink("/dev/full", "r/metrics.jsonl"), 0);
-    const char *text = capture(fill_disk);
-    assert_int_equal(count(text, "warning"), 1);
-    assert_int_equal(count(text, "No space left"), 1);
-    assert_int_equal(count(text, "\n"), 1);
+    in_child(warn_on_full_disk);
 }
 
 /* The second line does not fit whole: it must vanish whole, and the one after it when there is room again is complete.
