@@ -88,6 +88,7 @@ int main(int argc, char **argv)
 {
     hold_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error we report, not a death in the middle of a training */
+    signal(SIGXFSZ, SIG_IGN); /* and so is a file over the limit */
     int exit_code = 0;
     enum ls_status status = run(argc, argv, &exit_code);
     if (status != LS_OK) print_failure(status);

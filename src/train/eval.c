@@ -5,6 +5,7 @@
 #include "lockstep/train.h"
 #include "run/run.h"
 #include "train/session.h"
+#include "train/signals.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -66,7 +67,10 @@ static enum ls_status evaluate(const struct ls_eval_options *o, const struct ls_
     enum ls_status status = session_open(&s, &so);
     if (status == LS_OK) status = session_load(&s, ckpt, path, false);
     int64_t start = ls__now_ns();
-    if (status == LS_OK) status = session_evaluate(&s, true, &r->loss, &r->accuracy);
+    bool is_stopped = false;
+    if (status == LS_OK) status = session_evaluate(&s, true, &r->loss, &r->accuracy, &is_stopped);
+    if (status == LS_OK && is_stopped)
+        status = ls_fail(LS_INTERRUPTED, "stopped by %s before all of %s was evaluated", ls__signals_name(), data);
     r->seconds = ls__seconds_since(start);
     if (status == LS_OK) status = session_hash(&s, r->weights_hash);
     if (status == LS_OK) {

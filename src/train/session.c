@@ -286,7 +286,13 @@ void session_close(struct session *s)
     ls_model_destroy(&s->model);
 }
 
-enum ls_status session_evaluate(struct session *s, bool show_progress, double *loss, double *accuracy)
+/* A process alone stops after this batch; of several, all after the same one, once the wish has gone round. */
+static bool is_stop_heard(bool is_job, const struct ls_exec_stats *stats)
+{
+    return stats->stop_wanted || (!is_job && ls__signals_stop_wanted());
+}
+
+enum ls_status session_evaluate(struct session *s, bool show_progress, double *loss, double *accuracy, bool *is_stopped)
 {
     struct ls_loader *loader;
     struct ls_progress progress;
@@ -296,17 +302,20 @@ enum ls_status session_evaluate(struct session *s, bool show_progress, double *l
     double loss_sum = 0;
     const struct ls_loader_options options = {.batch_size = (int)(s->eval_size * shards_at_once),
                                               .n_threads = s->threads};
+    *is_stopped = false;
     TRY(ls_loader_create(&loader, s->test, &options));
     if (show_progress) ls__progress_begin(&progress, "Test", s->test->n);
     enum ls_status status = LS_OK;
-    while (status == LS_OK && done < s->test->n) {
+    while (status == LS_OK && done < s->test->n && !*is_stopped) {
         struct ls_batch batch;
         struct ls_exec_stats stats;
         status = ls_loader_next(loader, &batch);
         if (status != LS_OK) break;
         const struct ls_exec_step step = {.batch = &batch, .transform = &s->transform, .shard_size = s->eval_size};
+        ls_exec_want(s->exec, ls__signals_stop_wanted(), false);
         status = ls_exec_evaluate(s->exec, &step, &stats);
         done += batch.n;
+        *is_stopped = status == LS_OK && done < s->test->n && is_stop_heard(is_job, &stats);
         loss_sum += stats.loss_sum;
         n_correct += stats.n_correct;
         if (show_progress) ls__progress_update(&progress, done, NULL);

@@ -66,8 +66,10 @@ int64_t session_default_shards(int64_t batch_size);
 /* XXH3-128 of all parameters and buffers as plain float32, in the model's order; 32 hex digits. */
 enum ls_status session_hash(struct session *s, char hex[33]) LS_MUST_CHECK;
 
-/* Every sample of the test split once. */
-enum ls_status session_evaluate(struct session *s, bool show_progress, double *loss, double *accuracy) LS_MUST_CHECK;
+/* Every sample of the test split once. A signal that wants the training to stop is heard after every batch, on all
+ * ranks after the same one; *is_stopped then, and there is no loss. */
+enum ls_status session_evaluate(struct session *s, bool show_progress, double *loss, double *accuracy,
+                                bool *is_stopped) LS_MUST_CHECK;
 
 /* All stored tensors (parameters, buffers, optimizer state) as plain copies in one block; for checkpoints. */
 struct snapshot {
@@ -78,6 +80,8 @@ struct snapshot {
     size_t bytes;
 };
 enum ls_status session_snapshot(struct session *s, int64_t step, struct snapshot *snap) LS_MUST_CHECK;
+/* The same without the values: names, types and shapes, data NULL. */
+enum ls_status session_outline(struct session *s, struct snapshot *outline) LS_MUST_CHECK;
 void snapshot_release(struct snapshot *snap);
 /* Loads parameters and buffers, and with_state the optimizer's. A tensor that is missing, of another shape or not
  * finite is LS_CHECKPOINT and named. */

@@ -5,12 +5,15 @@
  */
 #include "base/file.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/parse.h"
+#include "checkpoint/writer.h"
 #include "train/manifest.h"
 #include "train/trainer.h"
 #include "train/workers.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -119,7 +122,8 @@ static enum ls_status take_over(struct trainer *t, struct ls_ckpt *ckpt, const c
     int64_t per_epoch = t->schedule.steps_per_epoch;
     TRY(state_check(t->o, &t->s, ckpt, path));
     TRY(state_from_meta(&t->st, ckpt, path));
-    if (st->epoch_step >= per_epoch || st->epoch != st->step / per_epoch || st->epoch_step != st->step % per_epoch)
+    int64_t before = st->step - st->epoch_step; /* epoch_step is per_epoch when the epoch is not evaluated yet */
+    if (st->epoch_step > per_epoch || before < 0 || st->epoch != before / per_epoch || before % per_epoch != 0)
         return ls_fail(LS_CHECKPOINT, "%s: step %lld cannot be step %lld of epoch %lld with %lld steps in each", path,
                        (long long)st->step, (long long)st->epoch_step, (long long)st->epoch + 1, (long long)per_epoch);
     TRY(session_load(&t->s, ckpt, path, true));
@@ -199,6 +203,34 @@ static void say_hello(const struct trainer *t)
                 (long long)s->shards, (long long)local_period(t->o->sync));
 }
 
+static enum ls_status open_writer(struct trainer *t)
+{
+    struct ls_dir folder;
+    TRY(ls__run_checkpoints(t->run, &folder));
+    return ls__ckpt_writer_create_in(&t->writer, &folder, (int)t->o->keep);
+}
+
+/* A checkpoint without the data: what could never be saved is not begun. Who wants no checkpoints loses only the one of
+ * a signal. */
+static enum ls_status try_checkpoint(struct trainer *t)
+{
+    struct snapshot snap;
+    struct state_meta *m;
+    TRY(ls__calloc(&m, 1, sizeof *m));
+    enum ls_status status = state_to_meta(&t->st, t->o, &t->s, m);
+    if (status == LS_OK) status = session_outline(&t->s, &snap);
+    if (status == LS_OK) {
+        status = ls__ckpt_writer_try(t->writer, t->st.step, snap.tensors, snap.n, m->meta, m->n);
+        snapshot_release(&snap);
+    }
+    state_meta_release(m);
+    free(m);
+    if (status != LS_CHECKPOINT) return status;
+    if (t->checkpoint_steps >= 0) return ls_fail_in(status, "this training could not be saved");
+    ls__log(LS_LOG_WARN, "this training cannot be saved when a signal stops it: %s", ls_error_message());
+    return LS_OK;
+}
+
 /* What the chief alone does. */
 static enum ls_status set_up_run(struct trainer *t)
 {
@@ -207,7 +239,8 @@ static enum ls_status set_up_run(struct trainer *t)
     TRY(open_run(t));
     TRY(ls__run_path(t->run, "checkpoints", folder));
     TRY(resume_run(t, folder));
-    TRY(ls_ckpt_writer_create(&t->writer, folder, (int)t->o->keep));
+    TRY(open_writer(t));
+    TRY(try_checkpoint(t));
     return manifest_write(t->run, t->o, &t->s);
 }
 
@@ -225,10 +258,11 @@ enum ls_status trainer_set_up(struct trainer *t)
         TRY(local_open(&t->local, &t->s, &t->so, local_period(t->o->sync)));
         TRY(local_start(t->local));
     }
+    bool is_epoch_over = t->st.epoch_step == t->schedule.steps_per_epoch;
     const struct ls_loader_options lo = {.batch_size = (int)t->s.batch_size,
                                          .seed = (uint64_t)t->o->seed,
-                                         .first_epoch = t->st.epoch,
-                                         .first_step = t->st.epoch_step,
+                                         .first_epoch = t->st.epoch + (is_epoch_over ? 1 : 0),
+                                         .first_step = is_epoch_over ? 0 : t->st.epoch_step,
                                          .shuffle = true,
                                          .n_threads = (int)t->o->loader_threads};
     TRY(ls_loader_create(&t->loader, t->s.train, &lo));

@@ -1,5 +1,6 @@
-/* signals.c: SIGINT and SIGTERM ask the loop to stop after the step; a second one ends the process at once. SIGUSR1
- * asks for a checkpoint. The handlers only set flags, besides the log root the one other mutable state of the library.
+/* signals.c: SIGINT, SIGTERM and SIGHUP ask the loop to stop after the step; a second SIGINT or SIGTERM ends the
+ * process at once. SIGUSR1 asks for a checkpoint. The handlers only set flags, besides the log root the one other
+ * mutable state of the library.
  */
 #include "train/signals.h"
 
@@ -16,6 +17,12 @@ static void on_stop(int number)
     stop_signal = number;
 }
 
+/* A closing terminal sends it more than once, so the second means nothing. */
+static void on_hang_up(int number)
+{
+    if (!stop_signal) stop_signal = number;
+}
+
 static void on_checkpoint(int number)
 {
     checkpoint_wanted = 1;
@@ -30,11 +37,14 @@ static void on_continue(int number, siginfo_t *info, void *context)
 void ls_signals_install(void)
 {
     struct sigaction stop = {.sa_handler = on_stop, .sa_flags = SA_RESTART};
+    struct sigaction hang_up = {.sa_handler = on_hang_up, .sa_flags = SA_RESTART}, before;
     struct sigaction save = {.sa_handler = on_checkpoint, .sa_flags = SA_RESTART};
     struct sigaction go_on = {.sa_sigaction = on_continue, .sa_flags = SA_RESTART | SA_SIGINFO};
     sigaction(SIGINT, &stop, NULL);
     sigaction(SIGTERM, &stop, NULL);
-    sigaction(SIGUSR2, &stop, NULL); /* what the launcher's mpirun hands on */
+    sigaction(SIGUSR2, &stop, NULL);                                           /* what the launcher's mpirun hands on */
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* nohup's word counts */
+        sigaction(SIGHUP, &hang_up, NULL);
     sigaction(SIGUSR1, &save, NULL);
     sigaction(SIGCONT, &go_on, NULL);
 }
@@ -58,5 +68,8 @@ bool ls__signals_checkpoint_wanted(void)
 
 const char *ls__signals_name(void)
 {
-    return stop_signal == SIGINT ? "SIGINT" : stop_signal == SIGTERM ? "SIGTERM" : "a signal";
+    return stop_signal == SIGINT    ? "SIGINT"
+           : stop_signal == SIGTERM ? "SIGTERM"
+           : stop_signal == SIGHUP  ? "SIGHUP"
+                                    : "a signal";
 }

@@ -51,9 +51,24 @@ static bool tracked_name(const char *buffer, char name[NAME_BYTES])
     return snprintf(name, NAME_BYTES, "%.*s.num_batches_tracked", (int)(dot - buffer), buffer) < NAME_BYTES;
 }
 
+/* What a checkpoint holds, without values. */
+static void list_tensors(const struct session *s, struct snapshot *snap)
+{
+    for (int i = 0; i < s->store->n_entries; i++) {
+        const struct ls_stored *e = &s->store->entries[i];
+        if (!ls_stored_is_saved(e)) continue;
+        snap->tensors[snap->n++] = (struct ls_ckpt_tensor){.name = e->name, .dtype = LS_F32, .shape = e->shape};
+        char *name = snap->names + (size_t)i * NAME_BYTES;
+        if (e->kind == LS_VALUE_BUFFER && tracked_name(e->name, name))
+            snap->tensors[snap->n++] = (struct ls_ckpt_tensor){.name = name, .dtype = LS_I64};
+    }
+}
+
+/* Values for the list, in its order. */
 static enum ls_status fill(struct session *s, int64_t step, struct snapshot *snap)
 {
     char *at = snap->data;
+    struct ls_ckpt_tensor *t = snap->tensors;
     memcpy(at, &step, sizeof step); /* shared by all counters */
     const int64_t *counter = (const int64_t *)at;
     at += 64;
@@ -61,26 +76,32 @@ static enum ls_status fill(struct session *s, int64_t step, struct snapshot *sna
         const struct ls_stored *e = &s->store->entries[i];
         if (!ls_stored_is_saved(e)) continue;
         TRY(ls_exec_get(s->exec, i, (float *)at));
-        snap->tensors[snap->n++] =
-            (struct ls_ckpt_tensor){.name = e->name, .dtype = LS_F32, .shape = e->shape, .data = at};
+        t++->data = at;
         at += (plain_bytes(e) + 63) / 64 * 64;
-        char *name = snap->names + (size_t)i * NAME_BYTES;
-        if (e->kind == LS_VALUE_BUFFER && tracked_name(e->name, name))
-            snap->tensors[snap->n++] = (struct ls_ckpt_tensor){.name = name, .dtype = LS_I64, .data = counter};
+        if (t < snap->tensors + snap->n && t->dtype == LS_I64) t++->data = counter;
     }
     return LS_OK;
 }
 
-enum ls_status session_snapshot(struct session *s, int64_t step, struct snapshot *snap)
+enum ls_status session_outline(struct session *s, struct snapshot *outline)
 {
     size_t n = (size_t)s->store->n_entries;
-    *snap = (struct snapshot){.bytes = 64};
-    for (size_t i = 0; i < n; i++)
+    *outline = (struct snapshot){0};
+    enum ls_status status = ls__calloc(&outline->tensors, 2 * n, sizeof *outline->tensors);
+    if (status == LS_OK) status = ls__calloc(&outline->names, n, NAME_BYTES);
+    if (status == LS_OK) list_tensors(s, outline);
+    if (status != LS_OK) snapshot_release(outline);
+    return status;
+}
+
+enum ls_status session_snapshot(struct session *s, int64_t step, struct snapshot *snap)
+{
+    TRY(session_outline(s, snap));
+    snap->bytes = 64;
+    for (int i = 0; i < s->store->n_entries; i++)
         if (ls_stored_is_saved(&s->store->entries[i]))
             snap->bytes += (plain_bytes(&s->store->entries[i]) + 63) / 64 * 64;
-    enum ls_status status = ls__calloc(&snap->tensors, 2 * n, sizeof *snap->tensors);
-    if (status == LS_OK) status = ls__calloc(&snap->names, n, NAME_BYTES);
-    if (status == LS_OK) status = ls__alloc_aligned(&snap->data, snap->bytes);
+    enum ls_status status = ls__alloc_aligned(&snap->data, snap->bytes);
     if (status == LS_OK) status = fill(s, step, snap);
     if (status != LS_OK) snapshot_release(snap);
     return status;

@@ -83,31 +83,62 @@ static void log_step(struct trainer *t, double lr)
     t->log_ns = ls__now_ns();
 }
 
-static enum ls_status end_epoch(struct trainer *t, double lr, double epoch_seconds)
+/* The test data, unless a signal cuts it short: then is_cut_short, and the state is that of before. */
+static enum ls_status evaluate(struct trainer *t, double *seconds)
 {
     struct train_state *st = &t->st;
+    double loss, accuracy;
+    int64_t start = ls__now_ns();
+    TRY(session_evaluate(&t->s, false, &loss, &accuracy, &t->is_cut_short));
+    *seconds = ls__seconds_since(start);
+    t->seconds.evaluate += *seconds;
+    if (t->is_cut_short) return LS_OK;
+    st->test_loss = loss;
+    st->test_accuracy = accuracy;
+    t->saved_step = -1; /* what was saved of this step knows nothing of it */
+    return LS_OK;
+}
+
+static bool is_evaluated(const struct trainer *t)
+{
     const struct ls_train_options *o = t->o;
+    bool is_last = t->st.step >= t->last_step;
+    return !o->no_eval && (is_last || (o->eval_every > 0 && (t->st.epoch + 1) % o->eval_every == 0));
+}
+
+static void tell_epoch(struct trainer *t, bool with_test, double epoch_seconds)
+{
+    const struct train_state *st = &t->st;
     char text[256];
-    bool is_best = false, is_last = st->step >= t->last_step;
-    double n = (double)st->epoch_tally.n;
+    if (!t->is_chief) return;
+    int at = snprintf(text, sizeof text, "epoch %lld/%lld: train loss %.4f, accuracy %.2f %%", (long long)st->epoch + 1,
+                      (long long)t->o->epochs, st->train_loss, 100 * st->train_accuracy);
+    if (with_test)
+        at += snprintf(text + at, sizeof text - (size_t)at, "; test loss %.4f, accuracy %.2f %%", st->test_loss,
+                       100 * st->test_accuracy);
+    if (epoch_seconds > 0)
+        snprintf(text + at, sizeof text - (size_t)at, "; %.0f images/s, %.1f s",
+                 (double)st->epoch_tally.n / epoch_seconds, epoch_seconds);
+    ls__progress_end(&t->progress, text);
+}
+
+/* Evaluation comes first: when it is cut short nothing has happened yet, and the resumed run does all of this again. */
+static enum ls_status end_epoch(struct trainer *t, double epoch_seconds)
+{
+    struct train_state *st = &t->st;
+    bool is_best = false, is_last = st->step >= t->last_step, with_test = is_evaluated(t);
+    double n = (double)st->epoch_tally.n, lr = ls_schedule_lr(&t->schedule, st->step - 1), seconds = 0;
+    if (with_test) TRY(evaluate(t, &seconds));
+    if (t->is_cut_short) return LS_OK;
     st->train_loss = st->epoch_tally.loss_sum / n;
     st->train_accuracy = (double)st->epoch_tally.n_correct / n;
     write_metric(t, "epoch", st->train_loss, st->train_accuracy, lr, n, epoch_seconds);
-    int at = snprintf(text, sizeof text, "epoch %lld/%lld: train loss %.4f, accuracy %.2f %%", (long long)st->epoch + 1,
-                      (long long)o->epochs, st->train_loss, 100 * st->train_accuracy);
-    if (!o->no_eval && (is_last || (o->eval_every > 0 && (st->epoch + 1) % o->eval_every == 0))) {
-        int64_t start = ls__now_ns();
-        TRY(session_evaluate(&t->s, false, &st->test_loss, &st->test_accuracy));
-        double seconds = ls__seconds_since(start);
-        t->seconds.evaluate += seconds;
+    if (with_test) {
         write_metric(t, "test", st->test_loss, st->test_accuracy, lr, (double)t->s.test->n, seconds);
         is_best = st->test_accuracy > st->best_accuracy;
         if (is_best) st->best_accuracy = st->test_accuracy;
-        at += snprintf(text + at, sizeof text - (size_t)at, "; test loss %.4f, accuracy %.2f %%", st->test_loss,
-                       100 * st->test_accuracy);
     }
-    snprintf(text + at, sizeof text - (size_t)at, "; %.0f images/s, %.1f s", n / epoch_seconds, epoch_seconds);
-    if (t->is_chief) ls__progress_end(&t->progress, text);
+    tell_epoch(t, with_test, epoch_seconds);
     st->epoch_tally = (struct tally){0};
     st->epoch++;
     st->epoch_step = 0;
@@ -187,26 +218,36 @@ static void show_progress(struct trainer *t)
 /* A process alone stops at once; of several all stop after the same step, once the wish has gone round. */
 static bool is_stop_wanted(const struct trainer *t)
 {
-    return t->stop_wanted || (!t->local && ls_comm_place(t->comm)->n_ranks == 1 && ls__signals_stop_wanted());
+    return t->stop_wanted || t->is_cut_short ||
+           (!t->local && ls_comm_place(t->comm)->n_ranks == 1 && ls__signals_stop_wanted());
+}
+
+/* All that a step may be followed by. */
+static enum ls_status after_step(struct trainer *t, double *epoch_seconds)
+{
+    if (t->st.epoch_step == t->schedule.steps_per_epoch) {
+        TRY(end_epoch(t, *epoch_seconds));
+        *epoch_seconds = 0;
+    }
+    if (t->is_cut_short) return LS_OK;
+    bool is_due = t->checkpoint_steps > 0 && t->st.step % t->checkpoint_steps == 0;
+    if (is_due || t->save_wanted) TRY(save(t, false));
+    return save_in_memory(t);
 }
 
 static enum ls_status loop(struct trainer *t)
 {
     double epoch_seconds = 0, lr = 0;
     t->log_ns = ls__now_ns();
+    bool is_epoch_over = t->st.epoch_step == t->schedule.steps_per_epoch; /* resumed: stopped while it evaluated */
+    if (is_epoch_over) TRY(after_step(t, &epoch_seconds));
     while (t->st.step < t->last_step && !is_stop_wanted(t)) {
         int64_t start = ls__now_ns();
         TRY(one_step(t, &lr));
         epoch_seconds += ls__seconds_since(start);
         log_step(t, lr);
         show_progress(t);
-        if (t->st.epoch_step == t->schedule.steps_per_epoch) {
-            TRY(end_epoch(t, lr, epoch_seconds));
-            epoch_seconds = 0;
-        }
-        bool is_due = t->checkpoint_steps > 0 && t->st.step % t->checkpoint_steps == 0;
-        if (is_due || t->save_wanted) TRY(save(t, false));
-        TRY(save_in_memory(t));
+        TRY(after_step(t, &epoch_seconds));
     }
     return LS_OK;
 }
@@ -215,19 +256,17 @@ static enum ls_status loop(struct trainer *t)
 static enum ls_status finish(struct trainer *t)
 {
     struct train_state *st = &t->st;
-    if (st->epoch_tally.n > 0) {
-        st->train_loss = st->epoch_tally.loss_sum / (double)st->epoch_tally.n;
-        st->train_accuracy = (double)st->epoch_tally.n_correct / (double)st->epoch_tally.n;
-        if (!t->o->no_eval) {
-            int64_t start = ls__now_ns();
-            TRY(session_evaluate(&t->s, false, &st->test_loss, &st->test_accuracy));
-            t->seconds.evaluate += ls__seconds_since(start);
-            write_metric(t, "test", st->test_loss, st->test_accuracy, ls_schedule_lr(&t->schedule, st->step - 1),
-                         (double)t->s.test->n, ls__seconds_since(start));
-        }
-        if (t->checkpoint_steps >= 0) TRY(save(t, false));
-        if (t->is_chief) ls__progress_end(&t->progress, NULL);
-    }
+    double seconds = 0;
+    if (st->epoch_tally.n == 0) return LS_OK;
+    if (!t->o->no_eval) TRY(evaluate(t, &seconds));
+    if (t->is_cut_short) return LS_OK;
+    st->train_loss = st->epoch_tally.loss_sum / (double)st->epoch_tally.n;
+    st->train_accuracy = (double)st->epoch_tally.n_correct / (double)st->epoch_tally.n;
+    if (!t->o->no_eval)
+        write_metric(t, "test", st->test_loss, st->test_accuracy, ls_schedule_lr(&t->schedule, st->step - 1),
+                     (double)t->s.test->n, seconds);
+    if (t->checkpoint_steps >= 0) TRY(save(t, false));
+    if (t->is_chief) ls__progress_end(&t->progress, NULL);
     return LS_OK;
 }
 
@@ -247,7 +286,8 @@ static enum ls_status fill_result(struct trainer *t, struct ls_result *r)
     r->threads = t->s.threads;
     r->epochs = st->epoch;
     r->steps = st->step;
-    r->images = (int64_t)st->epoch * t->s.train->n + st->epoch_step * t->s.batch_size;
+    int64_t of_epoch = st->epoch_step * t->s.batch_size, n = t->s.train->n;
+    r->images = (int64_t)st->epoch * n + (of_epoch < n ? of_epoch : n);
     r->train_seconds = st->train_seconds;
     r->total_seconds = ls__seconds_since_start();
     r->images_per_second = t->step_seconds > 0 ? (double)t->images / t->step_seconds : 0;
@@ -279,9 +319,11 @@ static enum ls_status write_result(struct trainer *t, struct ls_result *r)
 static enum ls_status run_all(struct trainer *t, struct ls_result *r)
 {
     TRY(trainer_set_up(t));
+    t->is_set_up = true;
     TRY(loop(t));
-    bool is_stopped = t->st.step < t->last_step;
-    TRY(is_stopped ? save(t, false) : finish(t));
+    if (t->st.step >= t->last_step && !t->is_cut_short) TRY(finish(t));
+    bool is_stopped = t->st.step < t->last_step || t->is_cut_short;
+    if (is_stopped) TRY(save(t, false));
     int64_t start = ls__now_ns();
     if (t->is_chief) TRY(ls_ckpt_writer_finish(t->writer));
     t->seconds.checkpoint += ls__seconds_since(start);
@@ -349,6 +391,7 @@ enum ls_status ls_train(const struct ls_train_options *options, struct ls_result
     local_close(&t.local);
     ls_ckpt_writer_destroy(&t.writer);
     rescue_close(&t.rescue);
+    if (status != LS_OK && !t.is_set_up) ls__run_abandon(&t.run);
     ls__run_close(&t.run);
     session_close(&t.s);
     ls_comm_close(&t.comm);

@@ -14,7 +14,9 @@ struct trainer {
     const struct ls_train_options *o;
     struct ls_comm *comm;
     bool is_chief;                 /* rank 0: it alone has a run directory, a writer and a progress bar */
+    bool is_set_up;                /* from here on there may be something to lose */
     bool stop_wanted, save_wanted; /* by some rank, since a step or two */
+    bool is_cut_short;             /* a signal came while the epoch was evaluated: st is as before the evaluation */
     struct session_options so;
     struct session s;
     struct local *local; /* --sync local:H, else NULL */

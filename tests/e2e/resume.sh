@@ -121,7 +121,7 @@ for ((i = 0; i < trials; i++)); do kill_trial; done
 # Before the N-th call of a kind: strace sends SIGKILL.
 if ! command -v strace >/dev/null; then
     skipped 'kills at system calls: strace is not installed'
-elif ! ASAN_OPTIONS=detect_leaks=0 strace -f -o trace -e trace=rename "$lockstep" train "${long[@]}" -i 8 --run traced -q >/dev/null 2>&1 ||
+elif ! ASAN_OPTIONS=detect_leaks=0 strace -f -o trace -e trace=renameat "$lockstep" train "${long[@]}" -i 8 --run traced -q >/dev/null 2>&1 ||
     ! grep -q 'step-00000007' trace; then
     skipped 'kills at system calls: strace cannot follow a process here'
 else
@@ -143,12 +143,12 @@ else
     }
     train "${long[@]}" -i 60 --run begun
     if [ "$form" = long ]; then
-        for call in openat write fsync rename unlink unlinkat symlink close ftruncate fallocate flock mkdir; do
+        for call in openat write fsync renameat unlinkat symlinkat close ftruncate fallocate flock mkdir mkdirat; do
             n=1
             while kill_at $call $n; do n=$((n < 12 ? n + 1 : n + 5)); done
         done
     else
-        for point in openat:45 write:3 write:12 fallocate:1 fsync:1 fsync:4 rename:1 rename:2 rename:5 unlinkat:1 symlink:2; do
+        for point in openat:45 write:3 write:12 fallocate:1 fsync:1 fsync:4 renameat:1 renameat:2 renameat:5 unlinkat:1 symlinkat:2; do
             kill_at ${point%:*} ${point#*:} || note "$point: no such call"
         done
     fi

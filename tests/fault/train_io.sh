@@ -12,7 +12,7 @@ command -v strace >/dev/null || skip_all "strace is not installed"
 
 tiny=(softmax fake:1x8x8:4:24 -b 8 --shards 2 -t 2 --epochs 3 -p 1 --checkpoint-every 2)
 hash_in() { sed -n 's/.*"weights_hash": "\([0-9a-f]*\)".*/\1/p' "$1"; }
-strace -f -o trace -e trace=rename "$lockstep" train "${tiny[@]}" --run whole --json -q >out 2>err </dev/null
+strace -f -o trace -e trace=renameat "$lockstep" train "${tiny[@]}" --run whole --json -q >out 2>err </dev/null
 grep -q 'step-' trace 2>/dev/null || skip_all "strace cannot follow a process here (ptrace is not allowed)"
 hash=$(hash_in out)
 if [ ${#hash} -ne 32 ]; then bad "the unbroken run: $(cat err)"; finish; fi
@@ -41,8 +41,8 @@ fault() {
 }
 
 # Not mmap: oneDNN 2.6 does not survive a refusal (rundir.sh has limits of memory, which are noticed before).
-for pair in openat:EMFILE openat:EIO write:EIO write:ENOSPC fsync:EIO rename:EIO fallocate:ENOSPC mkdir:EACCES flock:ENOLCK \
-    symlink:EIO unlinkat:EIO ftruncate:EIO clone3:EAGAIN close:EIO; do
+for pair in openat:EMFILE openat:EIO write:EIO write:ENOSPC fsync:EIO renameat:EIO fallocate:ENOSPC mkdir:EACCES mkdirat:EACCES flock:ENOLCK \
+    symlinkat:EIO unlinkat:EIO ftruncate:EIO clone3:EAGAIN close:EIO; do
     call=${pair%:*} error=${pair#*:} n=1 n_faults=0 before=$failed
     # The first opens and closes are the dynamic loader's, the last ones ours.
     while fault $call $error $n && [ $n -lt 400 ]; do

@@ -70,13 +70,14 @@ static enum ls_status live(const char *device)
     struct snapshot snap = {0};
     char hex[33];
     double loss, accuracy;
+    bool is_stopped;
     const struct session_options o = options(device);
     enum ls_status status = session_open(&s, &o);
     if (status == LS_OK) status = ls_exec_init_store(s.exec, 1);
     if (status == LS_OK) status = step(&s, 0);
     if (status == LS_OK) status = session_hash(&s, hex);
     if (status == LS_OK) status = session_snapshot(&s, 1, &snap);
-    if (status == LS_OK) status = session_evaluate(&s, false, &loss, &accuracy);
+    if (status == LS_OK) status = session_evaluate(&s, false, &loss, &accuracy, &is_stopped);
     snapshot_release(&snap);
     session_close(&s);
     return status;
@@ -317,17 +318,18 @@ static void test_evaluation_of_a_checkpoint(void **state)
         struct ls_ckpt *ckpt;
         char first[33], then[33];
         double loss[2], accuracy[2];
+        bool is_stopped;
         struct session_options o = options(backend);
         open_trained(&a, &o, 3);
         save(&a, 3);
         hash(&a, first);
-        check_ok(session_evaluate(&a, false, &loss[0], &accuracy[0]));
+        check_ok(session_evaluate(&a, false, &loss[0], &accuracy[0], &is_stopped));
         o.is_training = false;
         o.batch_size = 5;
         check_ok(session_open(&b, &o));
         check_ok(ls_ckpt_open(&ckpt, path));
         check_ok(session_load(&b, ckpt, path, false));
-        check_ok(session_evaluate(&b, false, &loss[1], &accuracy[1]));
+        check_ok(session_evaluate(&b, false, &loss[1], &accuracy[1], &is_stopped));
         hash(&b, then);
         assert_string_equal(first, then);
         if (fabs(loss[0] - loss[1]) > 1e-5 || accuracy[0] != accuracy[1])
