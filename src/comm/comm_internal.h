@@ -111,6 +111,7 @@ struct heard {
     struct beat last;    /* whole */
     int64_t heard_ns;
     bool is_listening; /* receiving was begun */
+    bool is_asked;     /* it was sent word that the launcher ends the job */
     bool has_answered; /* since the launcher ends the job: it lives */
     bool is_broken;    /* the transport refuses: it is not asked again */
 };

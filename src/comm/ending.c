@@ -109,6 +109,11 @@ static bool is_ended(const struct ls_comm *c)
     return c->is_ended && c->is_ended();
 }
 
+static bool is_leader_dead(const struct ls_comm *c)
+{
+    return c->place.seat > 0 && ls__late_is_dead(ls__process_state(atomic_load(&c->board->seats[0].pid)));
+}
+
 /* Other nodes hear of it, and may know better. False: another rank has told meanwhile and left, by which the launcher
  * ends the rest. */
 static bool settle(struct ls_comm *c)
@@ -119,8 +124,9 @@ static bool settle(struct ls_comm *c)
     bool was_ended = is_ended(c);
     struct ending e;
     for (int ms = 0; ls__ending_read(c, &e) && e.sureness != ENDING_AGREED; ms += STEP_MS) {
-        bool is_out = c->place.n_nodes == 1 || atomic_load(&c->board->n_spread) >= ROUNDS;
-        if (c->place.n_nodes == 1 && e.sureness == ENDING_SURE) return true;
+        bool is_mute = c->place.n_nodes == 1 || is_leader_dead(c); /* nobody else hears of it */
+        bool is_out = is_mute || atomic_load(&c->board->n_spread) >= ROUNDS;
+        if (is_mute && e.sureness == ENDING_SURE) return true;
         if (ms >= most_ms[e.sureness] || (is_out && ms >= least_ms[e.sureness])) return true;
         if (e.sureness < ENDING_SURE && !was_ended && is_ended(c)) return false;
         pause_ms(STEP_MS);

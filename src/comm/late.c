@@ -88,12 +88,6 @@ enum ls_status ls__late_node(struct ls_comm *c, double seconds)
                                     c->place.host, pid, state == 'T' ? ", stopped" : "", seconds, at));
 }
 
-/* A silent leader: if it has neighbours they know better, and can tell. */
-static enum sureness sureness_of(const struct ls_comm *c, int node)
-{
-    return rank_at(c, node, 1) >= 0 ? ENDING_GUESSED : ENDING_LIKELY;
-}
-
 enum ls_status ls__late_peers(struct ls_comm *c, double seconds)
 {
     int64_t now = ls__now_ns();
@@ -112,7 +106,7 @@ enum ls_status ls__late_peers(struct ls_comm *c, double seconds)
     const struct beat *last = &c->heard[node].last;
     if (is_silent)
         return ls__ending_found(
-            c, sureness_of(c, node),
+            c, rank_at(c, node, 1) < 0 ? ENDING_LIKELY : ENDING_GUESSED, /* its neighbours know better */
             ls_fail(LS_TIMEOUT,
                     "rank %d on %s has been silent for %.3g s, last at step %lld, %s: it is stopped or dead, or the "
                     "network is cut",
@@ -123,26 +117,49 @@ enum ls_status ls__late_peers(struct ls_comm *c, double seconds)
                                     c->peers[rank].host, seconds, (long long)last->step, last->what));
 }
 
+/* Who tells that a leader is lost: its neighbours, who saw it die but cannot say so here, for a node speaks through its
+ * leader; else the lowest leader that lives. */
+static int teller_of(const struct ls_comm *c, int lost)
+{
+    int neighbour = rank_at(c, lost, 1), n = 0;
+    if (neighbour >= 0) return neighbour;
+    while (n != c->place.node && !c->heard[n].has_answered) n++;
+    return c->leaders[n];
+}
+
+static enum ls_status leader_lost(struct ls_comm *c, int node)
+{
+    const struct beat *last = &c->heard[node].last;
+    int rank = c->leaders[node];
+    struct ending e = {.by = teller_of(c, node), .sureness = ENDING_LIKELY, .status = LS_REMOTE};
+    snprintf(e.message, sizeof e.message, "rank %d on %s died or was cut off; it was last heard of at step %lld, %s",
+             rank, c->peers[rank].host, (long long)last->step, last->what);
+    ls__ending_post(c, &e);
+    return ls__ending_check(c);
+}
+
+static bool is_silent(const struct ls_comm *c, int node)
+{
+    return node != c->place.node && !c->heard[node].has_answered;
+}
+
 /* Every rank that lives is ended by the launcher too, or asked by one that is, and says so; one that died before never
- * does. While more than one is missing it may be slow: to name it would be a guess. */
+ * does. While more than one is missing it may be slow, and to name it would be a guess. But Open MPI ends a rank that
+ * sends to a dead one, and then the one that sends to that: of silent neighbours in the ring the last died first. */
 enum ls_status ls__late_ended(struct ls_comm *c)
 {
-    const double enough = 0.4, most = 1.5; /* seconds */
-    int silent = -1, n_silent = 0;
+    const double enough = 0.4, most = 0.8; /* seconds; mpirun gives us one */
+    int first = -1, n_silent = 0;
     if (!c->heard || !c->courier.ended_ns) return LS_OK;
     double waited = ls__seconds_since(c->courier.ended_ns);
     if (waited < enough) return LS_OK;
     TRY(ls__ending_check(c));
     for (int n = 0; n < c->place.n_nodes; n++) {
-        if (n == c->place.node || c->heard[n].has_answered) continue;
+        if (!is_silent(c, n)) continue;
         n_silent++;
-        if (silent < 0 || c->heard[n].heard_ns < c->heard[silent].heard_ns) silent = n;
+        bool is_last = !is_silent(c, (n + 1) % c->place.n_nodes);
+        if (is_last && (first < 0 || c->heard[n].heard_ns < c->heard[first].heard_ns)) first = n;
     }
-    if (n_silent == 0 || (n_silent > 1 && waited < most)) return LS_OK;
-    const struct beat *last = &c->heard[silent].last;
-    int rank = c->leaders[silent];
-    return ls__ending_found(c, sureness_of(c, silent),
-                            ls_fail(LS_REMOTE,
-                                    "rank %d on %s died or was cut off; it was last heard of at step %lld, %s", rank,
-                                    c->peers[rank].host, (long long)last->step, last->what));
+    if (first < 0 || (n_silent > 1 && waited < most)) return LS_OK;
+    return leader_lost(c, first);
 }

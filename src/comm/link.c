@@ -150,11 +150,18 @@ static void listen(struct ls_comm *c)
     }
 }
 
+/* While the launcher ends us a dead rank is asked once only: Open MPI ends a rank that sends to one. */
+static bool is_asked_enough(const struct ls_comm *c, const struct heard *h)
+{
+    return c->courier.ended_ns && h->is_asked && !h->has_answered;
+}
+
 static void speak(struct ls_comm *c, const struct beat *word)
 {
     int node = -1;
     for (struct heard *h; (h = next_heard(c, &node));) {
-        if (h->sending.is_open) continue; /* the last one has not left yet */
+        if (h->sending.is_open || is_asked_enough(c, h)) continue; /* the last one has not left yet */
+        h->is_asked = word->is_ended;
         h->out = *word;
         h->is_broken = c->transport->send(&h->out, sizeof h->out, c->leaders[node], TAG_BEAT, &h->sending);
     }
