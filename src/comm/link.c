@@ -221,7 +221,7 @@ static void close_rounds(struct ls_comm *c, bool is_listening)
     for (int n_idle = 0; n_open(c, is_listening) > 0 && ls__seconds_since(start) < PATIENCE_S;) {
         poll_beats(c);
         if (is_listening) listen(c);
-        ls__link_idle(c, &n_idle);
+        ls__link_idle(c, &n_idle); /* ok: all have ended, and it is bounded */
     }
 }
 

@@ -95,6 +95,7 @@ done
 killed 'killed, 3 machines' 2 machine2 -w 3 --mpi-args "$as machines 1 --"
 killed 'rank 0 killed, 3 machines' 0 machine0 -w 3 --mpi-args "$as machines 1 --"
 killed 'killed, 2 machines x 2' 3 machine1 -w 4 --mpi-args "$as machines 2 --"
+killed 'leader killed, 2 machines x 2' 2 machine1 -w 4 --mpi-args "$as machines 2 --"
 if has_mpi mpich; then # its mpirun ends all at once, so no rank can say anything
     LOCKSTEP_MPI=mpich killed 'killed, MPICH' 1 - -w 3
 fi
