@@ -23,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { N_TENSORS = 8, N_FLOATS = 2048, KEEP = 2, N_POLLS = 5000, POLL_US = 1000 };
+enum { N_TENSORS = 8, N_FLOATS = 2048, KEEP = 2, POLL_US = 1000 };
 
 /* --- strace --- */
 
@@ -68,7 +68,7 @@ static pid_t attach(int n_args, char **args)
         execvp("strace", argv);
         _exit(77);
     }
-    for (int i = 0; i < N_POLLS; i++) {
+    for (;;) { /* until it has, or has given up */
         if (is_traced(thread)) return child;
         if (waitpid(child, NULL, WNOHANG) == child) break;
         usleep(POLL_US);
