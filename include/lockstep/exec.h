@@ -37,7 +37,7 @@ enum ls_status ls_exec_join_job(struct ls_exec *exec, struct ls_comm *comm, bool
 /* Rounds every gradient to `bits` bits (8 or 16) before it is summed, with the remainder added at the next step; 0:
  * off. Fewer bits travel between machines. The weights differ from those without, but not by the number of workers. */
 void ls_exec_compress(struct ls_exec *exec, int bits, int n_shards);
-/* Drops the remainders, on every rank after the same step: a run resumed from there goes on as this one does. */
+/* Drops the remainders, on every rank after the same step: at the end of an epoch. */
 enum ls_status ls_exec_forget_remainders(struct ls_exec *exec) LS_MUST_CHECK;
 
 /* Takes over *plan and binds it for every thread; the store gets memory for what the plan needs. Later calls find the
@@ -117,6 +117,14 @@ enum ls_status ls_exec_get(struct ls_exec *exec, int entry, float *out) LS_MUST_
 enum ls_status ls_exec_set(struct ls_exec *exec, int entry, const float *in) LS_MUST_CHECK;
 /* A sum (i64 fixed point) as plain floats: the gradient, for tests; call between backward and update only. */
 enum ls_status ls_exec_get_gradient(struct ls_exec *exec, int entry, float *out) LS_MUST_CHECK;
+
+/* The remainders of ls_exec_compress, after all plans are added: those of the shards [*first, *first + *n) lie in the
+ * memory of this machine. Collective over its ranks. None without compression. */
+enum ls_status ls_exec_open_remainders(struct ls_exec *exec, int *first, int *n) LS_MUST_CHECK;
+/* Whether a sum has remainders; one of them to or from plain order, between two steps. */
+bool ls_exec_has_remainder(const struct ls_exec *exec, int entry);
+enum ls_status ls_exec_get_remainder(struct ls_exec *exec, int entry, int shard, float *out) LS_MUST_CHECK;
+enum ls_status ls_exec_set_remainder(struct ls_exec *exec, int entry, int shard, const float *in) LS_MUST_CHECK;
 
 /* On: the gradients of large linear layers are summed first and applied afterwards, as in a job of several machines;
  * off (the default): applied while they are summed, where that is possible. The same bits. */

@@ -27,6 +27,11 @@ static enum ls_status try_each(struct ls_ckpt **out, const char *folder, char *p
 
 enum ls_status ls_ckpt_open_newest(struct ls_ckpt **out, const char *folder, char *path, int *n_seen)
 {
+    return ls_ckpt_open_before(out, folder, INT64_MAX, path, n_seen);
+}
+
+enum ls_status ls_ckpt_open_before(struct ls_ckpt **out, const char *folder, int64_t step, char *path, int *n_seen)
+{
     struct ls_dir dir;
     int64_t *steps;
     int n;
@@ -37,6 +42,7 @@ enum ls_status ls_ckpt_open_newest(struct ls_ckpt **out, const char *folder, cha
     enum ls_status status = ls__ckpt_list(&dir, &steps, &n);
     ls__dir_close(&dir);
     TRY(status);
+    while (n > 0 && steps[n - 1] >= step) n--;
     status = try_each(out, folder, path, steps, n, n_seen);
     free(steps);
     return status;

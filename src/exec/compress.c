@@ -6,8 +6,8 @@
  * number: sums stay exact and the same for any number of workers.
  *
  * The remainders belong to (shard, gradient), wherever the shard runs: they lie in the memory of the machine, and a
- * machine keeps its shards (no balancing). They are set to zero whenever a checkpoint is due, so that a resumed run,
- * which has none, goes on as the unbroken one does.
+ * machine keeps its shards (no balancing). A checkpoint holds them; at the end of an epoch they are dropped, so that
+ * one that is written there stays small.
  */
 #include "base/mem.h"
 #include "base/simd.h"
@@ -37,8 +37,9 @@ enum ls_status ls__compress_begin(struct ls_exec *e, const struct ls_plan *p)
 {
     struct compress *c = &e->compress;
     void *data;
-    if (!c->bits || c->remainders) return LS_OK;
+    if (!c->bits || c->offsets) return LS_OK;
     TRY(ls__calloc(&c->offsets, (size_t)e->store->n_entries, sizeof *c->offsets));
+    for (int i = 0; i < e->store->n_entries; i++) c->offsets[i] = -1;
     for (int i = 0; i < p->n_ops; i++) {
         if (!is_compressed(&p->ops[i])) continue;
         c->offsets[p->slots[p->ops[i].node.out[0]].stored] = c->per_shard;
@@ -96,6 +97,12 @@ void ls__compress_part(float *g, float *remainder, int64_t n, int bits)
     quantise(g, remainder, n, ldexpf(1, unit), ldexpf(1, -unit));
 }
 
+static float *remainder_of(const struct ls_exec *e, int entry, int shard)
+{
+    const struct compress *c = &e->compress;
+    return c->remainders + (shard - ls__share_first(e, c->n_all, e->machine)) * c->per_shard + c->offsets[entry];
+}
+
 void ls__compress_gradient(struct ls_exec *e, const struct ls_plan *p, const struct ls_plan_op *op,
                            const struct ls_bound *b, int shard)
 {
@@ -103,8 +110,7 @@ void ls__compress_gradient(struct ls_exec *e, const struct ls_plan *p, const str
     if (!c->remainders || !is_compressed(op)) return;
     int64_t n = (int64_t)(op->kernel->in[0].bytes / sizeof(float));
     int entry = p->slots[op->node.out[0]].stored;
-    float *remainders =
-        c->remainders + (shard - ls__share_first(e, c->n_all, e->machine)) * c->per_shard + c->offsets[entry];
+    float *remainders = remainder_of(e, entry, shard);
     for (int part = 0; part < op->n_parts; part++) {
         int64_t begin, end;
         ls_part_range(n, part, op->n_parts, &begin, &end);
@@ -115,7 +121,48 @@ void ls__compress_gradient(struct ls_exec *e, const struct ls_plan *p, const str
 enum ls_status ls_exec_forget_remainders(struct ls_exec *e)
 {
     struct compress *c = &e->compress;
-    if (!c->remainders) return LS_OK;
-    if (e->local_rank == 0) memset(c->remainders, 0, (size_t)c->per_shard * (size_t)c->n_shards * sizeof(float));
+    if (!c->offsets) return LS_OK;
+    if (e->local_rank == 0 && c->bytes) memset(c->remainders, 0, c->bytes);
     return e->together->barrier(e, LS_OK);
+}
+
+/* --- for checkpoints --- */
+
+enum ls_status ls_exec_open_remainders(struct ls_exec *e, int *first, int *n)
+{
+    struct compress *c = &e->compress;
+    *first = *n = 0;
+    for (int i = 0; i < e->n_plans; i++)
+        if (e->plans[i].plan->graph->is_training) TRY(ls__compress_begin(e, e->plans[i].plan));
+    if (!c->offsets) return LS_OK;
+    *first = ls__share_first(e, c->n_all, e->machine);
+    *n = c->n_shards;
+    return LS_OK;
+}
+
+bool ls_exec_has_remainder(const struct ls_exec *e, int entry)
+{
+    return e->compress.offsets && e->compress.offsets[entry] >= 0;
+}
+
+/* A remainder lies as the gradient does: as its sum, in floats. */
+static struct ls_layout layout_of(const struct ls_stored *sum)
+{
+    struct ls_layout layout = sum->layout;
+    layout.bytes = layout.bytes / sizeof(int64_t) * sizeof(float);
+    return layout;
+}
+
+enum ls_status ls_exec_get_remainder(struct ls_exec *e, int entry, int shard, float *out)
+{
+    const struct ls_stored *s = &e->store->entries[entry];
+    const struct ls_layout layout = layout_of(s);
+    return ls__memory_to_plain(e, s, &layout, remainder_of(e, entry, shard), out);
+}
+
+enum ls_status ls_exec_set_remainder(struct ls_exec *e, int entry, int shard, const float *in)
+{
+    const struct ls_stored *s = &e->store->entries[entry];
+    const struct ls_layout layout = layout_of(s);
+    return ls__memory_from_plain(e, s, &layout, in, remainder_of(e, entry, shard));
 }

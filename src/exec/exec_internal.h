@@ -67,7 +67,7 @@ struct sum_block {
 struct compress {
     int bits;                    /* 0: off */
     float *remainders;           /* [shards of the machine][per_shard] */
-    int64_t per_shard, *offsets; /* floats; [entries of the store] where a sum's remainders begin */
+    int64_t per_shard, *offsets; /* floats; [entries of the store] where a sum's remainders begin; -1: it has none */
     int n_shards, n_all;         /* of the machine; of a full batch */
     size_t bytes;                /* of the remainders */
 };
@@ -266,6 +266,11 @@ enum ls_status ls__memory_zero(struct ls_exec *e, void *data, size_t bytes) LS_M
 /* Bytes the host can read until the next ls__memory_release_view: the data itself, or a copy. */
 enum ls_status ls__memory_view(struct ls_exec *e, const void *data, size_t bytes, const void **view) LS_MUST_CHECK;
 void ls__memory_release_view(struct ls_exec *e, const void *data, size_t bytes, const void *view);
+/* Between a layout, in the device's memory, and plain floats of the host; s has name and shape. */
+enum ls_status ls__memory_to_plain(struct ls_exec *e, const struct ls_stored *s, const struct ls_layout *layout,
+                                   const void *data, float *out) LS_MUST_CHECK;
+enum ls_status ls__memory_from_plain(struct ls_exec *e, const struct ls_stored *s, const struct ls_layout *layout,
+                                     const float *in, void *data) LS_MUST_CHECK;
 /* Launches may only have been enqueued: waits for them, and fails if one of them did. */
 enum ls_status ls__memory_settle(struct ls_exec *e) LS_MUST_CHECK;
 

@@ -129,8 +129,8 @@ static enum ls_status reorder(struct ls_exec *e, const struct ls_stored *s, cons
 }
 
 /* A device's value as plain floats of the host. */
-static enum ls_status to_plain(struct ls_exec *e, const struct ls_stored *s, const struct ls_layout *layout,
-                               const void *data, float *out)
+enum ls_status ls__memory_to_plain(struct ls_exec *e, const struct ls_stored *s, const struct ls_layout *layout,
+                                   const void *data, float *out)
 {
     const struct ls_layout plain = ls_layout_plain(&s->shape, LS_F32);
     void *staging;
@@ -146,22 +146,28 @@ static enum ls_status to_plain(struct ls_exec *e, const struct ls_stored *s, con
 enum ls_status ls_exec_get(struct ls_exec *e, int entry, float *out)
 {
     const struct ls_stored *s = &e->store->entries[entry];
-    return to_plain(e, s, &s->layout, s->data, out);
+    return ls__memory_to_plain(e, s, &s->layout, s->data, out);
+}
+
+enum ls_status ls__memory_from_plain(struct ls_exec *e, const struct ls_stored *s, const struct ls_layout *layout,
+                                     const float *in, void *data)
+{
+    const struct ls_layout plain = ls_layout_plain(&s->shape, LS_F32);
+    void *staging;
+    if (layout->id == LS_LAYOUT_PLAIN) return ls__memory_write(e, data, plain.bytes, in);
+    if (!own_memory(e)) return reorder(e, s, &plain, in, layout, data);
+    TRY(ls__memory_alloc(e, plain.bytes, &staging));
+    enum ls_status status = ls__memory_write(e, staging, plain.bytes, in);
+    if (status == LS_OK) status = reorder(e, s, &plain, staging, layout, data);
+    ls__memory_free(e, staging, plain.bytes);
+    return status;
 }
 
 enum ls_status ls_exec_set(struct ls_exec *e, int entry, const float *in)
 {
     const struct ls_stored *s = &e->store->entries[entry];
-    const struct ls_layout plain = ls_layout_plain(&s->shape, LS_F32);
-    void *staging;
     e->store->version++; /* copies in other layouts are stale now */
-    if (s->layout.id == LS_LAYOUT_PLAIN) return ls__memory_write(e, s->data, plain.bytes, in);
-    if (!own_memory(e)) return reorder(e, s, &plain, in, &s->layout, s->data);
-    TRY(ls__memory_alloc(e, plain.bytes, &staging));
-    enum ls_status status = ls__memory_write(e, staging, plain.bytes, in);
-    if (status == LS_OK) status = reorder(e, s, &plain, staging, &s->layout, s->data);
-    ls__memory_free(e, staging, plain.bytes);
-    return status;
+    return ls__memory_from_plain(e, s, &s->layout, in, s->data);
 }
 
 enum ls_status ls_exec_get_gradient(struct ls_exec *e, int entry, float *out)
@@ -181,7 +187,7 @@ enum ls_status ls_exec_get_gradient(struct ls_exec *e, int entry, float *out)
         status = ls__memory_alloc(e, n * sizeof *floats, &data);
     }
     if (status == LS_OK) status = ls__memory_write(e, data, n * sizeof *floats, floats);
-    if (status == LS_OK) status = to_plain(e, s, &layout, data, out);
+    if (status == LS_OK) status = ls__memory_to_plain(e, s, &layout, data, out);
     ls__memory_free(e, data, n * sizeof *floats);
     ls__free_aligned(floats, n * sizeof *floats);
     return status;
@@ -195,7 +201,7 @@ enum ls_status ls_exec_logits(struct ls_exec *e, int64_t mb, float *out)
         return ls_fail(LS_UNSUPPORTED, "logits are kept with one thread only, here are %d", e->n_threads);
     const struct ls_slot *slot = &p->slots[p->graph->logits]; /* alive after the last op: plan/memory.c */
     const struct ls_stored s = {.name = "logits", .shape = p->graph->values[p->graph->logits].shape};
-    return to_plain(e, &s, &slot->layout, e->workers[0].arena + slot->offset, out);
+    return ls__memory_to_plain(e, &s, &slot->layout, e->workers[0].arena + slot->offset, out);
 }
 
 /* One machine's values to all, through the host's memory. */

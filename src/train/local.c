@@ -8,7 +8,6 @@
 #include "train/average.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +25,7 @@ struct local {
     struct session *s;
     struct ls_comm *comm;
     int64_t period;
+    bool is_averaged;             /* all replicas are equal: no step since the last average */
     int n_replicas, first, n_own; /* in all; this rank's */
     struct session *replicas;     /* [n_own] */
     struct ls_exec_stats *stats;  /* [n_own] of the present step */
@@ -34,7 +34,7 @@ struct local {
     struct piece *pieces;
     int n_pieces;
     int64_t n_values, n_exponents;
-    uint8_t *exponents; /* [n_exponents + 1] of the pieces' blocks of elements; not 0 in the last: a rank has failed */
+    uint8_t *exponents; /* [n_exponents] of the pieces' blocks of elements */
     uint8_t *gathered;  /* [n_ranks] of these; rank 0's */
     int64_t *block;     /* [n_values + N_WORDS], the node's */
 };
@@ -84,8 +84,8 @@ static enum ls_status build(struct local *l, const struct session_options *o)
     TRY(cut_pieces(l));
     TRY(ls__calloc(&l->replicas, (size_t)l->n_own + 1, sizeof *l->replicas));
     TRY(ls__calloc(&l->stats, (size_t)l->n_own + 1, sizeof *l->stats));
-    TRY(ls__calloc(&l->exponents, (size_t)l->n_exponents + 1, 1));
-    TRY(ls__calloc(&l->gathered, at->rank == 0 ? (size_t)at->n_ranks : 1, (size_t)l->n_exponents + 1));
+    TRY(ls__calloc(&l->exponents, (size_t)l->n_exponents, 1));
+    TRY(ls__calloc(&l->gathered, at->rank == 0 ? (size_t)at->n_ranks : 1, (size_t)l->n_exponents));
     for (int i = 0; i < l->n_own; i++) {
         TRY(session_replicate(l->s, o, &l->replicas[i]));
         TRY(check_same(l->s, &l->replicas[i]));
@@ -121,8 +121,14 @@ void local_close(struct local **local)
     *local = NULL;
 }
 
-enum ls_status local_start(struct local *l)
+enum ls_status local_start(struct local *l, const struct train_state *st, int64_t steps_per_epoch)
 {
+    l->is_averaged = st->step % l->period == 0 || st->step % steps_per_epoch == 0;
+    if (ls_comm_place(l->comm)->rank == 0) {
+        l->sum.loss_sum = st->pending.loss_sum;
+        l->sum.n_correct = st->pending.n_correct;
+        l->sum.n = st->pending.n;
+    }
     for (int r = 0; r < l->n_own; r++) {
         for (int i = 0; i < l->s->store->n_entries; i++) {
             const struct ls_stored *e = &l->s->store->entries[i];
@@ -131,6 +137,18 @@ enum ls_status local_start(struct local *l)
         l->replicas[r].store->version++;
     }
     return ls_comm_meet(l->comm, LS_OK, 0);
+}
+
+bool local_is_averaged(const struct local *l)
+{
+    return l->is_averaged;
+}
+
+struct session *local_replicas(struct local *l, int *first, int *n)
+{
+    *first = l->first;
+    *n = l->n_own;
+    return l->replicas;
 }
 
 void local_want(struct local *l, bool stop, bool save)
@@ -194,20 +212,15 @@ static enum ls_status measure_piece(void *arg, int item, int thread)
     return LS_OK;
 }
 
-/* The exponents of all ranks' replicas. A failure travels with them: all ranks hear of it before anyone leaves. */
-static enum ls_status agree_exponents(struct local *l, enum ls_status status)
+/* The exponents of all ranks' replicas. */
+static enum ls_status agree_exponents(struct local *l)
 {
     const struct ls_comm_place *at = ls_comm_place(l->comm);
-    int64_t n = l->n_exponents + 1;
-    char message[1024];
-    if (status == LS_OK) status = ls__pool_run(l->pool, l->n_pieces, measure_piece, l);
-    snprintf(message, sizeof message, "%s", status == LS_OK ? "" : ls_error_message());
-    l->exponents[l->n_exponents] = status != LS_OK;
+    int64_t n = l->n_exponents;
+    TRY(ls__pool_run(l->pool, l->n_pieces, measure_piece, l));
     TRY(ls_comm_gather(l->comm, l->exponents, (size_t)n, l->gathered));
     for (int r = 0; at->rank == 0 && r < at->n_ranks; r++) ls__average_join(l->exponents, l->gathered + r * n, n);
-    TRY(ls_comm_broadcast(l->comm, 0, l->exponents, (size_t)n));
-    if (l->exponents[l->n_exponents] == 0) return LS_OK;
-    return ls_comm_agree(l->comm, status == LS_OK ? LS_OK : ls_fail(status, "%s", message), "");
+    return ls_comm_broadcast(l->comm, 0, l->exponents, (size_t)n);
 }
 
 /* Adds this rank's replicas to the node's sums, piece by piece. */
@@ -223,13 +236,19 @@ static enum ls_status add_piece(void *arg, int item, int thread)
     return LS_OK;
 }
 
-/* Everyone's copy of the average; the session's own is made by the leader. */
+/* The average becomes the session's values, by the leader, and unless it is only looked at everyone's replicas. */
+struct take {
+    struct local *l;
+    int n_replicas;
+};
+
 static enum ls_status take_piece(void *arg, int item, int thread)
 {
-    struct local *l = arg;
+    const struct take *t = arg;
+    struct local *l = t->l;
     const struct piece *p = &l->pieces[item];
     bool is_leader = ls_comm_place(l->comm)->seat == 0;
-    for (int r = is_leader ? -1 : 0; r < l->n_own; r++) {
+    for (int r = is_leader ? -1 : 0; r < t->n_replicas; r++) {
         struct ls_store *store = r < 0 ? l->s->store : l->replicas[r].store;
         ls__average_take(l->block + p->at, p->end - p->begin, l->exponents + p->at_exponent, l->n_replicas,
                          (float *)store->entries[p->entry].data + p->begin);
@@ -268,22 +287,23 @@ static void read_words(struct local *l, struct ls_exec_stats *stats)
                                     .save_wanted = words[WORD_SAVE] > 0};
 }
 
-static enum ls_status average(struct local *l, enum ls_status status, struct ls_exec_stats *stats)
+/* is_view: the replicas stay as they are. */
+static enum ls_status average(struct local *l, bool is_view, struct ls_exec_stats *stats)
 {
+    const struct take take = {l, is_view ? 0 : l->n_own};
     int64_t start = ls__now_ns();
-    TRY(agree_exponents(l, status));
-    status = ls__pool_run(l->pool, l->n_pieces, add_piece, l);
+    TRY(agree_exponents(l));
+    TRY(ls__pool_run(l->pool, l->n_pieces, add_piece, l));
     add_words(l);
-    TRY(ls_comm_meet(l->comm, status, ls_comm_place(l->comm)->seat));
+    TRY(ls_comm_meet(l->comm, LS_OK, 0));
     TRY(sum_over_nodes(l));
     read_words(l, stats);
-    TRY(ls__pool_run(l->pool, l->n_pieces, take_piece, l));
-    for (int r = 0; r < l->n_own; r++) l->replicas[r].store->version++;
+    TRY(ls__pool_run(l->pool, l->n_pieces, take_piece, (void *)&take));
+    for (int r = 0; r < take.n_replicas; r++) l->replicas[r].store->version++;
     l->s->store->version++;
     TRY(ls_comm_meet(l->comm, LS_OK, 0));
     if (ls_comm_place(l->comm)->seat == 0) memset(l->block, 0, (size_t)(l->n_values + N_WORDS) * sizeof *l->block);
     TRY(ls_comm_meet(l->comm, LS_OK, 0));
-    l->sum = (struct ls_exec_stats){0};
     stats->communicate_seconds = ls__seconds_since(start);
     return LS_OK;
 }
@@ -292,9 +312,23 @@ enum ls_status local_step(struct local *l, const struct ls_exec_step *step, bool
 {
     struct step_run run = {l, step};
     ls_comm_note(l->comm, step->step + 1, "local steps");
-    enum ls_status status = ls__pool_run(l->pool, l->n_own, step_replica, &run);
+    TRY(ls__pool_run(l->pool, l->n_own, step_replica, &run));
     add_stats(l);
+    l->is_averaged = false;
     *stats = (struct ls_exec_stats){0};
-    bool is_time = must_meet || (step->step + 1) % l->period == 0 || status != LS_OK;
-    return is_time ? average(l, status, stats) : LS_OK;
+    if (!must_meet && (step->step + 1) % l->period != 0) return LS_OK;
+    TRY(average(l, false, stats));
+    l->sum = (struct ls_exec_stats){0};
+    l->is_averaged = true;
+    return LS_OK;
+}
+
+enum ls_status local_view(struct local *l, struct tally *pending)
+{
+    struct ls_exec_stats stats;
+    *pending = (struct tally){0};
+    if (l->is_averaged) return LS_OK;
+    TRY(average(l, true, &stats));
+    *pending = (struct tally){stats.loss_sum, stats.n_correct, stats.n};
+    return LS_OK;
 }

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "train/carry.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -42,10 +43,21 @@ void rescue_close(struct rescue *r)
     ls_ckpt_writer_destroy(&r->writer);
 }
 
+void rescue_start(struct rescue *r, int64_t step)
+{
+    if (r->every > 0) r->n_done = step / r->every;
+}
+
 bool rescue_is_due(const struct rescue *r, int64_t step)
 {
-    return r->every > 0 && step % r->every == 0;
+    return r->every > 0 && step / r->every > r->n_done;
 }
+
+/* A copy: its step and the shards of which it has everything. */
+struct offer {
+    int64_t step; /* -1: none */
+    int32_t first, n;
+};
 
 static int64_t step_of(const struct ls_ckpt *ckpt)
 {
@@ -54,25 +66,77 @@ static int64_t step_of(const struct ls_ckpt *ckpt)
     return text && ls__parse_i64(text, 0, INT64_MAX / 2, &step) ? step : -1;
 }
 
-enum ls_status rescue_find(struct rescue *r, struct ls_comm *comm, int64_t step, struct ls_ckpt **ckpt,
+/* The newest copy before `before`, if it is whole. */
+static struct offer open_copy(const struct rescue *r, int64_t before, int n_shards, struct ls_ckpt **ckpt,
+                              char path[LS_PATH_BYTES])
+{
+    struct offer o = {.step = -1};
+    int n_seen, first, n;
+    if (!r->writer || ls_ckpt_open_before(ckpt, r->folder, before, path, &n_seen) != LS_OK) return o;
+    if (ls__carry_shards_of(*ckpt, n_shards, &first, &n)) o = (struct offer){step_of(*ckpt), first, n};
+    return o;
+}
+
+static void look(const struct rescue *r, int n_shards, struct offer mine[KEEP])
+{
+    int64_t before = INT64_MAX;
+    for (int i = 0; i < KEEP; i++) {
+        struct ls_ckpt *ckpt = NULL;
+        char path[LS_PATH_BYTES];
+        mine[i] = (struct offer){.step = -1};
+        if (i == 0 || mine[i - 1].step >= 0) mine[i] = open_copy(r, before, n_shards, &ckpt, path);
+        before = mine[i].step;
+        ls_ckpt_close(&ckpt);
+    }
+}
+
+/* Whether the offers for a step have all shards between them. */
+static bool is_whole(const struct offer *offers, int n, int64_t step, int n_shards)
+{
+    int end = 0;
+    for (int last = -1; end < n_shards && end != last;) {
+        last = end;
+        for (int i = 0; i < n; i++)
+            if (offers[i].step == step && offers[i].first <= end && offers[i].first + offers[i].n > end)
+                end = offers[i].first + offers[i].n;
+    }
+    return end == n_shards;
+}
+
+static int64_t best_step(const struct offer *offers, int n, int64_t after, int n_shards)
+{
+    int64_t best = -1;
+    for (int i = 0; i < n; i++)
+        if (offers[i].step > after && offers[i].step > best && is_whole(offers, n, offers[i].step, n_shards))
+            best = offers[i].step;
+    return best;
+}
+
+/* What rank 0 finds best. */
+struct choice {
+    int64_t step;
+    int32_t from;
+};
+
+enum ls_status rescue_find(struct rescue *r, struct ls_comm *comm, int64_t step, int n_shards, struct ls_ckpt **ckpt,
                            char path[LS_PATH_BYTES], int *from)
 {
     const struct ls_comm_place *at = ls_comm_place(comm);
-    int64_t mine = -1, *all;
-    int n_seen;
+    struct offer mine[KEEP], *all;
+    struct choice choice = {-1, -1};
     *from = -1;
     *ckpt = NULL;
     if (r->every == 0) return LS_OK;
-    if (r->writer && ls_ckpt_open_newest(ckpt, r->folder, path, &n_seen) == LS_OK) mine = step_of(*ckpt);
-    TRY(ls__calloc(&all, (size_t)at->n_ranks, sizeof *all));
-    enum ls_status status = ls_comm_gather(comm, &mine, sizeof mine, all);
-    for (int i = 0; at->rank == 0 && status == LS_OK && i < at->n_ranks; i++)
-        if (all[i] > step) {
-            step = all[i];
-            *from = i;
-        }
+    look(r, n_shards, mine);
+    TRY(ls__calloc(&all, (size_t)at->n_ranks * KEEP, sizeof *all));
+    enum ls_status status = ls_comm_gather(comm, mine, sizeof mine, all);
+    if (at->rank == 0 && status == LS_OK) choice.step = best_step(all, at->n_ranks * KEEP, step, n_shards);
+    for (int i = at->n_ranks * KEEP - 1; choice.step >= 0 && i >= 0; i--)
+        if (all[i].step == choice.step) choice.from = i / KEEP;
     free(all);
-    if (status == LS_OK) status = ls_comm_broadcast(comm, 0, from, sizeof *from);
-    if (*from != at->rank) ls_ckpt_close(ckpt);
-    return status;
+    if (status == LS_OK) status = ls_comm_broadcast(comm, 0, &choice, sizeof choice);
+    if (status != LS_OK || choice.step < 0) return status;
+    *from = choice.from;
+    if (open_copy(r, choice.step + 1, n_shards, ckpt, path).step != choice.step) ls_ckpt_close(ckpt);
+    return LS_OK;
 }

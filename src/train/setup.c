@@ -136,11 +136,10 @@ static enum ls_status take_over(struct trainer *t, struct ls_ckpt *ckpt, const c
  * bad. */
 static enum ls_status resume_file(struct trainer *t)
 {
-    struct ls_ckpt *ckpt = NULL;
     if (!is_resumed_from_file(t->o)) return LS_OK;
-    TRY(ls_ckpt_open(&ckpt, t->o->resume));
-    enum ls_status status = take_over(t, ckpt, t->o->resume);
-    ls_ckpt_close(&ckpt);
+    snprintf(t->resumed_path, sizeof t->resumed_path, "%s", t->o->resume);
+    TRY(ls_ckpt_open(&t->resumed, t->o->resume));
+    enum ls_status status = take_over(t, t->resumed, t->o->resume);
     t->saved_step = -1; /* not in this run's directory */
     return status;
 }
@@ -148,12 +147,10 @@ static enum ls_status resume_file(struct trainer *t)
 /* The newest checkpoint of the run directory that --resume names, if it has any. */
 static enum ls_status resume_run(struct trainer *t, const char *folder)
 {
-    char path[LS_PATH_BYTES];
-    struct ls_ckpt *ckpt = NULL;
     int n_seen = 0;
     enum ls_status status = LS_CHECKPOINT;
     if (!t->o->resume || is_resumed_from_file(t->o)) return LS_OK;
-    if (ls__dir_exists(folder)) status = ls_ckpt_open_newest(&ckpt, folder, path, &n_seen);
+    if (ls__dir_exists(folder)) status = ls_ckpt_open_newest(&t->resumed, folder, t->resumed_path, &n_seen);
     if (status == LS_CHECKPOINT && n_seen > 0)
         return status; /* there were some, and none is whole: say so, lose nothing */
     if (status == LS_CHECKPOINT) {
@@ -161,9 +158,7 @@ static enum ls_status resume_run(struct trainer *t, const char *folder)
         return ls__run_metrics_rewind(t->run, -1, false);
     }
     TRY(status);
-    status = take_over(t, ckpt, path);
-    ls_ckpt_close(&ckpt);
-    TRY(status);
+    TRY(take_over(t, t->resumed, t->resumed_path));
     return ls__run_metrics_rewind(t->run, t->st.step, t->st.epoch_step > 0);
 }
 
@@ -171,13 +166,16 @@ static enum ls_status resume_run(struct trainer *t, const char *folder)
 static enum ls_status resume_from_memory(struct trainer *t)
 {
     struct ls_ckpt *ckpt = NULL;
-    char path[LS_PATH_BYTES];
+    char path[LS_PATH_BYTES] = "";
     int from;
     rescue_open(&t->rescue, t->comm, t->o->rescue_every);
-    TRY(rescue_find(&t->rescue, t->comm, t->o->resume ? t->st.step : INT64_MAX, &ckpt, path, &from));
+    TRY(rescue_find(&t->rescue, t->comm, t->o->resume ? t->st.step : INT64_MAX, (int)t->s.shards, &ckpt, path, &from));
     if (from < 0) return LS_OK;
-    enum ls_status status = ckpt ? take_over(t, ckpt, path) : LS_OK;
-    ls_ckpt_close(&ckpt);
+    ls_ckpt_close(&t->resumed);
+    t->resumed = ckpt;
+    memcpy(t->resumed_path, path, sizeof path);
+    bool is_mine = from == ls_comm_place(t->comm)->rank;
+    enum ls_status status = is_mine ? take_over(t, ckpt, path) : LS_OK;
     t->saved_step = -1;
     TRY(workers_take_state(t->comm, from, status, &t->s, &t->st, &t->saved_step));
     if (!t->is_chief) return LS_OK;
@@ -214,15 +212,18 @@ static enum ls_status open_writer(struct trainer *t)
  * a signal. */
 static enum ls_status try_checkpoint(struct trainer *t)
 {
-    struct snapshot snap;
+    struct snapshot snap = {0};
+    struct carried carried = {0};
     struct state_meta *m;
     TRY(ls__calloc(&m, 1, sizeof *m));
+    bool is_local = local_period(t->o->sync) > 0;
     enum ls_status status = state_to_meta(&t->st, t->o, &t->s, m);
     if (status == LS_OK) status = session_outline(&t->s, &snap);
-    if (status == LS_OK) {
-        status = ls__ckpt_writer_try(t->writer, t->st.step, snap.tensors, snap.n, m->meta, m->n);
-        snapshot_release(&snap);
-    }
+    if (status == LS_OK && (is_local || t->o->compress)) status = ls__carry_outline(&t->s, is_local, &carried);
+    if (status == LS_OK) status = ls__carry_join(&snap, &carried);
+    if (status == LS_OK) status = ls__ckpt_writer_try(t->writer, t->st.step, snap.tensors, snap.n, m->meta, m->n);
+    snapshot_release(&snap);
+    ls__carry_release(&carried);
     state_meta_release(m);
     free(m);
     if (status != LS_CHECKPOINT) return status;
@@ -244,6 +245,14 @@ static enum ls_status set_up_run(struct trainer *t)
     return manifest_write(t->run, t->o, &t->s);
 }
 
+/* After the forecast, whose rehearsal would change it. */
+static enum ls_status take_carried(struct trainer *t)
+{
+    if (!t->local && !t->o->compress) return LS_OK;
+    TRY(ls__carry_open(&t->carry, &t->s, t->local));
+    return ls__carry_take(t->carry, &t->st, t->resumed, t->resumed_path);
+}
+
 enum ls_status trainer_set_up(struct trainer *t)
 {
     TRY(open_session(t));
@@ -256,7 +265,7 @@ enum ls_status trainer_set_up(struct trainer *t)
     TRY(resume_from_memory(t));
     if (local_period(t->o->sync) > 0) {
         TRY(local_open(&t->local, &t->s, &t->so, local_period(t->o->sync)));
-        TRY(local_start(t->local));
+        TRY(local_start(t->local, &t->st, t->schedule.steps_per_epoch));
     }
     bool is_epoch_over = t->st.epoch_step == t->schedule.steps_per_epoch;
     const struct ls_loader_options lo = {.batch_size = (int)t->s.batch_size,
@@ -269,5 +278,8 @@ enum ls_status trainer_set_up(struct trainer *t)
     if (t->is_chief) say_hello(t);
     if (!t->local) TRY(forecast_make(&t->forecast, &t->s, (uint64_t)t->o->seed, t->o->balance));
     if (t->is_chief) forecast_tell(&t->forecast);
-    return LS_OK;
+    rescue_start(&t->rescue, t->st.step);
+    enum ls_status status = take_carried(t);
+    ls_ckpt_close(&t->resumed);
+    return status;
 }

@@ -86,11 +86,19 @@ enum ls_status state_to_meta(const struct train_state *st, const struct ls_train
         (long long)st->epoch_tally.n);
     add(m, "log_tally", "%a %lld %lld", st->log_tally.loss_sum, (long long)st->log_tally.n_correct,
         (long long)st->log_tally.n);
+    if (st->pending.n > 0)
+        add(m, "pending_tally", "%a %lld %lld", st->pending.loss_sum, (long long)st->pending.n_correct,
+            (long long)st->pending.n);
     add(m, "train", "%a %a", st->train_loss, st->train_accuracy);
     add(m, "test", "%a %a", st->test_loss, st->test_accuracy);
     add(m, "best_accuracy", "%a", st->best_accuracy);
     add(m, "train_seconds", "%a", st->train_seconds);
     return add_model_text(m, s);
+}
+
+void state_add_carried(struct state_meta *m, int first, int n)
+{
+    add(m, "carried_shards", "%d %d", first, n);
 }
 
 /* A difference that changes only the rounding may be accepted. */
@@ -169,11 +177,13 @@ static bool read_count(const char *text, int64_t *out)
 enum ls_status state_from_meta(struct train_state *st, const struct ls_ckpt *ckpt, const char *path)
 {
     const char *best = ls_ckpt_meta(ckpt, "best_accuracy"), *seconds = ls_ckpt_meta(ckpt, "train_seconds");
+    const char *pending = ls_ckpt_meta(ckpt, "pending_tally");
     state_init(st);
     if (!read_count(ls_ckpt_meta(ckpt, "step"), &st->step) || !read_count(ls_ckpt_meta(ckpt, "epoch"), &st->epoch) ||
         !read_count(ls_ckpt_meta(ckpt, "epoch_step"), &st->epoch_step) ||
         !read_tally(ls_ckpt_meta(ckpt, "epoch_tally"), &st->epoch_tally) ||
         !read_tally(ls_ckpt_meta(ckpt, "log_tally"), &st->log_tally) ||
+        (pending && !read_tally(pending, &st->pending)) ||
         !read_pair(ls_ckpt_meta(ckpt, "train"), &st->train_loss, &st->train_accuracy) ||
         !read_pair(ls_ckpt_meta(ckpt, "test"), &st->test_loss, &st->test_accuracy) || !best || !seconds)
         return ls_fail(LS_CHECKPOINT, "%s: the training position in its metadata is missing or malformed", path);

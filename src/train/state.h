@@ -20,6 +20,7 @@ struct train_state {
     int64_t step;              /* steps done */
     int64_t epoch, epoch_step; /* position of the next step: epoch from 0, step within it */
     struct tally epoch_tally, log_tally;
+    struct tally pending;              /* local SGD: of the steps since the last average, in neither of the two yet */
     double train_loss, train_accuracy; /* of the last whole epoch, NAN before */
     double test_loss, test_accuracy;   /* of the last evaluation, NAN before */
     double best_accuracy;              /* -1 before the first evaluation */
@@ -29,7 +30,7 @@ struct train_state {
 void state_init(struct train_state *st);
 void tally_add(struct tally *t, const struct ls_exec_stats *stats);
 
-enum { STATE_MAX_META = 48, STATE_VALUE = 512 };
+enum { STATE_MAX_META = 50, STATE_VALUE = 512 };
 struct state_meta {
     struct ls_ckpt_meta meta[STATE_MAX_META];
     char values[STATE_MAX_META][STATE_VALUE];
@@ -42,6 +43,8 @@ struct state_meta {
  * after a failure too. */
 enum ls_status state_to_meta(const struct train_state *st, const struct ls_train_options *o, struct session *s,
                              struct state_meta *m) LS_MUST_CHECK;
+/* Which shards' own state the checkpoint holds (carry.h). */
+void state_add_carried(struct state_meta *m, int first, int n);
 void state_meta_release(struct state_meta *m);
 /* Refuses a checkpoint of a run that would not continue with the same bits: LS_CHECKPOINT with the difference.
  * accept_other_bits lets through what changes only the rounding, with a warning. */

@@ -22,43 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The state of now, to be written in the background. */
-static enum ls_status submit(struct trainer *t, struct ls_ckpt_writer *writer, bool is_best)
-{
-    struct snapshot snap;
-    struct state_meta *m;
-    int64_t start = ls__now_ns();
-    m = calloc(1, sizeof *m);
-    if (!m) return ls_fail(LS_NOMEM, "out of memory while making a checkpoint");
-    enum ls_status status = state_to_meta(&t->st, t->o, &t->s, m);
-    if (status == LS_OK) status = session_snapshot(&t->s, t->st.step, &snap);
-    if (status == LS_OK) {
-        status = ls_ckpt_writer_submit(writer, t->st.step, is_best, snap.tensors, snap.n, m->meta, m->n);
-        snapshot_release(&snap);
-    }
-    state_meta_release(m);
-    free(m);
-    t->seconds.checkpoint += ls__seconds_since(start);
-    return status;
-}
-
-static enum ls_status save(struct trainer *t, bool is_best)
-{
-    if (t->saved_step == t->st.step && !is_best) return LS_OK;
-    TRY(ls_exec_forget_remainders(t->s.exec));
-    t->saved_step = t->st.step;
-    return t->is_chief ? submit(t, t->writer, is_best) : LS_OK;
-}
-
-/* A copy in the memory of every machine, for a restart. A machine that has no room for it goes without. */
-static enum ls_status save_in_memory(struct trainer *t)
-{
-    if (!rescue_is_due(&t->rescue, t->st.step)) return LS_OK;
-    TRY(ls_exec_forget_remainders(t->s.exec));
-    if (t->rescue.writer && submit(t, t->rescue.writer, false) != LS_OK) rescue_give_up(&t->rescue, t->comm);
-    return LS_OK;
-}
-
 static void write_metric(struct trainer *t, const char *split, double loss, double accuracy, double lr, double images,
                          double seconds)
 {
@@ -142,15 +105,9 @@ static enum ls_status end_epoch(struct trainer *t, double epoch_seconds)
     st->epoch_tally = (struct tally){0};
     st->epoch++;
     st->epoch_step = 0;
+    TRY(ls_exec_forget_remainders(t->s.exec)); /* whether or not anything is saved here */
     bool by_epoch = t->checkpoint_steps == 0 || (t->checkpoint_steps > 0 && (is_last || is_best));
-    return by_epoch ? save(t, is_best) : LS_OK;
-}
-
-/* Whether the state after this many steps is needed: saved, evaluated or the last. The same on all ranks. */
-static bool is_needed_after(const struct trainer *t, int64_t step)
-{
-    return step % t->schedule.steps_per_epoch == 0 || step == t->last_step ||
-           (t->checkpoint_steps > 0 && step % t->checkpoint_steps == 0) || rescue_is_due(&t->rescue, step);
+    return by_epoch ? trainer_save(t, is_best) : LS_OK;
 }
 
 static enum ls_status train_step(struct trainer *t, const struct ls_exec_step *step, struct ls_exec_stats *stats)
@@ -158,7 +115,7 @@ static enum ls_status train_step(struct trainer *t, const struct ls_exec_step *s
     bool stop = ls__signals_stop_wanted(), save = ls__signals_checkpoint_wanted();
     if (t->local) {
         local_want(t->local, stop, save);
-        return local_step(t->local, step, is_needed_after(t, step->step + 1), stats);
+        return local_step(t->local, step, (step->step + 1) % t->schedule.steps_per_epoch == 0, stats);
     }
     ls_exec_want(t->s.exec, stop, save);
     return ls_exec_train(t->s.exec, step, stats);
@@ -190,7 +147,7 @@ static enum ls_status one_step(struct trainer *t, double *lr)
     t->step_seconds += seconds;
     forecast_note(&t->forecast, seconds);
     st->train_seconds += seconds;
-    t->images += stats.n;
+    t->images += batch.n;
     if (t->first_step_seconds == 0) t->first_step_seconds = ls__seconds_since_start();
     st->step++;
     st->epoch_step++;
@@ -218,8 +175,7 @@ static void show_progress(struct trainer *t)
 /* A process alone stops at once; of several all stop after the same step, once the wish has gone round. */
 static bool is_stop_wanted(const struct trainer *t)
 {
-    return t->stop_wanted || t->is_cut_short ||
-           (!t->local && ls_comm_place(t->comm)->n_ranks == 1 && ls__signals_stop_wanted());
+    return t->stop_wanted || t->is_cut_short || (ls_comm_place(t->comm)->n_ranks == 1 && ls__signals_stop_wanted());
 }
 
 /* All that a step may be followed by. */
@@ -231,8 +187,8 @@ static enum ls_status after_step(struct trainer *t, double *epoch_seconds)
     }
     if (t->is_cut_short) return LS_OK;
     bool is_due = t->checkpoint_steps > 0 && t->st.step % t->checkpoint_steps == 0;
-    if (is_due || t->save_wanted) TRY(save(t, false));
-    return save_in_memory(t);
+    if (is_due || t->save_wanted) TRY(trainer_save(t, false));
+    return trainer_save_in_memory(t);
 }
 
 static enum ls_status loop(struct trainer *t)
@@ -257,15 +213,18 @@ static enum ls_status finish(struct trainer *t)
 {
     struct train_state *st = &t->st;
     double seconds = 0;
-    if (st->epoch_tally.n == 0) return LS_OK;
+    TRY(trainer_view(t));
+    const struct tally *y = &st->epoch_tally, *more = &st->pending;
+    double n = (double)(y->n + more->n);
+    if (n == 0) return LS_OK;
     if (!t->o->no_eval) TRY(evaluate(t, &seconds));
     if (t->is_cut_short) return LS_OK;
-    st->train_loss = st->epoch_tally.loss_sum / (double)st->epoch_tally.n;
-    st->train_accuracy = (double)st->epoch_tally.n_correct / (double)st->epoch_tally.n;
+    st->train_loss = (y->loss_sum + more->loss_sum) / n;
+    st->train_accuracy = (double)(y->n_correct + more->n_correct) / n;
     if (!t->o->no_eval)
         write_metric(t, "test", st->test_loss, st->test_accuracy, ls_schedule_lr(&t->schedule, st->step - 1),
                      (double)t->s.test->n, seconds);
-    if (t->checkpoint_steps >= 0) TRY(save(t, false));
+    if (t->checkpoint_steps >= 0) TRY(trainer_save(t, false));
     if (t->is_chief) ls__progress_end(&t->progress, NULL);
     return LS_OK;
 }
@@ -323,7 +282,7 @@ static enum ls_status run_all(struct trainer *t, struct ls_result *r)
     TRY(loop(t));
     if (t->st.step >= t->last_step && !t->is_cut_short) TRY(finish(t));
     bool is_stopped = t->st.step < t->last_step || t->is_cut_short;
-    if (is_stopped) TRY(save(t, false));
+    if (is_stopped) TRY(trainer_save(t, false));
     int64_t start = ls__now_ns();
     if (t->is_chief) TRY(ls_ckpt_writer_finish(t->writer));
     t->seconds.checkpoint += ls__seconds_since(start);
@@ -388,6 +347,8 @@ enum ls_status ls_train(const struct ls_train_options *options, struct ls_result
     status = ls_comm_end(t.comm, status);
     if (status != LS_OK && !ls_comm_may_tell(t.comm)) ls__log_set_level(LS_LOG_NOTHING); /* one rank says why */
     ls_loader_destroy(&t.loader);
+    ls__carry_close(&t.carry);
+    ls_ckpt_close(&t.resumed);
     local_close(&t.local);
     ls_ckpt_writer_destroy(&t.writer);
     rescue_close(&t.rescue);

@@ -4,6 +4,7 @@
 
 #include "run/progress.h"
 #include "run/run.h"
+#include "train/carry.h"
 #include "train/local.h"
 #include "train/predict.h"
 #include "train/rescue.h"
@@ -20,10 +21,13 @@ struct trainer {
     struct session_options so;
     struct session s;
     struct local *local; /* --sync local:H, else NULL */
+    struct carry *carry; /* what shards have of their own, or NULL */
     struct ls_run *run;
     struct ls_ckpt_writer *writer;
     struct ls_loader *loader;
     struct rescue rescue;
+    struct ls_ckpt *resumed; /* while setting up: the checkpoint that this rank has taken over, or has a part of */
+    char resumed_path[LS_PATH_BYTES];
     struct ls_schedule schedule;
     struct train_state st;
     struct ls_progress progress;
@@ -41,5 +45,14 @@ struct trainer {
 /* Opens everything the options name, in a job together with the other ranks, and takes over the state of a resumed run.
  * What was opened is the caller's to close, after a failure too. */
 enum ls_status trainer_set_up(struct trainer *t) LS_MUST_CHECK;
+
+/* Between two averages of local SGD the store has to be made before it is read: evaluated, hashed, saved. The replicas
+ * do not notice. Collective. */
+enum ls_status trainer_view(struct trainer *t) LS_MUST_CHECK;
+/* A checkpoint of now, unless there is one. Collective. */
+enum ls_status trainer_save(struct trainer *t, bool is_best) LS_MUST_CHECK;
+/* A copy in the memory of every machine, for a restart, when it is time. A machine that has no room for it goes
+ * without. Collective. */
+enum ls_status trainer_save_in_memory(struct trainer *t) LS_MUST_CHECK;
 
 #endif

@@ -138,6 +138,7 @@ timed() {
 #   as machines K     ranks 0..K-1 are on machine0, the next K on machine1, ...
 #   as slow R S C     rank R is stopped for S seconds of every S + C, as soon as its job trains
 #   as dying R        rank R is killed when its job has written a checkpoint; once per run directory
+#   as losing R       the same when every machine has a copy in memory
 #   as late R         rank R never starts
 #   as other R ARGS   rank R gets ARGS more
 #   as instead R X    rank R runs the program X
@@ -163,9 +164,10 @@ behind() { # COMMAND...: beside the rank, holding none of its files
     ) &
 }
 be_slow() { wait_for "$1/manifest.json"; while slices "$2" "$3"; do :; done; }
-die() { # RUN: in slices, so that a short run is not over before its checkpoint is seen
+has_steps() { local folder; for folder in $1; do ls "$folder"/step-* >/dev/null 2>&1 || return 1; done; } # PATTERN of folders
+die() { # RUN PATTERN: in slices, so that a short run is not over before its checkpoint is seen
     wait_for "$1/manifest.json"
-    until ls "$1"/checkpoints/step-* >/dev/null 2>&1; do slices 0.02 0.004 || exit 0; done
+    until has_steps "$2"; do slices 0.02 0.004 || exit 0; done
     mkdir "$1.died" && kill -KILL $$
 }
 args=("$@")
@@ -175,7 +177,8 @@ for ((i = 0; i < ${#args[@]}; i++)); do
     case $what in
         machines) export LOCKSTEP_NODE=machine$((rank / args[i + 1])); i=$((i + 1)) ;;
         slow) if [ "$rank" = "${args[i + 1]}" ]; then behind be_slow "$run" "${args[i + 2]}" "${args[i + 3]}"; fi; i=$((i + 3)) ;;
-        dying) if [ "$rank" = "${args[i + 1]}" ] && [ ! -e "$run.died" ]; then behind die "$run"; fi; i=$((i + 1)) ;;
+        dying) if [ "$rank" = "${args[i + 1]}" ] && [ ! -e "$run.died" ]; then behind die "$run" "$run/checkpoints"; fi; i=$((i + 1)) ;;
+        losing) if [ "$rank" = "${args[i + 1]}" ] && [ ! -e "$run.died" ]; then behind die "$run" "${LOCKSTEP_RESCUE:?}/*"; fi; i=$((i + 1)) ;;
         late) if [ "$rank" = "${args[i + 1]}" ]; then exec sleep 900; fi; i=$((i + 1)) ;;
         instead) if [ "$rank" = "${args[i + 1]}" ]; then program=${args[i + 2]}; fi; i=$((i + 2)) ;;
         at) if [ "$rank" = "${args[i + 1]}" ]; then cd "${args[i + 2]}" || exit 2; fi; i=$((i + 2)) ;;

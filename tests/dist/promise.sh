@@ -44,7 +44,7 @@ declare -A line=(
     [residual]="$work/residual.net fake:3x16x16:10:320 -b 48 --shards 7 -i 25 --nesterov --wd 5e-4 --crop-pad 2 --checkpoint-every 4"
     [mlp]="mlp digits -b 64 -i 60 --checkpoint-every 7"
     [compress]="lenet5 digits -b 64 -i 40 --compress 8 --checkpoint-every 7"
-    [local]="lenet5 digits -b 64 -i 40 --sync local:4 --checkpoint-every 8"
+    [local]="lenet5 digits -b 64 -i 40 --sync local:4 --checkpoint-every 7"
 )
 
 columns=('1 thread' '4 threads' '2 workers' '3 workers' '4 workers' '2 x 2 threads' '3 machines' '2 machines x 2' 'MPICH' 'killed'

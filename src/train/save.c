@@ -1,0 +1,69 @@
+/* save.c: the state of a training as a checkpoint, on disk or in the memory of every machine.
+ *
+ * In: the store, struct train_state, what the shards carry. Out: tensors and metadata, handed to a writer that copies
+ * them. Nothing here changes what the next step computes.
+ */
+#include "base/clock.h"
+#include "train/trainer.h"
+
+#include <stdlib.h>
+
+/* The state of now, to be written in the background. */
+static enum ls_status submit_all(struct trainer *t, struct ls_ckpt_writer *writer, bool is_best,
+                                 const struct carried *carried, struct state_meta *m)
+{
+    struct snapshot snap;
+    TRY(state_to_meta(&t->st, t->o, &t->s, m));
+    if (carried->is_due) state_add_carried(m, carried->first, carried->n_shards);
+    TRY(session_snapshot(&t->s, t->st.step, &snap));
+    enum ls_status status = ls__carry_join(&snap, carried);
+    if (status == LS_OK)
+        status = ls_ckpt_writer_submit(writer, t->st.step, is_best, snap.tensors, snap.n, m->meta, m->n);
+    snapshot_release(&snap);
+    return status;
+}
+
+static enum ls_status submit(struct trainer *t, struct ls_ckpt_writer *writer, bool is_best,
+                             const struct carried *carried)
+{
+    struct state_meta *m;
+    int64_t start = ls__now_ns();
+    m = calloc(1, sizeof *m);
+    if (!m) return ls_fail(LS_NOMEM, "out of memory while making a checkpoint");
+    enum ls_status status = submit_all(t, writer, is_best, carried, m);
+    state_meta_release(m);
+    free(m);
+    t->seconds.checkpoint += ls__seconds_since(start);
+    return status;
+}
+
+enum ls_status trainer_view(struct trainer *t)
+{
+    return t->local ? local_view(t->local, &t->st.pending) : LS_OK;
+}
+
+enum ls_status trainer_save(struct trainer *t, bool is_best)
+{
+    struct carried carried;
+    if (t->saved_step == t->st.step && !is_best) return LS_OK;
+    TRY(trainer_view(t));
+    TRY(ls__carry_gather(t->carry, &t->st, &carried));
+    t->saved_step = t->st.step;
+    enum ls_status status = t->is_chief ? submit(t, t->writer, is_best, &carried) : LS_OK;
+    ls__carry_release(&carried);
+    return status;
+}
+
+/* With local SGD it waits for an average, when the store is all there is. */
+enum ls_status trainer_save_in_memory(struct trainer *t)
+{
+    struct carried carried;
+    if (!rescue_is_due(&t->rescue, t->st.step) || (t->local && !local_is_averaged(t->local))) return LS_OK;
+    rescue_start(&t->rescue, t->st.step);
+    TRY(trainer_view(t));
+    enum ls_status status = ls__carry_copy(t->carry, &t->st, &carried);
+    if (status == LS_OK && t->rescue.writer) status = submit(t, t->rescue.writer, false, &carried);
+    if (status != LS_OK) rescue_give_up(&t->rescue, t->comm);
+    ls__carry_release(&carried);
+    return ls__carry_meet(t->carry, &t->st);
+}
