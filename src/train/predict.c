@@ -408,7 +408,15 @@ void forecast_tell(const struct forecast *f)
     ls__log(LS_LOG_INFO, "predicted: %s per step on %d machines (network: %s, %.3g MB/s), %s on one alone", step,
             f->n_nodes, latency, f->network.bandwidth * 1e-6, alone);
     if (f->step_seconds <= f->alone_seconds) return;
-    ls__log(LS_LOG_WARN,
+    if (f->wire_seconds < (f->step_seconds - f->alone_seconds) / 2)
+        ls__log(LS_LOG_WARN,
+                "%d machines will be slower than one: %s per step instead of %s; the network's latency of %s sets the "
+                "pace. "
+                "--sync local:H or a larger batch help",
+                f->n_nodes, step, alone, latency);
+    else
+        ls__log(
+            LS_LOG_WARN,
             "%d machines will be slower than one: %s per step instead of %s; %.3g M parameters need %s per step on the "
             "wire. --compress, a faster network or a larger batch help",
             f->n_nodes, step, alone, (double)f->n_parameters * 1e-6, wire);
