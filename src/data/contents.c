@@ -6,8 +6,8 @@
  *     n entries of 32 bytes, sorted by key: key, digest    (key: XXH3-128 of name, size, mtime, ctime, inode)
  *     XXH3-128 of everything before
  *
- * A file that changed less than SETTLED_NS ago is not remembered: it could change once more without its times moving
- * on, for clocks of file systems tick as slowly as every two seconds.
+ * A file that had changed less than SETTLED_NS before it was read is not remembered: it could change once more without
+ * its times moving on, for clocks of file systems tick as slowly as every two seconds.
  */
 #include "data/contents.h"
 
@@ -54,14 +54,15 @@ struct job {
     uint8_t *buffers;          /* [n_threads,BUFFER_BYTES] */
     struct ls_digest *keys;    /* [n] */
     int64_t *bytes;            /* [n] sizes */
-    bool *is_settled;          /* [n] */
+    int64_t *changed_ns;       /* [n] the later of mtime and ctime */
+    bool *is_settled;          /* [n] may be remembered: it was read long enough after it changed */
     uint32_t *missing;         /* [n_missing] files whose digest nobody remembers, in order */
     size_t n_missing;          /* of them */
     size_t first, end;         /* of missing: what the threads hash now */
     const struct entry *known; /* [n_known] sorted; points into text */
     size_t n_known;
     char *text; /* the memory as read */
-    int64_t start_ns, saved_ns, wall_ns, total_bytes, done_bytes;
+    int64_t start_ns, saved_ns, total_bytes, done_bytes;
     bool is_told;
 };
 
@@ -174,15 +175,15 @@ static enum ls_status look_at(struct job *j, size_t i)
     if (st.st_size > c->max_bytes)
         return ls_fail(LS_DATA, "%s has %lld bytes, expected %lld at most", path, (long long)st.st_size,
                        (long long)c->max_bytes);
-    int64_t changed = ns_of(st.st_mtim) > ns_of(st.st_ctim) ? ns_of(st.st_mtim) : ns_of(st.st_ctim);
     const int64_t id[4] = {st.st_size, ns_of(st.st_mtim), ns_of(st.st_ctim), (int64_t)st.st_ino};
     XXH64_hash_t of_id = XXH3_64bits(id, sizeof id);
     j->keys[i] = digest_of(XXH3_128bits_withSeed(name_of(c, i), strlen(name_of(c, i)), of_id));
     j->bytes[i] = st.st_size;
-    j->is_settled[i] = changed < j->wall_ns - SETTLED_NS;
+    j->changed_ns[i] = id[1] > id[2] ? id[1] : id[2];
     const struct entry *hit = j->known ? bsearch(&j->keys[i], j->known, j->n_known, sizeof *hit, by_key) : NULL;
     if (hit) c->digest[i] = hit->digest;
-    j->missing[i] = hit ? 0 : 1; /* gathered when all have been looked at */
+    j->is_settled[i] = hit != NULL; /* or it would not be there */
+    j->missing[i] = hit ? 0 : 1;    /* gathered when all have been looked at */
     return LS_OK;
 }
 
@@ -231,7 +232,10 @@ static enum ls_status hash_file(struct job *j, size_t i, uint8_t *buffer)
 {
     char path[LS_PATH_BYTES];
     struct stat st;
+    struct timespec now;
     TRY(ls__path_join(path, sizeof path, j->c->base, name_of(j->c, i)));
+    clock_gettime(CLOCK_REALTIME, &now);
+    j->is_settled[i] = j->changed_ns[i] < ns_of(now) - SETTLED_NS;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* NONBLOCK: it may have become a fifo */
     if (fd < 0) return ls_fail(LS_DATA, "open %s: %s", path, strerror(errno));
     enum ls_status status = fstat(fd, &st) == 0 && S_ISREG(st.st_mode)
@@ -282,16 +286,14 @@ static enum ls_status hash_missing(struct job *j)
 
 static enum ls_status run(struct job *j)
 {
-    struct timespec wall;
     size_t n = j->c->n;
     int n_threads = ls__cpu_count();
     if (n_threads < MIN_THREADS) n_threads = MIN_THREADS;
     if (n_threads > MAX_THREADS) n_threads = MAX_THREADS;
     if (n_threads > items_for(n)) n_threads = items_for(n);
-    clock_gettime(CLOCK_REALTIME, &wall);
-    j->wall_ns = ns_of(wall);
     TRY(ls__calloc(&j->keys, n, sizeof *j->keys));
     TRY(ls__calloc(&j->bytes, n, sizeof *j->bytes));
+    TRY(ls__calloc(&j->changed_ns, n, sizeof *j->changed_ns));
     TRY(ls__calloc(&j->is_settled, n, sizeof *j->is_settled));
     TRY(ls__calloc(&j->missing, n, sizeof *j->missing));
     TRY(ls__calloc(&j->buffers, (size_t)n_threads, BUFFER_BYTES));
@@ -312,6 +314,7 @@ enum ls_status ls__contents_hash(struct ls_contents *c)
     ls__pool_destroy(&j.pool);
     free(j.keys);
     free(j.bytes);
+    free(j.changed_ns);
     free(j.is_settled);
     free(j.missing);
     free(j.buffers);
