@@ -259,6 +259,16 @@ static enum ls_status read_attrs(const char *origin, const struct ls_line *line,
     return LS_OK;
 }
 
+/* optimizer.momentum.c.weight is the momentum of c.weight: a layer of that name would share its memory and its place in
+ * a checkpoint. */
+static bool is_reserved(const char *name)
+{
+    static const char *const prefixes[] = {"optimizer.", "sum.", "kept."};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0) return true;
+    return false;
+}
+
 /* The layer's full name and what messages call it. */
 static enum ls_status name_layer(const char *origin, const struct ls_line *line, const char *prefix, int number,
                                  struct ls_layer *l)
@@ -271,6 +281,12 @@ static enum ls_status name_layer(const char *origin, const struct ls_line *line,
                                  "%s: \"%s\" is not a name (letters, digits, '_', '-' and '.' between them)", def->word,
                                  line->words[1]);
         snprintf(name, sizeof name, "%s%s", prefix, line->words[1]);
+        if (is_reserved(name))
+            return ls__text_fail(
+                origin, line->line,
+                "%s %s: names that begin with optimizer., sum. or kept. are for what training makes of "
+                "the parameters; choose another",
+                def->word, name);
         snprintf(title, sizeof title, "%s %s", def->word, name);
     } else {
         const char *arg = line->n_words > 1 ? line->words[1] : "";
