@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "checkpoint/writer.h"
 #include "train/carry.h"
 
 #include <stdlib.h>
@@ -22,11 +23,17 @@ void rescue_give_up(struct rescue *r, const struct ls_comm *comm)
     ls__log_set_level(level);
 }
 
-/* A node of tests shares the machine, and its memory, with others. */
+/* /dev/shm is open to everybody: what lies there must be this user's, and closed to others, before it is read or
+ * written. A node of tests shares the machine, and its memory, with others: hence the host's name below. */
 static enum ls_status open_folder(struct rescue *r, const char *folder, const char *host)
 {
+    struct ls_dir all, own;
     TRY(ls__path_join(r->folder, sizeof r->folder, folder, host));
-    return ls_ckpt_writer_create(&r->writer, r->folder, KEEP);
+    TRY(ls__dir_open_private(&all, folder, LS_CHECKPOINT));
+    enum ls_status status = ls__dir_open_below(&own, &all, host, LS_CHECKPOINT);
+    ls__dir_close(&all);
+    TRY(status);
+    return ls__ckpt_writer_create_in(&r->writer, &own, KEEP);
 }
 
 void rescue_open(struct rescue *r, const struct ls_comm *comm, int64_t every)
