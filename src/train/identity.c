@@ -2,6 +2,7 @@
 #include "train/identity.h"
 
 #include "base/buf.h"
+#include "base/file.h"
 #include "base/mem.h"
 
 #include <jansson.h>
@@ -43,7 +44,7 @@ void identity_release(struct identity *id)
 static enum ls_status set(struct identity *id, enum identity_key key, const char *fmt, ...) LS_PRINTF(3, 4);
 static enum ls_status set(struct identity *id, enum identity_key key, const char *fmt, ...)
 {
-    char text[512];
+    char text[LS_PATH_BYTES + 512];
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
@@ -66,7 +67,7 @@ static enum ls_status add_run(struct identity *id, const struct ls_train_options
     const char *text = ls_model_text(s->model, &len);
     TRY(set(id, IDENTITY_MODEL, "%s", ls_model_name(s->model)));
     TRY(set(id, IDENTITY_MODEL_HASH, "%016llx", (unsigned long long)XXH3_64bits(text, len)));
-    TRY(set(id, IDENTITY_DATA, "%s", s->train->name));
+    TRY(set(id, IDENTITY_DATA, "%s", o->data));
     TRY(set(id, IDENTITY_DATA_CHECKSUM, "%s", s->train->checksum));
     TRY(set(id, IDENTITY_SEED, "%lld", (long long)o->seed));
     TRY(set(id, IDENTITY_BATCH_SIZE, "%lld", (long long)s->batch_size));

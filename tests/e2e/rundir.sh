@@ -52,6 +52,80 @@ one_line_error 'a run directory that holds a run' 4 'already holds a run'
 list first >after
 same_file 'that run is untouched' before after
 
+# --- belongs to somebody else ---
+# Checkpoints without their manifest are no free place: a run would remove them.
+mkdir -p copied notes
+cp -r first/checkpoints copied/
+echo mine >notes/lock
+for one in copied notes; do
+    list $one >before
+    sha256sum $one/lock >>before 2>/dev/null
+    for how in '' '--resume auto'; do
+        # shellcheck disable=SC2086 # two words or none
+        train "${tiny[@]}" --run $one $how
+        one_line_error "$one${how:+, $how}: not ours" 4 "$one is not empty and holds no run"
+    done
+    list $one >after
+    sha256sum $one/lock >>after 2>/dev/null
+    same_file "$one: untouched" before after
+done
+train "${tiny[@]}" --run moved-on --resume copied/checkpoints/latest.safetensors --epochs 4
+equal 'its checkpoint can be resumed in another directory' $code 0
+
+# --- what can never be saved is not begun ---
+{
+    printf 'model many\ninput any\n'
+    for ((i = 0; i < 4200; i++)); do echo "bias b$i"; done
+    printf 'flatten\nlinear fc classes\n'
+} >many.net
+train ./many.net fake:1x2x2:2:8 -b 4 --shards 2 -t 1 --run many --device ref
+one_line_error 'too many tensors' 4 'this training could not be saved'
+long=$(printf 'n%.0s' {1..90})
+{
+    printf 'model long\ninput any\n'
+    for ((i = 0; i < 4000; i++)); do echo "bias $long$i"; done
+    printf 'flatten\nlinear fc classes\n'
+} >long.net
+train ./long.net fake:1x2x2:2:8 -b 4 --shards 2 -t 1 --run long --device ref
+one_line_error 'a header that is too long' 4 'this training could not be saved'
+(
+    ulimit -f 64
+    exec "$lockstep" train mlp fake:1x28x28:10:96 -b 32 --shards 4 --epochs 6 -t 2 --run toolarge --json -q
+) >out 2>err </dev/null
+code=$?
+one_line_error 'files may not be that large' 4 'File too large'
+for one in many long toolarge; do
+    if [ -e $one ]; then bad "$one: a run directory is left: $(ls -A $one)"; else ok "$one: no run directory is left"; fi
+done
+(
+    ulimit -f 1
+    exec "$lockstep" train "${tiny[@]}" --checkpoint-every none --run nometrics --json -q
+) >out 2>err </dev/null
+code=$?
+one_line_error 'no file of the run fits: an error, not a signal' 4 'File too large'
+odd=$(printf 'long-folder-name/%.0s' {1..12})$'odd\xff'
+if python3 "$here/pictures.py" "$odd" 16 8 && train softmax "folder:$odd" --resize 12 -b 8 --shards 2 --epochs 1 --run odd-path && [ $code -eq 0 ]; then
+    ok 'a path that is not UTF-8'
+    hash=$(field weights_hash)
+    "$lockstep" eval odd-path --json -q >out 2>err
+    equal 'a path that is not UTF-8: evaluated from its checkpoint' "$? $(field weights_hash)" "0 $hash"
+    train softmax "folder:$odd" --resize 12 -b 8 --shards 2 --epochs 2 --run odd-path --resume auto
+    equal 'a path that is not UTF-8: resumed' "$code" 0
+    "$lockstep" inspect "$(newest_of odd-path)" >out 2>err
+    equal 'a path that is not UTF-8: inspected' $? 0
+elif grep -q 'png' err; then
+    skipped 'a path that is not UTF-8: this build reads no pictures'
+else
+    bad "a path that is not UTF-8: exit $code: $(cat err)"
+fi
+
+# --- a model that is none leaves no directory ---
+printf 'model bad\ninput any\nconv c 8 99\n' >bad.net
+mkdir -p empty && cd empty || exit 2
+"$lockstep" train ../bad.net fake:1x8x8:4:48 -q >../out 2>../err </dev/null
+equal 'a bad model: nothing is left' "$(find . -mindepth 1)" ''
+cd .. || exit 2
+
 # --- in use ---
 endless=(lenet5 fake:1x28x28:10:640 -b 32 --shards 4 --schedule constant --epochs 1000000 -p 1 --no-eval)
 background "${endless[@]}" -t 2 --run held

@@ -2,7 +2,7 @@
  */
 #include "base/clock.h"
 #include "base/log.h"
-#include "lockstep/checkpoint.h"
+#include "checkpoint/writer.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -419,6 +419,51 @@ static void folder_vanishes(void **state)
     ls_ckpt_writer_destroy(&w);
 }
 
+/* What would make every checkpoint fail is known before there are data. Nothing is left. */
+static void trial(void **state)
+{
+    enum { MANY = 8193, LONG = 4 << 20 };
+    static struct ls_ckpt_tensor tensors[MANY];
+    static char names_of[MANY][8], text[LONG];
+    struct ls_ckpt_writer *w;
+    struct ls_ckpt_meta meta = {"path", "/odd\xff/path"};
+    for (int i = 0; i < MANY; i++) {
+        snprintf(names_of[i], sizeof names_of[i], "t%d", i);
+        tensors[i] = (struct ls_ckpt_tensor){.name = names_of[i], .dtype = LS_F32, .shape = {1, {3}}};
+    }
+    check_ok(ls_ckpt_writer_create(&w, folder, 1));
+    check_ok(ls__ckpt_writer_try(w, 0, tensors, MANY - 1, &meta, 1));
+    check_refused(ls__ckpt_writer_try(w, 0, tensors, MANY, &meta, 1), "8193 tensors");
+    memset(text, 'x', sizeof text - 1);
+    meta.value = text;
+    check_refused(ls__ckpt_writer_try(w, 0, tensors, 1, &meta, 1), "header");
+    tensors[0].shape = (struct ls_shape){4, {1 << 15, 1 << 15, 1 << 15, 1 << 11}};
+    check_refused(ls__ckpt_writer_try(w, 0, tensors, 1, NULL, 0), "bytes needed");
+    tensors[1].name = tensors[0].name = "same";
+    check_refused(ls__ckpt_writer_try(w, 0, tensors, 2, NULL, 0), "twice");
+    assert_string_equal(names(), "");
+    ls_ckpt_writer_destroy(&w);
+}
+
+/* Metadata may be any bytes. */
+static void values_of_any_bytes(void **state)
+{
+    static const char *const values[] = {"plain", "",       "odd\xff/path", "\xc3\xa9",     "hex:",  "hex:zz",
+                                         "hex:6", "hex:00", "hex",          "\x01\x7f\x80", "HEX:41"};
+    enum { N = sizeof values / sizeof *values };
+    struct ls_ckpt_meta meta[N];
+    static char keys[N][8];
+    struct ls_ckpt *c;
+    for (int i = 0; i < N; i++) {
+        snprintf(keys[i], sizeof keys[i], "k%d", i);
+        meta[i] = (struct ls_ckpt_meta){keys[i], values[i]};
+    }
+    check_ok(ls_ckpt_write(in_folder("any.safetensors"), NULL, 0, meta, N));
+    check_ok(ls_ckpt_open(&c, in_folder("any.safetensors")));
+    for (int i = 0; i < N; i++) assert_string_equal(ls_ckpt_meta(c, keys[i]), values[i]);
+    ls_ckpt_close(&c);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
 
 int main(void)
@@ -439,6 +484,8 @@ int main(void)
         TEST(file_size_limit),
         TEST(read_only_folder),
         TEST(folder_vanishes),
+        TEST(trial),
+        TEST(values_of_any_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* test_claim.c: whose run directory is it? What is not ours is refused with nothing touched; nothing is written through
  * a link, and a FIFO holds nobody up. */
 #include "run/run.h"
+#include "scratch.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,18 +19,17 @@
 #include <cmocka.h>
 
 /* Every test works in a fresh folder, which is also the working directory. The alarm ends a test that waits. */
-static char home[64];
+static char home[SCRATCH_BYTES];
 
 static int enter(void **state)
 {
-    snprintf(home, sizeof home, "/tmp/lockstep-test-claim.XXXXXX");
-    alarm(20);
-    return mkdtemp(home) && chdir(home) == 0 ? 0 : -1;
+    alarm(300);
+    return mkdtemp(scratch_name(home, "test-claim", "")) && chdir(home) == 0 ? 0 : -1;
 }
 
 static int leave(void **state)
 {
-    char command[160];
+    char command[SCRATCH_BYTES + 16];
     alarm(0);
     snprintf(command, sizeof command, "rm -rf %s", home);
     return chdir("/") == 0 && system(command) == 0 ? 0 : -1;
@@ -45,12 +45,8 @@ static char *look(void)
 {
     char *text;
     size_t len;
-    shell("(cd r && find . -printf '%p %y %m %s %T@ %l\\n' | sort; find . -type f -exec sha256sum {} + | sort) >/tmp/"
-          "lockstep-test-claim.look.$PPID");
-    char path[64];
-    snprintf(path, sizeof path, "/tmp/lockstep-test-claim.look.%d", (int)getpid());
-    if (ls__file_read(path, 1 << 20, &text, &len) != LS_OK) fail_msg("%s", ls_error_message());
-    unlink(path);
+    shell("(find r -printf '%p %y %m %s %T@ %l\\n' | sort; find r -type f -exec sha256sum {} + | sort) >look");
+    if (ls__file_read("look", 1 << 20, &text, &len) != LS_OK) fail_msg("%s", ls_error_message());
     return text;
 }
 

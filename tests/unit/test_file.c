@@ -1,6 +1,6 @@
 /* test_file.c: files are read within limits and written whole or not at all. */
 #include "base/clock.h"
-#include "base/file.h"
+#include "base/dir.h"
 #include "base/mem.h"
 #include "engine.h"
 #include "scratch.h"
@@ -224,6 +224,74 @@ static void test_long_path(void **state)
     check_fails(write_text(path, "x"), LS_CHECKPOINT, "create");
 }
 
+/* --- folders held open --- */
+
+static void test_private_folder(void **state)
+{
+    struct ls_dir d;
+    struct stat st;
+    check_ok(ls__dir_open_private(&d, at("private"), LS_CHECKPOINT));
+    assert_int_equal(fstat(d.fd, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0700);
+    ls__dir_close(&d);
+    check_ok(ls__dir_open_private(&d, at("private"), LS_CHECKPOINT)); /* again, as after a restart */
+    ls__dir_close(&d);
+    assert_int_equal(chmod(at("private"), 0750), 0);
+    check_fails(ls__dir_open_private(&d, at("private"), LS_CHECKPOINT), LS_CHECKPOINT, "was not made by us");
+    assert_int_equal(d.fd, -1);
+    assert_int_equal(chmod(at("private"), 0700), 0);
+    if (geteuid() == 0) {
+        assert_int_equal(chown(at("private"), 65534, 65534), 0);
+        check_fails(ls__dir_open_private(&d, at("private"), LS_CHECKPOINT), LS_CHECKPOINT, "was not made by us");
+        assert_int_equal(chown(at("private"), 0, 0), 0);
+    }
+    assert_int_equal(symlink("private", at("link")), 0);
+    check_fails(ls__dir_open_private(&d, at("link"), LS_CHECKPOINT), LS_CHECKPOINT, "is not a folder");
+}
+
+/* Nothing is opened for writing that is not a regular file of that very name. */
+static void test_only_regular_files(void **state)
+{
+    struct ls_dir d, below;
+    int fd;
+    check_ok(write_text(at("target"), "precious"));
+    assert_int_equal(symlink("target", at("to-file")), 0);
+    assert_int_equal(symlink("absent-target", at("to-nothing")), 0);
+    assert_int_equal(symlink(".", at("to-folder")), 0);
+    assert_int_equal(mkfifo(at("pipe"), 0600), 0);
+    check_ok(ls__dir_open(&d, dir, LS_IO));
+    alarm(300); /* a fifo would wait for ever */
+    const char *const names[] = {"to-file", "to-nothing", "to-folder", "pipe", "."};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        check_fails(ls__dir_open_file(&d, names[i], O_WRONLY | O_CREAT | O_APPEND, &fd, LS_IO), LS_IO, "regular file");
+        assert_int_equal(fd, -1);
+    }
+    check_fails(ls__dir_open_below(&below, &d, "to-folder", LS_IO), LS_IO, "is not a folder");
+    check_fails(ls__dir_open_below(&below, &d, "pipe", LS_IO), LS_IO, "is not a folder");
+    const struct ls_piece piece = {"new", 3};
+    check_ok(ls__dir_write_atomic(&d, "to-file", &piece, 1, LS_IO)); /* replaced, not followed */
+    check_ok(ls__dir_write_atomic(&d, "pipe", &piece, 1, LS_IO));
+    alarm(0);
+    ls__dir_close(&d);
+    check_holds(at("to-file"), "new");
+    check_holds(at("target"), "precious");
+    assert_false(ls__file_exists(at("absent-target")));
+}
+
+static void test_trial_leaves_nothing(void **state)
+{
+    struct ls_dir d;
+    char folder[LS_PATH_BYTES];
+    const struct ls_piece head = {"head", 4};
+    check_ok(ls__path_join(folder, sizeof folder, dir, "trial"));
+    check_ok(ls__mkdirs(folder));
+    check_ok(ls__dir_open(&d, folder, LS_IO));
+    check_ok(ls__dir_try_write(&d, "f", &head, 10000, LS_IO));
+    check_fails(ls__dir_try_write(&d, "f", &head, (size_t)1 << 60, LS_IO), LS_IO, "bytes needed");
+    ls__dir_close(&d);
+    assert_int_equal(n_entries(folder), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +305,9 @@ int main(void)
         cmocka_unit_test(test_map),
         cmocka_unit_test(test_mkdirs),
         cmocka_unit_test(test_long_path),
+        cmocka_unit_test(test_private_folder),
+        cmocka_unit_test(test_only_regular_files),
+        cmocka_unit_test(test_trial_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
