@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # signals.sh LOCKSTEP: stopping and saving on request, and which checkpoints a run leaves.
 #
-# SIGINT and SIGTERM: a checkpoint, exit code 75, and the resumed run equals the unbroken one. A second signal ends at once.
+# SIGINT, SIGTERM and SIGHUP: a checkpoint, exit code 75, and the resumed run equals the unbroken one. A second signal ends at once.
 # SIGUSR1: a checkpoint, and on. --checkpoint-every N, epoch, none; --keep; the links latest and best.
 # shellcheck disable=SC2154,SC2206 # what lib.sh assigns; words without blanks
 source "$(dirname "$0")/lib.sh"
@@ -37,7 +37,7 @@ same_as_whole() {
 }
 
 # --- stop ---
-for signal in INT TERM; do
+for signal in INT TERM HUP; do
     background "${run[@]}" --run "stop-$signal" --checkpoint-every none
     eventually has_lines "stop-$signal/metrics.jsonl" 3 || bad "SIG$signal: no step was made: $(cat err.bg)"
     # A job in the background ignores SIGINT when the shell has no job control, unless the program asks for it: ours does.
