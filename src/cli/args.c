@@ -220,7 +220,7 @@ static enum ls_status take_value(struct cursor *c, const struct ls_option *optio
 {
     const char *next = c->at + 1 < c->argc ? c->argv[c->at + 1] : NULL;
     bool is_option = next && next[0] == '-' && next[1] != '\0' && !isdigit((unsigned char)next[1]) && next[1] != '.';
-    if (!next || is_option)
+    if (!next || (is_option && !option->takes_dash))
         return ls_fail(LS_USAGE, "--%s needs a value: --%s %s", option->name, option->name, option->arg);
     *value = next;
     c->at++;
@@ -292,8 +292,6 @@ enum ls_status ls__options_parse(struct ls_options *o, enum ls_cmd cmd, int argc
     struct cursor c = {.cmd = cmd, .argc = argc, .argv = argv};
     bool only_arguments = false;
     ls__options_default(o);
-    o->argc = argc;
-    o->argv = argv;
     for (; c.at < argc; c.at++) {
         const char *arg = argv[c.at];
         if (only_arguments || arg[0] != '-' || arg[1] == '\0')

@@ -41,7 +41,6 @@ static void print_summary(const struct ls_train_options *o, const struct ls_resu
 enum ls_status ls__cmd_train(const struct ls_options *o)
 {
     struct ls_result result = {.train_accuracy = NAN, .train_loss = NAN, .test_accuracy = NAN, .test_loss = NAN};
-    ls_signals_install();
     enum ls_status status = ls_train(&o->train, &result);
     if (status != LS_OK && status != LS_INTERRUPTED) return status;
     if (result.rank > 0)

@@ -1,22 +1,15 @@
-/* launch.c: see launch.h. */
+/* launch.c: see launch.h. The outcome of a job, and whether to start it again. */
 #include "cli/launch.h"
 
-#include "base/buf.h"
-#include "base/file.h"
 #include "base/log.h"
-#include "base/mem.h"
 #include "cli/launch_impl.h"
+#include "cli/launch_state.h"
 #include "lockstep/comm.h"
-#include "run/run.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <time.h>
-#include <unistd.h>
+#include <sys/wait.h>
 
 bool ls__launch_is_wanted(enum ls_cmd cmd, const struct ls_options *o)
 {
@@ -24,119 +17,114 @@ bool ls__launch_is_wanted(enum ls_cmd cmd, const struct ls_options *o)
     return !ls_comm_is_launched() && (has_workers || o->hosts);
 }
 
-/* --- one attempt --- */
+/* --- what went wrong, where no worker could say it --- */
 
-static volatile sig_atomic_t child, n_stops;
+enum { CAUSE_BYTES = 512 };
 
-/* The ranks stop after their step when they get SIGUSR2, which mpirun hands on; SIGTERM it would take itself. */
-static void on_stop(int number)
+static void describe_end(int wait_status, char *out, size_t size)
 {
-    if (child > 0) kill(n_stops ? -child : child, n_stops ? SIGKILL : SIGUSR2);
-    n_stops = n_stops + 1;
+    if (WIFSIGNALED(wait_status))
+        snprintf(out, size, "mpirun was ended by signal %d (%s)", WTERMSIG(wait_status),
+                 strsignal(WTERMSIG(wait_status)));
+    else
+        snprintf(out, size, "mpirun ended with exit code %d", WEXITSTATUS(wait_status));
 }
 
-static void on_save(int number)
+static void describe_no_start(const struct launch *l, const struct ls_outcome *o, const char *end,
+                              char out[CAUSE_BYTES])
 {
-    if (child > 0) kill(child, SIGUSR1);
+    const char *why = NULL, *unknown = ls__launch_unknown_host(l, &why), *agent = getenv("LOCKSTEP_RSH");
+    char which[64] = "no worker";
+    if (o->n_here > 0)
+        snprintf(which, sizeof which, "%d of %d workers never", ls__launch_n_workers(l) - o->n_here,
+                 ls__launch_n_workers(l));
+    if (unknown)
+        snprintf(out, CAUSE_BYTES, "%s started: host %s of --hosts has no address (%s); %s", which, unknown, why, end);
+    else if (l->n_hosts > 0)
+        snprintf(out, CAUSE_BYTES,
+                 "%s started: %s; see whether `%s HOST true` works for every host, and whether %.200s is there", which,
+                 end, agent && *agent ? agent : "ssh", l->exe);
+    else
+        snprintf(out, CAUSE_BYTES, "%s started: %s", which, end);
 }
 
-static void hand_on_signals(void)
+static void describe(const struct launch *l, const struct ls_outcome *o, char out[CAUSE_BYTES])
 {
-    struct sigaction stop = {.sa_handler = on_stop}, save = {.sa_handler = on_save};
-    sigaction(SIGINT, &stop, NULL);
-    sigaction(SIGTERM, &stop, NULL);
-    sigaction(SIGUSR1, &save, NULL);
-}
-
-/* A session of its own, so that the terminal's Ctrl-C reaches only the launcher; it ends when the launcher does. */
-static void become(char *const *argv)
-{
-    setsid();
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (ls__log_is_terminal()) setenv("LOCKSTEP_TERMINAL", "1", 1);
-    execvp(argv[0], argv);
-    _exit(127);
-}
-
-static enum ls_status run_once(const struct launch *l, char *const *argv, int *code)
-{
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid < 0) return ls_fail(LS_ERROR, "start %s: %s", argv[0], strerror(errno));
-    if (pid == 0) become(argv);
-    child = pid;
-    *code = ls__launch_wait(pid, l->exe);
-    child = 0;
-    return *code == 127 ? ls_fail(LS_ERROR, "start %s: not found", argv[0]) : LS_OK;
+    char end[128];
+    describe_end(o->wait_status, end, sizeof end);
+    if (o->is_late)
+        snprintf(out, CAUSE_BYTES, "%d of %d workers did not start within the timeout of %g s (and 10 s more): %s",
+                 ls__launch_n_workers(l) - o->n_here, ls__launch_n_workers(l), l->o->train.timeout, o->workers);
+    else if (o->n_here < ls__launch_n_workers(l))
+        describe_no_start(l, o, end, out);
+    else if (WIFSIGNALED(o->wait_status))
+        snprintf(out, CAUSE_BYTES, "%s", end);
+    else if (o->n_quiet == 1)
+        snprintf(out, CAUSE_BYTES, "%s was lost (%s)", o->workers, end);
+    else
+        snprintf(out, CAUSE_BYTES, "a worker was lost (%s)", end);
 }
 
 /* --- again after a loss --- */
 
 /* Outcomes that another attempt would not change. */
-static bool is_final(int code)
+static bool is_final(const struct ls_outcome *o)
 {
-    return code <= ls_status_exit_code(LS_NONFINITE) || code == ls_status_exit_code(LS_INTERRUPTED);
+    return o->stop_signal || (o->code != LS_NO_CODE && o->code != ls_status_exit_code(LS_REMOTE));
 }
 
-/* Hosts that answer, in the same order. */
-static enum ls_status drop_lost_hosts(struct launch *l)
+static enum ls_status give_up(const struct launch *l, const struct ls_outcome *o, int64_t n_restarts, int *code)
 {
-    int n = 0;
-    for (int i = 0; i < l->n_hosts; i++) {
-        if (ls__launch_host_answers(l->hosts[i]))
-            l->hosts[n++] = l->hosts[i];
-        else
-            ls__log(LS_LOG_WARN, "host %s does not answer: going on without it", l->hosts[i]);
+    char cause[CAUSE_BYTES];
+    *code = ls_status_exit_code(LS_REMOTE);
+    if (n_restarts > 0) {
+        ls__log(LS_LOG_ERROR, "the job was lost %lld times; giving up", (long long)n_restarts + 1);
+        return LS_OK;
     }
-    if (l->n_hosts > 0 && n == 0) return ls_fail(LS_REMOTE, "no host answers any more");
-    l->n_hosts = n;
+    if (o->code != LS_NO_CODE && o->n_here == ls__launch_n_workers(l)) return LS_OK; /* a worker has said why */
+    describe(l, o, cause);
+    return ls_fail(LS_REMOTE, "%s%s", cause,
+                   l->cmd == LS_CMD_TRAIN && o->n_here > 0
+                       ? "; --max-restarts N goes on from the newest checkpoint"
+                       : "");
+}
+
+static enum ls_status conclude(const struct launch *l, const struct ls_outcome *o, int *code)
+{
+    *code = o->stop_signal ? 128 + o->stop_signal : o->code;
+    if (o->stop_signal && l->cmd == LS_CMD_TRAIN)
+        ls__log(LS_LOG_WARN, "stopped at once by a second signal; --resume %s goes on from the newest checkpoint",
+                l->run_dir);
     return LS_OK;
 }
 
 static enum ls_status run_with_restarts(struct launch *l, int *code)
 {
     for (int64_t attempt = 0;; attempt++) {
-        char **argv;
-        TRY(ls__launch_command(l, attempt > 0, &argv));
-        enum ls_status status = run_once(l, argv, code);
-        ls__launch_command_free(argv);
-        TRY(status);
-        if (is_final(*code) || n_stops > 0) return LS_OK;
-        if (attempt == l->o->max_restarts) {
-            if (attempt > 0) ls__log(LS_LOG_ERROR, "the job was lost %lld times; giving up", (long long)attempt + 1);
-            return LS_OK;
-        }
-        ls__log(LS_LOG_WARN, "the job was lost; restart %lld of %lld from the newest checkpoint in %s",
-                (long long)attempt + 1, (long long)l->o->max_restarts, l->run_dir);
-        TRY(drop_lost_hosts(l));
+        struct ls_outcome outcome;
+        char cause[CAUSE_BYTES] = "";
+        if (attempt > 0) setenv("LOCKSTEP_RESTARTED", "1", 1);
+        TRY(ls__launch_attempt(l, attempt > 0, &outcome));
+        if (is_final(&outcome)) return conclude(l, &outcome, code);
+        if (attempt == l->o->max_restarts) return give_up(l, &outcome, attempt, code);
+        if (outcome.code == LS_NO_CODE || outcome.n_here < ls__launch_n_workers(l)) describe(l, &outcome, cause);
+        ls__log(LS_LOG_WARN, "%s%sthe job was lost; restart %lld of %lld from the newest checkpoint in %s", cause,
+                *cause ? ": " : "", (long long)attempt + 1, (long long)l->o->max_restarts, l->run_dir);
+        TRY(ls__launch_drop_lost_hosts(l));
     }
-}
-
-/* A place in memory where the ranks leave copies of their state for the next attempt: train/rescue.h. */
-static void open_rescue(const struct launch *l, char folder[64])
-{
-    *folder = '\0';
-    if (l->o->max_restarts == 0 || l->o->train.rescue_every == 0) return;
-    snprintf(folder, 64, "/dev/shm/lockstep-%ld-%lld", (long)getpid(), (long long)time(NULL));
-    setenv("LOCKSTEP_RESCUE", folder, 1);
 }
 
 enum ls_status ls__launch(enum ls_cmd cmd, const struct ls_options *o, int *exit_code)
 {
-    char rescue[64];
     struct launch l = {.o = o, .cmd = cmd};
+    struct ls_state state = {.lock = -1};
+    ls__launch_take_charge();
     enum ls_status status = ls__launch_prepare(&l);
-    hand_on_signals();
-    open_rescue(&l, rescue);
+    ls__state_remove_left();
+    if (status == LS_OK && o->max_restarts > 0 && o->train.rescue_every > 0) ls__state_open(&state);
     if (status == LS_OK) status = run_with_restarts(&l, exit_code);
-    if (*rescue) ls__launch_remove(&l, rescue);
+    if (state.lock >= 0) ls__launch_remove_remote(&l, state.folder);
+    ls__state_close(&state);
     ls__launch_release(&l);
-    if (status == LS_OK && !is_final(*exit_code)) {
-        if (*exit_code != ls_status_exit_code(LS_REMOTE))
-            ls__log(LS_LOG_ERROR, "a worker was lost (mpirun's exit code %d)%s", *exit_code,
-                    o->max_restarts || cmd != LS_CMD_TRAIN ? ""
-                                                           : "; --max-restarts N goes on from the newest checkpoint");
-        *exit_code = ls_status_exit_code(LS_REMOTE);
-    }
     return status;
 }

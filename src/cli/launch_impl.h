@@ -1,8 +1,18 @@
-/* launch_impl.h: the command line for mpirun; shared by launch.c and launch_mpi.c. */
+/* launch_impl.h: the launcher's parts.
+ *
+ *     launch.c          the outcome of the job, restarts
+ *     launch_mpi.c      which mpirun, and its command line
+ *     launch_watch.c    one attempt: start, signals, deadlines, the end of every process
+ *     launch_report.c   what the workers say
+ *     launch_alone.c    a network of its own
+ *     launch_hosts.c    other machines: who answers, who has no address
+ *     launch_state.c    the folder for copies of the state between two attempts
+ */
 #ifndef LS_CLI_LAUNCH_IMPL_H
 #define LS_CLI_LAUNCH_IMPL_H
 
 #include "base/file.h"
+#include "cli/launch_report.h"
 #include "cli/options.h"
 
 #include <sys/types.h>
@@ -15,6 +25,8 @@ struct launch {
     char mpirun[LS_PATH_BYTES]; /* its program */
     char exe[LS_PATH_BYTES];    /* this program */
     char run_dir[LS_PATH_BYTES];
+    bool is_dir_made;         /* run_dir, here; the workers fill it */
+    bool is_alone;            /* the job has a network of its own */
     char *host_text, **hosts; /* of --hosts, cut apart */
     int n_hosts;
 };
@@ -22,14 +34,42 @@ struct launch {
 /* Finds mpirun and its plug-in, the hosts and the run directory. launch_release also after a failure. */
 enum ls_status ls__launch_prepare(struct launch *l) LS_MUST_CHECK;
 void ls__launch_release(struct launch *l);
-/* NULL-terminated; ls__launch_command_free ends it. */
-enum ls_status ls__launch_command(const struct launch *l, bool is_restart, char ***argv) LS_MUST_CHECK;
-void ls__launch_command_free(char **argv);
-/* rm -r, here and on the hosts that answer. */
-void ls__launch_remove(const struct launch *l, const char *folder);
-/* launch_watch.c: waits for mpirun. 0 to 255; if a signal ended it, 128 and the signal. */
-int ls__launch_wait(pid_t mpirun, const char *exe);
-/* Whether the remote shell gets through to a host within seconds. */
-bool ls__launch_host_answers(const char *host);
+int ls__launch_n_workers(const struct launch *l);
+/* All of mpirun's arguments; w->status tells how it went. */
+void ls__launch_command(struct ls_words *w, const struct launch *l, bool is_restart);
+/* mpirun with `true` on one host: whether it gets there and back. */
+void ls__launch_trial(struct ls_words *w, const struct launch *l, const char *host);
+
+/* --- launch_watch.c --- */
+
+/* How an attempt went. */
+struct ls_outcome {
+    int code;            /* by the workers' words; LS_NO_CODE: they have said nothing */
+    int wait_status;     /* mpirun's */
+    bool is_late;        /* not all workers came in time */
+    int stop_signal;     /* of the second signal, which ended everything; or 0 */
+    char workers[256];   /* those that have not come, or not ended, as "rank 1 on b (pid 17)" */
+    int n_here, n_quiet; /* workers that came; of them, that did not say how they ended */
+};
+
+/* From now on Ctrl-C and the like reach the job in good order; orphans of the job become our children. */
+void ls__launch_take_charge(void);
+enum ls_status ls__launch_attempt(const struct launch *l, bool is_restart, struct ls_outcome *outcome) LS_MUST_CHECK;
+
+/* --- launch_alone.c --- */
+
+bool ls__launch_has_own_network(void);   /* whether the system allows it */
+bool ls__launch_enter_own_network(void); /* this process, for good; after a failure it is good for nothing */
+
+/* --- launch_hosts.c --- */
+
+/* Runs a command with an end to the wait. True if it succeeded. */
+bool ls__launch_run_briefly(char *const *argv);
+/* Leaves out the hosts that mpirun does not get to; LS_REMOTE if none is left. */
+enum ls_status ls__launch_drop_lost_hosts(struct launch *l) LS_MUST_CHECK;
+/* The first host whose name has no address, or NULL; *why in words. */
+const char *ls__launch_unknown_host(const struct launch *l, const char **why);
+/* rm -r on the other hosts, as far as they answer. */
+void ls__launch_remove_remote(const struct launch *l, const char *folder);
 
 #endif

@@ -3,20 +3,16 @@
  * Neither may bind the ranks: by default each would get one core, and the threads of a rank would share it. The ranks
  * share out the cores among themselves (train/workers.c).
  */
-#include "base/clock.h"
-#include "base/log.h"
+#include "base/buf.h"
 #include "base/mem.h"
 #include "cli/launch_impl.h"
 #include "lockstep/comm.h"
 #include "run/run.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -97,7 +93,15 @@ static enum ls_status choose_run_dir(struct launch *l)
     const char *dir = t->run_dir;
     if (!dir && t->resume && strcmp(t->resume, "auto") != 0 && ls__dir_exists(t->resume)) dir = t->resume;
     if (dir) return ls__path_join(l->run_dir, sizeof l->run_dir, dir, "");
-    return ls__run_make_named(t->model, t->data, l->run_dir);
+    TRY(ls__run_make_named(t->model, t->data, l->run_dir));
+    l->is_dir_made = true;
+    return LS_OK;
+}
+
+/* Whether --mpi-args has options for mpirun, which may name a network or hosts. A program to put before ours is none. */
+static bool has_mpirun_options(const char *text)
+{
+    return text && text[strspn(text, " \t")] == '-';
 }
 
 enum ls_status ls__launch_prepare(struct launch *l)
@@ -108,52 +112,51 @@ enum ls_status ls__launch_prepare(struct launch *l)
     l->exe[len] = '\0';
     TRY(split_hosts(l));
     l->per_host = l->cmd == LS_CMD_TRAIN ? l->o->procs_per_node : 1;
+    l->is_alone = l->n_hosts == 0 && !has_mpirun_options(l->o->mpi_args) && ls__launch_has_own_network();
     return l->cmd == LS_CMD_TRAIN ? choose_run_dir(l) : LS_OK;
 }
 
 void ls__launch_release(struct launch *l)
 {
+    if (l->is_dir_made && rmdir(l->run_dir) == 0) rmdir("runs"); /* each only if nothing is in it */
     free(l->host_text);
     free(l->hosts);
 }
 
-/* --- the command --- */
-
-struct words {
-    char **argv;
-    int n;
-    enum ls_status status;
-};
-
-static void add(struct words *w, const char *word)
+int ls__launch_n_workers(const struct launch *l)
 {
-    if (w->status == LS_OK) w->status = ls__grow(&w->argv, (size_t)w->n, (size_t)w->n + 2, sizeof *w->argv);
-    if (w->status == LS_OK) w->status = ls__strdup(&w->argv[w->n], word);
-    if (w->status == LS_OK) w->n++;
+    return (int)(l->n_hosts > 0 ? l->n_hosts * l->per_host : l->o->train.workers);
 }
 
-static void add_number(struct words *w, int64_t value)
+/* --- the command --- */
+
+static void add(struct ls_words *w, const char *word)
+{
+    ls__words_add(w, word);
+}
+
+static void add_number(struct ls_words *w, int64_t value)
 {
     char text[32];
     snprintf(text, sizeof text, "%lld", (long long)value);
     add(w, text);
 }
 
-/* "a:2,b:2" or "a,b" */
-static void add_hosts(struct words *w, const struct launch *l, bool with_slots)
+/* "a:2,b:2", or with per_host 0 "a,b" */
+static void add_hosts(struct ls_words *w, char *const *hosts, int n, int64_t per_host)
 {
-    char text[LS_PATH_BYTES];
-    size_t at = 0;
-    for (int i = 0; i < l->n_hosts && at < sizeof text; i++) {
-        at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", i ? "," : "", l->hosts[i]);
-        if (with_slots && at < sizeof text)
-            at += (size_t)snprintf(text + at, sizeof text - at, ":%lld", (long long)l->per_host);
+    struct ls_buf text = LS_BUF_INIT;
+    for (int i = 0; i < n; i++) {
+        ls__buf_addf(&text, "%s%s", i ? "," : "", hosts[i]);
+        if (per_host > 0) ls__buf_addf(&text, ":%lld", (long long)per_host);
     }
-    add(w, text);
+    if (w->status == LS_OK) w->status = ls__buf_check(&text);
+    add(w, text.text);
+    ls__buf_release(&text);
 }
 
 /* Remote ranks see what this process was told through its environment. */
-static void add_environment(struct words *w)
+static void add_environment(struct ls_words *w)
 {
     for (char **e = environ; *e; e++) {
         char name[128];
@@ -165,7 +168,7 @@ static void add_environment(struct words *w)
 }
 
 /* Words apart by spaces. */
-static void add_all(struct words *w, const char *text)
+static void add_all(struct ls_words *w, const char *text)
 {
     char *copy = NULL;
     if (!text || w->status != LS_OK) return;
@@ -176,25 +179,33 @@ static void add_all(struct words *w, const char *text)
     free(copy);
 }
 
+/* Which processes, where. */
+struct place {
+    char *const *hosts; /* [n_hosts]; none: this machine */
+    int n_hosts;
+    int64_t per_host, n;
+};
+
 /* Ranks of one machine talk through memory of their own; Open MPI's would stay behind in /dev/shm when a rank is
- * killed, so it is told to use TCP for the little it has to carry. */
-static void add_openmpi(struct words *w, const struct launch *l, int64_t n)
+ * killed, so it is told to use TCP for the little it has to carry. Names of hosts are taken as they are: unless told
+ * Open MPI cuts them at the first dot. */
+static void add_openmpi(struct ls_words *w, const struct place *p)
 {
     const char *agent = getenv("LOCKSTEP_RSH");
     add(w, "-q");
     if (geteuid() == 0) add(w, "--allow-run-as-root");
     add(w, "-n");
-    add_number(w, n);
+    add_number(w, p->n);
     add(w, "--oversubscribe");
     add(w, "--bind-to");
     add(w, "none");
-    if (l->n_hosts > 0) {
+    if (p->n_hosts > 0) {
         add(w, "--host");
-        add_hosts(w, l, true);
+        add_hosts(w, p->hosts, p->n_hosts, p->per_host);
         add(w, "--map-by");
         add(w, "slot");
         add_environment(w);
-        add_all(w, "--mca btl ^vader");
+        add_all(w, "--mca btl ^vader --mca orte_keep_fqdn_hostnames 1");
     } else {
         add_all(w, "--mca pml ob1 --mca btl self,tcp --mca btl_tcp_if_include lo");
     }
@@ -205,18 +216,22 @@ static void add_openmpi(struct words *w, const struct launch *l, int64_t n)
     }
 }
 
-static void add_mpich(struct words *w, const struct launch *l, int64_t n)
+/* When a rank dies, MPICH would kill the others before they can say which. They end by themselves. */
+static void add_mpich(struct ls_words *w, const struct place *p)
 {
     const char *agent = getenv("LOCKSTEP_RSH");
+    add(w, "-disable-auto-cleanup");
     add(w, "-n");
-    add_number(w, n);
+    add_number(w, p->n);
     add(w, "-bind-to");
     add(w, "none");
-    if (l->n_hosts > 0) {
+    if (p->n_hosts > 0) {
         add(w, "-hosts");
-        add_hosts(w, l, false);
+        add_hosts(w, p->hosts, p->n_hosts, 0);
         add(w, "-ppn");
-        add_number(w, l->per_host);
+        add_number(w, p->per_host);
+    } else {
+        add_all(w, "-iface lo");
     }
     if (agent && *agent) {
         add(w, "-launcher");
@@ -226,117 +241,50 @@ static void add_mpich(struct words *w, const struct launch *l, int64_t n)
     }
 }
 
-/* Whether only the launcher reads an option; `word` may be "--name" or "--name=value". */
-static bool is_launchers(const struct launch *l, const char *word, bool *has_value)
+static void add_mpirun(struct ls_words *w, const struct launch *l, const struct place *p)
 {
-    static const char *const names[] = {"--hosts", "--mpi-args", "--max-restarts", "--procs-per-node",
-                                        "--nproc-per-node"};
-    int n = l->cmd == LS_CMD_TRAIN ? 5 : 2; /* the last two are the user's in a prediction */
-    for (int i = 0; i < n; i++) {
-        size_t len = strlen(names[i]);
-        if (strncmp(word, names[i], len) != 0 || (word[len] != '\0' && word[len] != '=')) continue;
-        *has_value = word[len] == '=';
-        return true;
-    }
-    return false;
+    add(w, l->mpirun);
+    if (strcmp(l->mpi, "openmpi") == 0)
+        add_openmpi(w, p);
+    else
+        add_mpich(w, p);
+    add_all(w, l->o->mpi_args);
 }
 
-/* The user's own arguments without the launcher's. A later one wins, so the number of workers, the run directory and
- * how to resume are appended. */
-static void add_arguments(struct words *w, const struct launch *l, int64_t n, bool is_restart)
+/* The user's own options without the launcher's, and what the launcher has decided. */
+static void add_arguments(struct ls_words *w, const struct launch *l, bool is_restart)
 {
-    const struct ls_options *o = l->o;
-    bool has_value;
+    static const char *const of_train[] = {"hosts",   "mpi-args", "max-restarts", "procs-per-node",
+                                           "workers", "run",      NULL};
+    static const char *const of_restart[] = {"hosts",   "mpi-args", "max-restarts", "procs-per-node",
+                                             "workers", "run",      "resume",       NULL};
+    static const char *const of_predict[] = {"hosts", "mpi-args", "probe", NULL};
+    char n[32];
     add(w, l->exe);
-    add(w, l->cmd == LS_CMD_TRAIN ? "train" : "predict");
-    for (int i = 0; i < o->argc; i++) {
-        if (!is_launchers(l, o->argv[i], &has_value))
-            add(w, o->argv[i]);
-        else if (!has_value)
-            i++;
-    }
     if (l->cmd != LS_CMD_TRAIN) {
+        add(w, "predict");
         add(w, "--probe");
+        ls__words_add_options(w, l->o, of_predict);
         return;
     }
-    add(w, "--workers");
-    add_number(w, n);
-    add(w, "--run");
-    add(w, l->run_dir);
-    if (!is_restart) return;
-    add(w, "--resume");
-    add(w, "auto");
+    snprintf(n, sizeof n, "%d", ls__launch_n_workers(l));
+    add(w, "train");
+    ls__words_add_option(w, "workers", n);
+    ls__words_add_option(w, "run", l->run_dir);
+    if (is_restart) ls__words_add_option(w, "resume", "auto");
+    ls__words_add_options(w, l->o, is_restart ? of_restart : of_train);
 }
 
-enum ls_status ls__launch_command(const struct launch *l, bool is_restart, char ***argv)
+void ls__launch_command(struct ls_words *w, const struct launch *l, bool is_restart)
 {
-    struct words w = {.status = LS_OK};
-    int64_t n = l->n_hosts > 0 ? l->n_hosts * l->per_host : l->o->train.workers;
-    add(&w, l->mpirun);
-    if (strcmp(l->mpi, "openmpi") == 0)
-        add_openmpi(&w, l, n);
-    else
-        add_mpich(&w, l, n);
-    add_all(&w, l->o->mpi_args);
-    add_arguments(&w, l, n, is_restart);
-    *argv = w.argv;
-    if (w.status != LS_OK) ls__launch_command_free(w.argv);
-    return w.status;
+    const struct place p = {l->hosts, l->n_hosts, l->per_host, ls__launch_n_workers(l)};
+    add_mpirun(w, l, &p);
+    add_arguments(w, l, is_restart);
 }
 
-void ls__launch_command_free(char **argv)
+void ls__launch_trial(struct ls_words *w, const struct launch *l, const char *host)
 {
-    for (int i = 0; argv && argv[i]; i++) free(argv[i]);
-    free(argv);
-}
-
-/* Runs a command with an end to the wait. True if it succeeded. */
-static bool run_briefly(char *const *argv)
-{
-    enum { SECONDS = 10 };
-    int status = 0;
-    pid_t pid = fork();
-    if (pid < 0) return false;
-    if (pid == 0) {
-        setsid();
-        execvp(argv[0], argv);
-        _exit(127);
-    }
-    for (int64_t start = ls__now_ns(); ls__seconds_since(start) < SECONDS;) {
-        if (waitpid(pid, &status, WNOHANG) == pid) return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-        nanosleep(&(struct timespec){0, 20000000}, NULL);
-    }
-    kill(-pid, SIGKILL);
-    waitpid(pid, &status, 0);
-    return false;
-}
-
-static bool is_here(const char *host)
-{
-    char name[64] = "";
-    gethostname(name, sizeof name - 1);
-    return !strcmp(host, "localhost") || !strcmp(host, "127.0.0.1") || !strcmp(host, name);
-}
-
-static bool run_on(const char *host, const char *command)
-{
-    const char *agent = getenv("LOCKSTEP_RSH");
-    char *const own[] = {(char *)agent, (char *)host, (char *)command, NULL};
-    char *const ssh[] = {"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", (char *)host, (char *)command, NULL};
-    return run_briefly(agent && *agent ? own : ssh);
-}
-
-bool ls__launch_host_answers(const char *host)
-{
-    return is_here(host) || run_on(host, "true");
-}
-
-void ls__launch_remove(const struct launch *l, const char *folder)
-{
-    char command[128];
-    char *const here[] = {"rm", "-rf", "--", (char *)folder, NULL};
-    snprintf(command, sizeof command, "rm -rf -- %s", folder);
-    run_briefly(here);
-    for (int i = 0; i < l->n_hosts; i++)
-        if (!is_here(l->hosts[i])) run_on(l->hosts[i], command);
+    char *hosts[] = {(char *)host};
+    add_mpirun(w, l, &(struct place){hosts, 1, 1, 1});
+    add(w, "true");
 }

@@ -1,82 +1,321 @@
-/* launch_watch.c: waits for mpirun, but not for ever.
+/* launch_watch.c: one attempt: starts mpirun, hands signals on, and sees to it that everything ends.
  *
- * When a host has vanished from the network, mpirun waits for that host's daemon until TCP gives up, a quarter of an
- * hour. The ranks have ended long before, by --timeout. So: once ranks have been seen on this machine and none is left,
- * mpirun has LINGER seconds to end by itself.
+ * In: mpirun's command line. Out: what the workers said, and how mpirun ended. When it returns, no process of the job is
+ * left on this machine, whoever was killed: the launcher is the subreaper, so that orphans come to it.
+ *
+ * Waits have an end: workers have --timeout and START_S to come; mpirun has LINGER_S to end after the last of them (when
+ * a host has vanished it would wait until TCP gives up, a quarter of an hour) and END_S once it has been told to.
+ *
+ * Signals are kept until all workers have their handlers in place, also from one attempt to the next: none is lost, and
+ * none kills a process that is not ready for it.
  */
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "cli/launch_impl.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { LINGER_S = 10, PERIOD_NS = 500000000, POLL_NS = 10000000 };
+enum { START_S = 10, LINGER_S = 10, END_S = 3, UNREPORTED_S = 30, POLL_MS = 20, LOOK_NS = 500000000 };
 
-static long session_of(const char *pid)
+/* --- signals --- */
+
+static volatile sig_atomic_t n_stops, stop_signal, is_save_wanted;
+
+static void on_stop(int number)
+{
+    n_stops = n_stops + 1;
+    stop_signal = number;
+}
+
+static void on_save(int number)
+{
+    is_save_wanted = 1;
+}
+
+void ls__launch_take_charge(void)
+{
+    struct sigaction stop = {.sa_handler = on_stop}, save = {.sa_handler = on_save};
+    sigaction(SIGINT, &stop, NULL);
+    sigaction(SIGTERM, &stop, NULL);
+    sigaction(SIGHUP, &stop, NULL);
+    sigaction(SIGUSR1, &save, NULL);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+/* --- the processes of the job on this machine --- */
+
+struct process {
+    pid_t pid, parent, session;
+};
+
+static bool read_process(const char *pid, struct process *p)
 {
     char path[64], text[512];
-    long session = 0;
     snprintf(path, sizeof path, "/proc/%.16s/stat", pid);
     FILE *f = fopen(path, "r");
-    if (!f) return 0;
+    if (!f) return false;
     size_t n = fread(text, 1, sizeof text - 1, f);
     fclose(f);
     text[n] = '\0';
     const char *after = strrchr(text, ')'); /* "pid (name) state parent group session ..." */
-    return after && sscanf(after + 1, " %*c %*d %*d %ld", &session) == 1 ? session : 0;
+    char state;
+    *p = (struct process){.pid = (pid_t)strtol(pid, NULL, 10)};
+    return after && sscanf(after + 1, " %c %d %*d %d", &state, &p->parent, &p->session) == 3 && state != 'Z';
 }
 
-/* Whether a process of mpirun's session runs our program. */
-static bool has_ranks(pid_t mpirun, const char *exe)
+static int by_pid(const void *a, const void *b)
+{
+    const struct process *x = a, *y = b;
+    return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+static bool is_descendant(const struct process *all, size_t n, const struct process *p)
+{
+    enum { DEEPEST = 64 }; /* the snapshot is not of one moment, so parents might go round */
+    for (int depth = 0; p && depth < DEEPEST; depth++) {
+        if (p->parent == getpid()) return true;
+        p = bsearch(&(struct process){.pid = p->parent}, all, n, sizeof *all, by_pid);
+    }
+    return false;
+}
+
+static bool runs_program(pid_t pid, const char *exe)
 {
     char path[64], target[LS_PATH_BYTES];
-    bool is_found = false;
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+    ssize_t len = readlink(path, target, sizeof target - 1);
+    target[len > 0 ? len : 0] = '\0';
+    return strcmp(target, exe) == 0;
+}
+
+/* Sends a signal (0: none) to what is ours of mpirun's session, or, with workers_only, to what runs our program. Not to
+ * what else was started on the way and lives on, as ssh's shared connections do. Returns how many there are. */
+static int signal_job(const struct launch *l, pid_t mpirun, bool workers_only, int signal)
+{
+    struct process *all = NULL;
+    int n = 0, n_found = 0;
     DIR *proc = opendir("/proc");
-    if (!proc) return true; /* then nothing is known */
-    for (const struct dirent *d; !is_found && (d = readdir(proc));) {
-        if (d->d_name[0] < '1' || d->d_name[0] > '9' || session_of(d->d_name) != mpirun) continue;
-        snprintf(path, sizeof path, "/proc/%.16s/exe", d->d_name);
-        ssize_t len = readlink(path, target, sizeof target - 1);
-        target[len > 0 ? len : 0] = '\0';
-        is_found = strcmp(target, exe) == 0;
+    if (!proc) return -1; /* then nothing is known */
+    for (const struct dirent *d; (d = readdir(proc));) {
+        if (d->d_name[0] < '1' || d->d_name[0] > '9') continue;
+        if (n % 256 == 0 && ls__grow(&all, (size_t)n, (size_t)n + 256, sizeof *all) != LS_OK) break;
+        n += read_process(d->d_name, &all[n]);
     }
     closedir(proc);
-    return is_found;
-}
-
-static void end_mpirun(pid_t mpirun)
-{
-    ls__log(LS_LOG_WARN, "mpirun did not end %d s after the workers of this machine; ending it", LINGER_S);
-    kill(-mpirun, SIGKILL);
-    kill(mpirun, SIGKILL);
-}
-
-int ls__launch_wait(pid_t mpirun, const char *exe)
-{
-    int status = 0;
-    bool were_there = false, is_killed = false;
-    int64_t looked_ns = ls__now_ns(), seen_ns = looked_ns;
-    for (pid_t got; (got = waitpid(mpirun, &status, WNOHANG)) <= 0;) {
-        if (got < 0 && errno != EINTR) return 255;
-        nanosleep(&(struct timespec){0, POLL_NS}, NULL);
-        if (is_killed || ls__now_ns() - looked_ns < PERIOD_NS) continue;
-        looked_ns = ls__now_ns();
-        if (has_ranks(mpirun, exe)) {
-            were_there = true;
-            seen_ns = looked_ns;
-        }
-        if (were_there && ls__seconds_since(seen_ns) > LINGER_S) {
-            end_mpirun(mpirun);
-            is_killed = true;
-        }
+    if (n > 0) qsort(all, (size_t)n, sizeof *all, by_pid);
+    for (int i = 0; i < n; i++) {
+        if (!is_descendant(all, (size_t)n, &all[i])) continue;
+        bool is_worker = runs_program(all[i].pid, l->exe);
+        if (!is_worker && (workers_only || all[i].session != mpirun)) continue;
+        n_found++;
+        if (signal) kill(all[i].pid, signal);
     }
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    free(all);
+    return n_found;
+}
+
+/* --- the start --- */
+
+struct attempt {
+    const struct launch *l;
+    struct ls_outcome *outcome;
+    struct ls_reports reports;
+    pid_t mpirun;
+    int errors; /* its stderr, to be read */
+    int64_t start_ns, looked_ns, seen_ns, end_ns /* when it was told to end, or 0 */;
+    bool were_there, is_stop_sent, is_over;
+};
+
+/* A session of its own, so that the terminal's Ctrl-C reaches only the launcher; it ends when the launcher does. */
+static void become(const struct launch *l, char *const *argv, int errors, int failure)
+{
+    int code;
+    setsid();
+    if (l->is_alone && !ls__launch_enter_own_network()) _exit(1);
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* last, since it does not survive a change of credentials */
+    if (ls__log_is_terminal()) setenv("LOCKSTEP_TERMINAL", "1", 1);
+    dup2(errors, STDERR_FILENO);
+    execvp(argv[0], argv);
+    code = errno;
+    if (write(failure, &code, sizeof code) != sizeof code) _exit(126);
+    _exit(127);
+}
+
+static enum ls_status start(struct attempt *a, char *const *argv)
+{
+    int errors[2], failure[2], code = 0;
+    if (pipe2(errors, O_CLOEXEC) != 0) return ls_fail(LS_ERROR, "start %s: %s", argv[0], strerror(errno));
+    if (pipe2(failure, O_CLOEXEC) != 0) {
+        close(errors[0]);
+        close(errors[1]);
+        return ls_fail(LS_ERROR, "start %s: %s", argv[0], strerror(errno));
+    }
+    fflush(NULL);
+    a->start_ns = a->looked_ns = a->seen_ns = ls__now_ns();
+    a->mpirun = fork();
+    if (a->mpirun == 0) become(a->l, argv, errors[1], failure[1]);
+    if (a->mpirun < 0) code = errno;
+    close(errors[1]);
+    close(failure[1]);
+    a->errors = errors[0];
+    while (a->mpirun > 0 && read(failure[0], &code, sizeof code) < 0 && errno == EINTR) continue;
+    close(failure[0]);
+    if (code == 0) return LS_OK;
+    if (a->mpirun > 0) waitpid(a->mpirun, NULL, 0);
+    return ls_fail(LS_ERROR, "start %s: %s", argv[0], strerror(code));
+}
+
+/* --- the watch --- */
+
+/* Hands on what comes within POLL_MS; false when nothing more has come. */
+static bool relay(struct attempt *a, int wait_ms)
+{
+    char bytes[4096];
+    struct pollfd p = {.fd = a->errors, .events = POLLIN};
+    if (a->errors < 0) {
+        poll(NULL, 0, wait_ms);
+        return false;
+    }
+    if (poll(&p, 1, wait_ms) <= 0) return false;
+    ssize_t n = read(a->errors, bytes, sizeof bytes);
+    if (n > 0) {
+        ls__reports_take(&a->reports, bytes, (size_t)n);
+        return true;
+    }
+    if (n < 0 && errno == EINTR) return false;
+    close(a->errors);
+    a->errors = -1;
+    return false;
+}
+
+/* Of mpirun and of orphans. */
+static void reap(struct attempt *a)
+{
+    int status;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+        if (pid != a->mpirun) continue;
+        a->outcome->wait_status = status;
+        a->is_over = true;
+    }
+}
+
+/* The workers at once; mpirun gets a moment to clean up after itself. */
+static void end_job(struct attempt *a)
+{
+    if (a->end_ns) return;
+    a->end_ns = ls__now_ns();
+    signal_job(a->l, a->mpirun, true, SIGKILL);
+    kill(a->mpirun, SIGTERM);
+}
+
+static void hand_on_signals(struct attempt *a)
+{
+    bool is_silent = a->were_there && ls__seconds_since(a->start_ns) > UNREPORTED_S; /* reports go astray */
+    bool is_ready = a->reports.n_here == a->reports.n || is_silent;
+    if (n_stops > 1 && !a->end_ns) {
+        a->outcome->stop_signal = stop_signal;
+        end_job(a);
+    }
+    if (!is_ready || a->end_ns) return;
+    /* SIGUSR2 lets the workers stop after their step, and mpirun hands it on; SIGTERM it would take itself */
+    if (n_stops > 0 && !a->is_stop_sent) a->is_stop_sent = kill(a->mpirun, SIGUSR2) == 0;
+    if (!is_save_wanted) return;
+    is_save_wanted = 0;
+    kill(a->mpirun, SIGUSR1);
+}
+
+static void watch_clock(struct attempt *a)
+{
+    const struct ls_reports *r = &a->reports;
+    if (a->end_ns) {
+        if (ls__seconds_since(a->end_ns) > END_S) signal_job(a->l, a->mpirun, false, SIGKILL);
+        return;
+    }
+    if (ls__now_ns() - a->looked_ns < LOOK_NS) return;
+    a->looked_ns = ls__now_ns();
+    bool are_there = signal_job(a->l, a->mpirun, true, 0) != 0;
+    a->were_there |= are_there;
+    if (are_there || (!a->were_there && r->n_ended < r->n)) a->seen_ns = a->looked_ns;
+    if (r->n_here < r->n && !(are_there && r->n_here == 0) &&
+        ls__seconds_since(a->start_ns) > a->l->o->train.timeout + START_S) {
+        a->outcome->is_late = true;
+        end_job(a);
+    } else if (ls__seconds_since(a->seen_ns) > LINGER_S) {
+        ls__log(LS_LOG_WARN, "mpirun did not end %d s after the workers; ending it", LINGER_S);
+        end_job(a);
+    }
+}
+
+/* What mpirun left behind when it was killed. */
+static void end_orphans(struct attempt *a)
+{
+    int64_t begin = ls__now_ns();
+    while (signal_job(a->l, a->mpirun, false, SIGKILL) > 0 && ls__seconds_since(begin) < LINGER_S) {
+        reap(a);
+        nanosleep(&(struct timespec){0, 2000000}, NULL);
+    }
+    reap(a);
+}
+
+static void conclude(struct attempt *a)
+{
+    const struct ls_reports *r = &a->reports;
+    struct ls_outcome *o = a->outcome;
+    size_t at = 0;
+    o->code = ls__reports_outcome(r);
+    o->n_here = r->n_here;
+    for (int i = 0; i < r->n; i++) {
+        const struct ls_worker *w = &r->workers[i];
+        const char *host = a->l->n_hosts > 0 ? a->l->hosts[i / a->l->per_host] : NULL;
+        if (o->is_late ? w->is_here : !w->is_here || w->code != LS_NO_CODE) continue;
+        o->n_quiet += w->is_here;
+        if (at > sizeof o->workers - 128) continue; /* enough of them */
+        at += (size_t)snprintf(o->workers + at, sizeof o->workers - at, "%srank %d", at ? ", " : "", i);
+        if (w->is_here)
+            at += (size_t)snprintf(o->workers + at, sizeof o->workers - at, " on %.40s (pid %ld)", w->host, w->pid);
+        else if (host)
+            at += (size_t)snprintf(o->workers + at, sizeof o->workers - at, " on %.60s", host);
+    }
+}
+
+static enum ls_status run(struct attempt *a, char *const *argv)
+{
+    TRY(start(a, argv));
+    while (!a->is_over) {
+        relay(a, POLL_MS);
+        hand_on_signals(a);
+        watch_clock(a);
+        reap(a);
+    }
+    end_orphans(a);
+    while (relay(a, 0)) continue;
+    conclude(a);
+    if (a->errors >= 0) close(a->errors);
+    return LS_OK;
+}
+
+enum ls_status ls__launch_attempt(const struct launch *l, bool is_restart, struct ls_outcome *outcome)
+{
+    struct attempt a = {.l = l, .outcome = outcome, .errors = -1};
+    struct ls_words command = {.status = LS_OK};
+    *outcome = (struct ls_outcome){.code = LS_NO_CODE};
+    TRY(ls__reports_open(&a.reports, ls__launch_n_workers(l)));
+    ls__launch_command(&command, l, is_restart); /* after the reports: it hands on the environment */
+    enum ls_status status = command.status;
+    if (status == LS_OK) status = run(&a, command.argv);
+    ls__words_release(&command);
+    ls__reports_close(&a.reports);
+    return status;
 }

@@ -7,6 +7,7 @@
 #include "cli/cmd.h"
 #include "cli/help.h"
 #include "cli/launch.h"
+#include "cli/launch_report.h"
 #include "lockstep/comm.h"
 
 #include <errno.h>
@@ -47,8 +48,10 @@ static enum ls_status run_command(enum ls_cmd cmd, int argc, char **argv, int *e
     TRY(ls__options_resolve(&o, cmd));
     if (o.verbose) ls__log_set_level(LS_LOG_DEBUG);
     if (o.train.quiet) ls__log_set_level(LS_LOG_WARN);
-    if (cmd == LS_CMD_TRAIN) ls__options_warn_unused(&o);
+    if (cmd == LS_CMD_TRAIN && !ls__report_is_wanted()) ls__options_warn_unused(&o); /* the launcher has said it */
     if (ls__launch_is_wanted(cmd, &o)) return ls__launch(cmd, &o, exit_code);
+    if (cmd == LS_CMD_TRAIN) ls_signals_install();
+    ls__report_here();
     return functions[cmd](&o);
 }
 
@@ -96,7 +99,10 @@ int main(int argc, char **argv)
         ls__log(LS_LOG_ERROR, "write the result to stdout: %s", strerror(errno));
         if (status == LS_OK) status = LS_IO;
     }
-    /* What is left of a broken job may hang in the communication library's own clean-up. */
-    if (status != LS_OK && ls_comm_is_launched()) _exit(ls_status_exit_code(status));
-    return status == LS_OK ? exit_code : ls_status_exit_code(status);
+    if (status != LS_OK) exit_code = ls_status_exit_code(status);
+    if (!ls_comm_is_launched()) return exit_code;
+    /* What is left of a broken job may still use the communication library, or hang in its clean-up: no exit handlers
+     * while another thread is in there. */
+    ls__report_end(exit_code);
+    _exit(exit_code);
 }

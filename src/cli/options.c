@@ -220,7 +220,7 @@ const struct ls_option ls__options[] = {
     {.name = "rescue-every", .arg = "N", .type = LS_OPT_INT, .min = 0, .max = 1e12, .def = "50",
      .help = "With --max-restarts: keep a copy of the state in the memory of every machine, every N steps; 0: none.",
      .group = group_place, .commands = ON(TRAIN), AT(train.rescue_every)},
-    {.name = "mpi-args", .arg = "TEXT", .type = LS_OPT_TEXT, .help = "More arguments for mpirun, apart by spaces.",
+    {.name = "mpi-args", .arg = "TEXT", .type = LS_OPT_TEXT, .takes_dash = true, .help = "More arguments for mpirun, apart by spaces.",
      .group = group_place, .commands = ON(TRAIN) | ON(PREDICT), AT(mpi_args)},
     {.name = "sync", .arg = "HOW", .type = LS_OPT_TEXT, .is_valid = is_sync,
      .expected = "allreduce, ps, async, ssp:K or local:H", .def = "allreduce",

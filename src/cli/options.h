@@ -65,8 +65,6 @@ struct ls_options {
     const char *completion;
     bool verbose, help;
 
-    int argc; /* the command's arguments as typed */
-    char *const *argv;
     const char *args[LS_MAX_ARGS]; /* positional */
     int n_args;
     uint64_t given[2]; /* one bit per entry of the table: on the command line */
@@ -86,6 +84,7 @@ struct ls_option {
     /* (optional) TEXT: whether the value is well formed, and in words what it should be */
     bool (*is_valid)(const char *text);
     const char *expected;
+    bool takes_dash;   /* TEXT: the value may begin with '-', as arguments for another program do */
     const char *def;   /* default as it would be typed; NULL: not given (flags: off) */
     const char *help;  /* one sentence */
     const char *group; /* headline in the help; entries of a group stand together */
@@ -105,6 +104,20 @@ enum ls_status ls__options_parse(struct ls_options *o, enum ls_cmd cmd, int argc
 enum ls_status ls__options_resolve(struct ls_options *o, enum ls_cmd cmd) LS_MUST_CHECK;
 /* One warning for each option of `train` that was given and does nothing beside the others. After resolve. */
 void ls__options_warn_unused(const struct ls_options *o);
+
+/* A growing list of arguments; argv ends with NULL. The first failure stays in status and ends all adding. */
+struct ls_words {
+    char **argv;
+    int n;
+    enum ls_status status;
+};
+void ls__words_add(struct ls_words *w, const char *word);
+void ls__words_add_option(struct ls_words *w, const char *name, const char *value);
+/* The arguments and the options that were given, so that parsing them gives `o` again; not those named in `without`,
+ * which ends with NULL. After ls__words_add_options nothing but options may follow, unless an argument begins with '-':
+ * then nothing may. */
+void ls__words_add_options(struct ls_words *w, const struct ls_options *o, const char *const *without);
+void ls__words_release(struct ls_words *w);
 
 /* LS_N_CMDS if there is no such command. */
 enum ls_cmd ls__command_find(const char *name);

@@ -6,13 +6,27 @@
 
 #include "lockstep/train.h"
 
+#include <errno.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t stop_signal, checkpoint_wanted, is_ended;
+static volatile sig_atomic_t stop_signal, checkpoint_wanted, is_ended, launcher;
+
+/* The launcher is gone, so mpirun ends everything: at once, since the next one may wait for the run directory. */
+static bool is_orphaned(void)
+{
+    int before = errno;
+    bool is_gone = launcher > 0 && kill((pid_t)launcher, 0) != 0 && errno == ESRCH;
+    errno = before;
+    return is_gone;
+}
 
 static void on_stop(int number)
 {
+    if (number == SIGTERM && is_orphaned()) _exit(128 + number);
     if (stop_signal) _exit(128 + number);
     stop_signal = number;
 }
@@ -34,8 +48,20 @@ static void on_continue(int number, siginfo_t *info, void *context)
     if (info->si_pid == getppid()) is_ended = 1;
 }
 
+/* LOCKSTEP_LAUNCH=TOKEN:PID:HOST; 0 where it is another machine's. */
+static int find_launcher(void)
+{
+    const char *text = getenv("LOCKSTEP_LAUNCH");
+    char own[64] = "", host[64] = "";
+    int pid = 0;
+    gethostname(own, sizeof own - 1);
+    if (!text || sscanf(text, "%*[^:]:%d:%63s", &pid, host) != 2 || strcmp(own, host) != 0) return 0;
+    return pid;
+}
+
 void ls_signals_install(void)
 {
+    launcher = find_launcher();
     struct sigaction stop = {.sa_handler = on_stop, .sa_flags = SA_RESTART};
     struct sigaction hang_up = {.sa_handler = on_hang_up, .sa_flags = SA_RESTART}, before;
     struct sigaction save = {.sa_handler = on_checkpoint, .sa_flags = SA_RESTART};

@@ -1,0 +1,170 @@
+/* launch_report.c: see launch_report.h. */
+#include "cli/launch_report.h"
+
+#include "base/mem.h"
+#include "lockstep/comm.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+enum { RS = 0x1e };
+
+static void put(const char *bytes, size_t n)
+{
+    while (n > 0) {
+        ssize_t done = write(STDERR_FILENO, bytes, n);
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0) return;
+        bytes += done;
+        n -= (size_t)done;
+    }
+}
+
+/* --- the worker's side --- */
+
+bool ls__report_is_wanted(void)
+{
+    return getenv("LOCKSTEP_LAUNCH") && ls_comm_is_launched();
+}
+
+static const char *rank_text(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"};
+    for (int i = 0; i < 3; i++)
+        if (getenv(names[i])) return getenv(names[i]);
+    return NULL;
+}
+
+/* One write, so that lines of several workers do not mix. */
+static void report(const char *what)
+{
+    const char *launch = getenv("LOCKSTEP_LAUNCH"), *rank = rank_text();
+    char line[192], word[16];
+    if (!launch || !rank || sscanf(what, "%15s", word) != 1) return;
+    int n = snprintf(line, sizeof line, "%clockstep %.*s %s %.10s%s\n", RS, (int)strcspn(launch, ":"), launch, word, rank,
+                     what + strlen(word));
+    if (n > 0 && (size_t)n < sizeof line) put(line, (size_t)n);
+}
+
+void ls__report_here(void)
+{
+    char what[112], host[64] = "";
+    if (!ls__report_is_wanted()) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* the run directory is free as soon as mpirun or its daemon is gone */
+    gethostname(host, sizeof host - 1);
+    snprintf(what, sizeof what, "here %ld %s", (long)getpid(), host);
+    report(what);
+}
+
+void ls__report_end(int exit_code)
+{
+    char what[32];
+    snprintf(what, sizeof what, "end %d", exit_code);
+    report(what);
+}
+
+/* --- the launcher's side --- */
+
+enum ls_status ls__reports_open(struct ls_reports *r, int n)
+{
+    uint64_t number;
+    char text[128], host[64] = "";
+    if (getrandom(&number, sizeof number, 0) != sizeof number)
+        return ls_fail(LS_ERROR, "random number: %s", strerror(errno));
+    *r = (struct ls_reports){.n = n};
+    TRY(ls__calloc(&r->workers, (size_t)n, sizeof *r->workers));
+    for (int i = 0; i < n; i++) r->workers[i].code = LS_NO_CODE;
+    gethostname(host, sizeof host - 1);
+    snprintf(r->token, sizeof r->token, "%016" PRIx64, number);
+    snprintf(text, sizeof text, "%s:%ld:%s", r->token, (long)getpid(), host);
+    setenv("LOCKSTEP_LAUNCH", text, 1);
+    return LS_OK;
+}
+
+void ls__reports_close(struct ls_reports *r)
+{
+    if (r->n_held > 0) put(r->held, r->n_held);
+    r->n_held = 0;
+    free(r->workers);
+    r->workers = NULL;
+}
+
+/* line: from RS to before LF, ending in '\0'. False if it is none of ours. */
+static bool take_report(struct ls_reports *r, const char *line)
+{
+    char token[LS_TOKEN_BYTES], what[8], host[64] = "";
+    int rank;
+    long number;
+    int n = sscanf(line + 1, "lockstep %19s %7s %d %ld %63s", token, what, &rank, &number, host);
+    if (n < 4 || strcmp(token, r->token) != 0 || rank < 0 || rank >= r->n) return false;
+    struct ls_worker *w = &r->workers[rank];
+    if (strcmp(what, "here") == 0 && !w->is_here) {
+        w->is_here = true;
+        w->pid = number;
+        memcpy(w->host, host, sizeof host);
+        r->n_here++;
+    } else if (strcmp(what, "end") == 0 && w->code == LS_NO_CODE) {
+        w->code = number >= 0 && number <= 255 ? (int)number : 255;
+        r->n_ended++;
+    }
+    return true;
+}
+
+static void hand_on(struct ls_reports *r, const char *bytes, size_t n)
+{
+    if (n == 0) return;
+    put(bytes, n);
+    r->is_in_line = bytes[n - 1] != '\n';
+}
+
+/* A line that began with RS has ended, or is too long to be a report. */
+static void end_held(struct ls_reports *r, bool is_line)
+{
+    r->held[r->n_held] = '\0';
+    bool is_ours = is_line && take_report(r, r->held);
+    if (!is_ours) hand_on(r, r->held, r->n_held);
+    if (is_line && (!is_ours || r->is_in_line)) hand_on(r, "\n", 1); /* mpirun may have put something before it */
+    r->n_held = 0;
+}
+
+void ls__reports_take(struct ls_reports *r, const char *bytes, size_t n)
+{
+    const char *end = bytes + n;
+    while (bytes < end) {
+        if (r->n_held == 0) {
+            const char *rs = memchr(bytes, RS, (size_t)(end - bytes));
+            hand_on(r, bytes, (size_t)((rs ? rs : end) - bytes));
+            if (!rs) return;
+            r->held[r->n_held++] = RS;
+            bytes = rs + 1;
+        } else if (*bytes == '\n') {
+            end_held(r, true);
+            bytes++;
+        } else if (r->n_held == sizeof r->held - 1) {
+            end_held(r, false);
+        } else {
+            r->held[r->n_held++] = *bytes++;
+        }
+    }
+}
+
+int ls__reports_outcome(const struct ls_reports *r)
+{
+    const int lost = ls_status_exit_code(LS_REMOTE), first = r->workers[0].code;
+    int outcome = LS_NO_CODE;
+    /* Rank 0 ends well only after all have agreed that they do. Of the others a cause counts more than its echo. */
+    if (first == 0 || first == ls_status_exit_code(LS_INTERRUPTED)) return first;
+    for (int i = 0; i < r->n; i++) {
+        int code = r->workers[i].code;
+        if (code > 0 && (outcome == LS_NO_CODE || (outcome == lost && code != lost))) outcome = code;
+    }
+    return outcome;
+}

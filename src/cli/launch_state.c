@@ -1,0 +1,86 @@
+/* launch_state.c: the folder in memory where the ranks leave copies of their state for the next attempt (train/rescue.h).
+ *
+ * /dev/shm/lockstep-XXXXXX, for this user only. As long as its launcher lives, the file `owner` in it is locked; it gets
+ * its name with the lock on. So a folder whose `owner` can be locked belongs to nobody, and the next start removes it.
+ */
+#include "cli/launch_state.h"
+
+#include "base/log.h"
+#include "cli/launch_impl.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char place[] = "/dev/shm", prefix[] = "lockstep-";
+enum { BEING_MADE_S = 60 };
+
+static void remove_folder(const char *folder)
+{
+    char *const rm[] = {"rm", "-rf", "--", (char *)folder, NULL};
+    ls__launch_run_briefly(rm);
+}
+
+/* Whether it is ours, and the launcher that made it is gone. */
+static bool is_left_behind(const char *folder)
+{
+    char path[LS_PATH_BYTES];
+    struct stat at;
+    if (lstat(folder, &at) != 0 || !S_ISDIR(at.st_mode) || at.st_uid != geteuid()) return false;
+    snprintf(path, sizeof path, "%s/owner", folder);
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) return errno == ENOENT && time(NULL) - at.st_mtime > BEING_MADE_S;
+    bool is_free = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    close(fd);
+    return is_free;
+}
+
+void ls__state_remove_left(void)
+{
+    DIR *dir = opendir(place);
+    if (!dir) return;
+    for (const struct dirent *d; (d = readdir(dir));) {
+        char folder[sizeof place + 1 + sizeof d->d_name];
+        if (strncmp(d->d_name, prefix, strlen(prefix)) != 0) continue;
+        snprintf(folder, sizeof folder, "%s/%s", place, d->d_name);
+        if (is_left_behind(folder)) remove_folder(folder);
+    }
+    closedir(dir);
+}
+
+static bool take(struct ls_state *s)
+{
+    char fresh[LS_PATH_BYTES], path[LS_PATH_BYTES];
+    snprintf(s->folder, sizeof s->folder, "%s/%sXXXXXX", place, prefix);
+    if (!mkdtemp(s->folder)) return false;
+    snprintf(fresh, sizeof fresh, "%s/owner.new", s->folder);
+    snprintf(path, sizeof path, "%s/owner", s->folder);
+    s->lock = open(fresh, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return s->lock >= 0 && flock(s->lock, LOCK_EX | LOCK_NB) == 0 && rename(fresh, path) == 0;
+}
+
+void ls__state_open(struct ls_state *s)
+{
+    if (take(s)) {
+        setenv("LOCKSTEP_RESCUE", s->folder, 1);
+        return;
+    }
+    ls__log(LS_LOG_WARN, "no folder for copies of the state in %s: %s; a restart goes on from the newest checkpoint",
+            place, strerror(errno));
+    ls__state_close(s);
+}
+
+void ls__state_close(struct ls_state *s)
+{
+    if (s->lock < 0) return;
+    remove_folder(s->folder);
+    close(s->lock);
+    s->lock = -1;
+}
