@@ -104,14 +104,18 @@ const char *ls__launch_unknown_host(const struct launch *l, const char **why)
     return NULL;
 }
 
-void ls__launch_remove_remote(const struct launch *l, const char *folder)
+void ls__launch_run_on(const char *host, const char *command)
 {
     const char *agent = getenv("LOCKSTEP_RSH");
+    char *const own[] = {(char *)agent, (char *)host, (char *)command, NULL};
+    char *const ssh[] = {"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", (char *)host, (char *)command, NULL};
+    ls__launch_run_briefly(agent && *agent ? own : ssh);
+}
+
+void ls__launch_remove_remote(const struct launch *l, const char *folder)
+{
     char command[LS_PATH_BYTES + 16];
     snprintf(command, sizeof command, "rm -rf -- %s", folder);
-    for (int i = 0; i < l->n_hosts; i++) {
-        char *const own[] = {(char *)agent, l->hosts[i], command, NULL};
-        char *const ssh[] = {"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", l->hosts[i], command, NULL};
-        if (!is_here(l->hosts[i])) ls__launch_run_briefly(agent && *agent ? own : ssh);
-    }
+    for (int i = 0; i < l->n_hosts; i++)
+        if (!is_here(l->hosts[i])) ls__launch_run_on(l->hosts[i], command);
 }

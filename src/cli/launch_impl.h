@@ -69,6 +69,8 @@ bool ls__launch_run_briefly(char *const *argv);
 enum ls_status ls__launch_drop_lost_hosts(struct launch *l) LS_MUST_CHECK;
 /* The first host whose name has no address, or NULL; *why in words. */
 const char *ls__launch_unknown_host(const struct launch *l, const char **why);
+/* Through the remote shell; nothing is known of how it went. */
+void ls__launch_run_on(const char *host, const char *command);
 /* rm -r on the other hosts, as far as they answer. */
 void ls__launch_remove_remote(const struct launch *l, const char *folder);
 

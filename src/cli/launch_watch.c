@@ -81,11 +81,11 @@ static int by_pid(const void *a, const void *b)
     return x->pid < y->pid ? -1 : x->pid > y->pid;
 }
 
-static bool is_descendant(const struct process *all, size_t n, const struct process *p)
+static bool is_below(pid_t root, const struct process *all, size_t n, const struct process *p)
 {
     enum { DEEPEST = 64 }; /* the snapshot is not of one moment, so parents might go round */
     for (int depth = 0; p && depth < DEEPEST; depth++) {
-        if (p->parent == getpid()) return true;
+        if (p->pid == root || p->parent == root) return true;
         p = bsearch(&(struct process){.pid = p->parent}, all, n, sizeof *all, by_pid);
     }
     return false;
@@ -100,25 +100,31 @@ static bool runs_program(pid_t pid, const char *exe)
     return strcmp(target, exe) == 0;
 }
 
-/* Sends a signal (0: none) to what is ours of mpirun's session, or, with workers_only, to what runs our program. Not to
- * what else was started on the way and lives on, as ssh's shared connections do. Returns how many there are. */
-static int signal_job(const struct launch *l, pid_t mpirun, bool workers_only, int signal)
+enum scope {
+    WORKERS, /* what runs our program */
+    EVERYONE /* and mpirun, its session and what is below it; not what was started on the way and outlives it, as ssh's
+                shared connections do */
+};
+
+/* Sends a signal (0: none) to those of the job that are our descendants. Returns how many there are. */
+static int signal_job(const struct launch *l, pid_t mpirun, enum scope scope, int signal)
 {
     struct process *all = NULL;
-    int n = 0, n_found = 0;
+    size_t n = 0;
+    int n_found = 0;
     DIR *proc = opendir("/proc");
     if (!proc) return -1; /* then nothing is known */
     for (const struct dirent *d; (d = readdir(proc));) {
         if (d->d_name[0] < '1' || d->d_name[0] > '9') continue;
-        if (n % 256 == 0 && ls__grow(&all, (size_t)n, (size_t)n + 256, sizeof *all) != LS_OK) break;
+        if (n % 256 == 0 && ls__grow(&all, n, n + 256, sizeof *all) != LS_OK) break;
         n += read_process(d->d_name, &all[n]);
     }
     closedir(proc);
-    if (n > 0) qsort(all, (size_t)n, sizeof *all, by_pid);
-    for (int i = 0; i < n; i++) {
-        if (!is_descendant(all, (size_t)n, &all[i])) continue;
-        bool is_worker = runs_program(all[i].pid, l->exe);
-        if (!is_worker && (workers_only || all[i].session != mpirun)) continue;
+    if (n > 0) qsort(all, n, sizeof *all, by_pid);
+    for (size_t i = 0; i < n; i++) {
+        if (all[i].pid == getpid() || !is_below(getpid(), all, n, &all[i])) continue;
+        bool is_others = all[i].session != mpirun && !is_below(mpirun, all, n, &all[i]);
+        if ((scope == WORKERS || is_others) && !runs_program(all[i].pid, l->exe)) continue;
         n_found++;
         if (signal) kill(all[i].pid, signal);
     }
@@ -216,8 +222,23 @@ static void end_job(struct attempt *a)
 {
     if (a->end_ns) return;
     a->end_ns = ls__now_ns();
-    signal_job(a->l, a->mpirun, true, SIGKILL);
-    kill(a->mpirun, SIGTERM);
+    signal_job(a->l, a->mpirun, WORKERS, SIGKILL);
+    signal_job(a->l, a->mpirun, EVERYONE, SIGTERM);
+}
+
+/* One worker that hears of it is enough, for the wish goes round with the next step. Those of this machine are told
+ * directly: MPICH's mpirun hands on SIGUSR1 only, and SIGTERM both would take for themselves. */
+static void tell_workers(struct attempt *a, int signal)
+{
+    const struct ls_worker *first = &a->reports.workers[0];
+    char command[64];
+    if (signal_job(a->l, a->mpirun, WORKERS, signal) > 0) return;
+    if (strcmp(a->l->mpi, "openmpi") == 0 || signal == SIGUSR1) {
+        kill(a->mpirun, signal);
+        return;
+    }
+    snprintf(command, sizeof command, "kill -USR2 %ld", first->pid);
+    ls__launch_run_on(a->l->hosts[0], command);
 }
 
 static void hand_on_signals(struct attempt *a)
@@ -229,23 +250,25 @@ static void hand_on_signals(struct attempt *a)
         end_job(a);
     }
     if (!is_ready || a->end_ns) return;
-    /* SIGUSR2 lets the workers stop after their step, and mpirun hands it on; SIGTERM it would take itself */
-    if (n_stops > 0 && !a->is_stop_sent) a->is_stop_sent = kill(a->mpirun, SIGUSR2) == 0;
+    if (n_stops > 0 && !a->is_stop_sent) {
+        a->is_stop_sent = true;
+        tell_workers(a, SIGUSR2);
+    }
     if (!is_save_wanted) return;
     is_save_wanted = 0;
-    kill(a->mpirun, SIGUSR1);
+    tell_workers(a, SIGUSR1);
 }
 
 static void watch_clock(struct attempt *a)
 {
     const struct ls_reports *r = &a->reports;
     if (a->end_ns) {
-        if (ls__seconds_since(a->end_ns) > END_S) signal_job(a->l, a->mpirun, false, SIGKILL);
+        if (ls__seconds_since(a->end_ns) > END_S) signal_job(a->l, a->mpirun, EVERYONE, SIGKILL);
         return;
     }
     if (ls__now_ns() - a->looked_ns < LOOK_NS) return;
     a->looked_ns = ls__now_ns();
-    bool are_there = signal_job(a->l, a->mpirun, true, 0) != 0;
+    bool are_there = signal_job(a->l, a->mpirun, WORKERS, 0) != 0;
     a->were_there |= are_there;
     if (are_there || (!a->were_there && r->n_ended < r->n)) a->seen_ns = a->looked_ns;
     if (r->n_here < r->n && !(are_there && r->n_here == 0) &&
@@ -262,7 +285,7 @@ static void watch_clock(struct attempt *a)
 static void end_orphans(struct attempt *a)
 {
     int64_t begin = ls__now_ns();
-    while (signal_job(a->l, a->mpirun, false, SIGKILL) > 0 && ls__seconds_since(begin) < LINGER_S) {
+    while (signal_job(a->l, a->mpirun, EVERYONE, SIGKILL) > 0 && ls__seconds_since(begin) < LINGER_S) {
         reap(a);
         nanosleep(&(struct timespec){0, 2000000}, NULL);
     }

@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# restarts.sh LOCKSTEP [FOLDER [TRIALS]]: mpirun, the launcher or a worker is killed, signals come at the worst moment.
+#
+#   mpirun killed     the job goes on with --max-restarts and ends with the same weights; without, exit code 6 and nothing is left
+#   launcher killed   a new one takes over the run directory at once, and clears what the old one left in /dev/shm
+#   worker killed     named by both MPIs, once
+#   signals           at the start, between two attempts, twice: none is lost, none kills
+# test: serial timeout=900
+# shellcheck disable=SC2154 # what lib.sh assigns
+source "$(dirname "$0")/lib.sh"
+need_mpi
+trials=${3:-2}
+host=$(hostname)
+endless=(lenet5 digits -b 32 --shards 4 --epochs 100000 --no-eval --checkpoint-every 20 -p 1 -q --timeout 20)
+finite=(lenet5 digits -b 32 --shards 4 -i 300 --no-eval --checkpoint-every 20 -p 1 -q --timeout 20)
+
+# begin NAME ARGS...: a job that has made a checkpoint and runs on
+begin() {
+    run=$work/$1
+    shift
+    rm -rf "$run"
+    job "$@" --run "$run"
+    until_true 60 has_checkpoint "$run" || bad "$(basename "$run"): no checkpoint: $(head -c 300 err.bg)"
+}
+mpirun_of() { pgrep -P "$1" -f 'mpirun' | head -n 1; } # LAUNCHER
+has_other_mpirun() { local now; now=$(mpirun_of "$1"); [ -n "$now" ] && [ "$now" != "$2" ]; }
+
+reference=$(hash_of "${finite[@]}" --run "$work/alone")
+
+for mpi in "${mpis[@]}"; do
+    export LOCKSTEP_MPI=$mpi
+
+    # --- mpirun is killed ---
+    for ((i = 1; i <= trials; i++)); do
+        begin mpirun "${finite[@]}" -i 300 -w 3 --max-restarts 3 --mpi-args "$as machines $((1 + RANDOM % 3)) -- slow 1 0.02 0.01 --"
+        kill -KILL "$(mpirun_of "$pid")" || bad "$mpi: mpirun was not found"
+        job_end 120
+        equal "$mpi, mpirun killed $i: exit code" "$code" 0
+        equal "$mpi, mpirun killed $i: weights" "$(field weights_hash)" "$reference"
+        has "$mpi, mpirun killed $i: said" err 'mpirun was ended by signal 9'
+        leaves_nothing "$mpi, mpirun killed $i" "$run"
+    done
+    begin mpirun2 "${endless[@]}" -w 3
+    kill -KILL "$(mpirun_of "$pid")"
+    job_end 30
+    equal "$mpi, mpirun killed, no restarts: exit code" "$code" 6
+    equal "$mpi, mpirun killed, no restarts: one line" "$(wc -l <err)" 1
+    if nothing_runs "$run"; then ok "$mpi, mpirun killed: everything ended before the launcher"; else bad "$mpi, mpirun killed: $(pgrep -af -- "--run $run")"; fi
+
+    # --- the launcher is killed, and started again at once ---
+    begin launcher "${finite[@]}" -i 300 -w 3 --max-restarts 1 --rescue-every 5 --mpi-args "$as slow 1 0.02 0.01 --"
+    if [ "${LOCKSTEP_TEST_SHM:-0}" = 1 ]; then differs "$mpi, launcher: its folder is there" "$(shm_now)" "$(cat shm.before) "; fi
+    left=$(shm_now)
+    kill -KILL "$pid"
+    job "${finite[@]}" -i 300 -w 2 --run "$run" --resume auto
+    job_end 120
+    equal "$mpi, launcher killed: the next one takes over: exit code" "$code" 0
+    equal "$mpi, launcher killed: weights" "$(field weights_hash)" "$reference"
+    if [ "${LOCKSTEP_TEST_SHM:-0}" = 1 ] && [ -n "$left" ]; then
+        equal "$mpi, launcher killed: its folder is gone" "$(shm_now)" "$(cat shm.before)"
+    fi
+
+    # --- a worker is killed ---
+    begin worker "${endless[@]}" -w 3
+    kill -KILL "$(rank_pid "$run" 1)"
+    job_end 30
+    equal "$mpi, worker killed: exit code" "$code" 6
+    one_line_error "$mpi, worker killed" 6 "rank 1 on $host (pid "
+    leaves_nothing "$mpi, worker killed" "$run"
+
+    # --- signals at any moment ---
+    for ms in 0 10 30 60 120 250 500; do
+        run=$work/early
+        rm -rf "$run"
+        job "${endless[@]}" -w 2 --run "$run"
+        sleep "0.$(printf %03d $ms)"
+        kill -USR1 "$pid"
+        kill -TERM "$pid"
+        job_end 60
+        # before the program has begun it is the system's to end it
+        if [ "$code" = 75 ] && [ -n "$(newest_of "$run")" ]; then ok "$mpi, SIGUSR1 and SIGTERM after $ms ms: exit code 75"
+        elif [ "$code" -gt 128 ] && [ ! -e "$run" ] && [ $ms -lt 60 ]; then note "$mpi, after $ms ms: not begun yet"
+        else bad "$mpi, SIGUSR1 and SIGTERM after $ms ms: exit code $code: $(head -c 300 err)"; fi
+    done
+
+    begin between "${finite[@]}" -i 300 -w 2 --max-restarts 3 --mpi-args "$as slow 1 0.02 0.01 --"
+    before=$(mpirun_of "$pid")
+    kill -KILL "$before"
+    until_true 30 is_gone "$before"
+    kill -TERM "$pid"
+    job_end 60
+    equal "$mpi, SIGTERM between two attempts: exit code" "$code" 75
+    equal "$mpi, SIGTERM between two attempts: resumed" "$(hash_of "${finite[@]}" --run "$run" --resume auto)" "$reference"
+
+    for ((i = 1; i <= 3 * trials; i++)); do
+        begin twice "${endless[@]}" -w 3 --mpi-args "$as machines 1 --"
+        kill -INT "$pid"
+        if [ $((i % 2)) = 0 ]; then sleep 0.01; fi
+        kill -INT "$pid"
+        job_end 30
+        # the first may have been enough by then
+        if [ "$code" = 130 ] || [ "$code" = 75 ]; then ok "$mpi, SIGINT twice $i: exit code $code"; else bad "$mpi, SIGINT twice $i: exit code $code: $(head -c 500 err)"; fi
+        if grep -qE 'corrupt|Aborted|free\(\)|malloc' err; then bad "$mpi, SIGINT twice $i: $(head -c 500 err)"; fi
+        leaves_nothing "$mpi, SIGINT twice $i" "$run"
+    done
+done
+finish
