@@ -57,6 +57,8 @@ static void describe(const struct launch *l, const struct ls_outcome *o, char ou
                  ls__launch_n_workers(l) - o->n_here, ls__launch_n_workers(l), l->o->train.timeout, o->workers);
     else if (o->n_here < ls__launch_n_workers(l))
         describe_no_start(l, o, end, out);
+    else if (*o->dead)
+        snprintf(out, CAUSE_BYTES, "%s died", o->dead);
     else if (WIFSIGNALED(o->wait_status))
         snprintf(out, CAUSE_BYTES, "%s", end);
     else if (o->n_quiet == 1)
@@ -73,6 +75,12 @@ static bool is_final(const struct ls_outcome *o)
     return o->stop_signal || (o->code != LS_NO_CODE && o->code != ls_status_exit_code(LS_REMOTE));
 }
 
+/* Whether a worker has said all there is to say. */
+static bool is_told(const struct launch *l, const struct ls_outcome *o)
+{
+    return o->code != LS_NO_CODE && o->n_here == ls__launch_n_workers(l) && !WIFSIGNALED(o->wait_status);
+}
+
 static enum ls_status give_up(const struct launch *l, const struct ls_outcome *o, int64_t n_restarts, int *code)
 {
     char cause[CAUSE_BYTES];
@@ -81,7 +89,7 @@ static enum ls_status give_up(const struct launch *l, const struct ls_outcome *o
         ls__log(LS_LOG_ERROR, "the job was lost %lld times; giving up", (long long)n_restarts + 1);
         return LS_OK;
     }
-    if (o->code != LS_NO_CODE && o->n_here == ls__launch_n_workers(l)) return LS_OK; /* a worker has said why */
+    if (is_told(l, o)) return LS_OK;
     describe(l, o, cause);
     return ls_fail(LS_REMOTE, "%s%s", cause,
                    l->cmd == LS_CMD_TRAIN && o->n_here > 0
@@ -103,11 +111,10 @@ static enum ls_status run_with_restarts(struct launch *l, int *code)
     for (int64_t attempt = 0;; attempt++) {
         struct ls_outcome outcome;
         char cause[CAUSE_BYTES] = "";
-        if (attempt > 0) setenv("LOCKSTEP_RESTARTED", "1", 1);
         TRY(ls__launch_attempt(l, attempt > 0, &outcome));
         if (is_final(&outcome)) return conclude(l, &outcome, code);
         if (attempt == l->o->max_restarts) return give_up(l, &outcome, attempt, code);
-        if (outcome.code == LS_NO_CODE || outcome.n_here < ls__launch_n_workers(l)) describe(l, &outcome, cause);
+        if (!is_told(l, &outcome)) describe(l, &outcome, cause);
         ls__log(LS_LOG_WARN, "%s%sthe job was lost; restart %lld of %lld from the newest checkpoint in %s", cause,
                 *cause ? ": " : "", (long long)attempt + 1, (long long)l->o->max_restarts, l->run_dir);
         TRY(ls__launch_drop_lost_hosts(l));
@@ -121,6 +128,7 @@ enum ls_status ls__launch(enum ls_cmd cmd, const struct ls_options *o, int *exit
     ls__launch_take_charge();
     enum ls_status status = ls__launch_prepare(&l);
     ls__state_remove_left();
+    if (status == LS_OK && cmd == LS_CMD_TRAIN) ls__state_await_left(l.run_dir);
     if (status == LS_OK && o->max_restarts > 0 && o->train.rescue_every > 0) ls__state_open(&state);
     if (status == LS_OK) status = run_with_restarts(&l, exit_code);
     if (state.lock >= 0) ls__launch_remove_remote(&l, state.folder);

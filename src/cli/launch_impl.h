@@ -26,6 +26,7 @@ struct launch {
     char exe[LS_PATH_BYTES];    /* this program */
     char run_dir[LS_PATH_BYTES];
     bool is_dir_made;         /* run_dir, here; the workers fill it */
+    bool has_options;         /* for mpirun, of the user: perhaps about networks, hosts or output */
     bool is_alone;            /* the job has a network of its own */
     char *host_text, **hosts; /* of --hosts, cut apart */
     int n_hosts;
@@ -49,6 +50,7 @@ struct ls_outcome {
     bool is_late;        /* not all workers came in time */
     int stop_signal;     /* of the second signal, which ended everything; or 0 */
     char workers[256];   /* those that have not come, or not ended, as "rank 1 on b (pid 17)" */
+    char dead[128];      /* the one that was seen to die first, as "rank 1 on b (pid 17)", or "" */
     int n_here, n_quiet; /* workers that came; of them, that did not say how they ended */
 };
 

@@ -98,7 +98,7 @@ static enum ls_status choose_run_dir(struct launch *l)
     return LS_OK;
 }
 
-/* Whether --mpi-args has options for mpirun, which may name a network or hosts. A program to put before ours is none. */
+/* Whether --mpi-args begins with an option for mpirun. A program to put before ours is none. */
 static bool has_mpirun_options(const char *text)
 {
     return text && text[strspn(text, " \t")] == '-';
@@ -112,7 +112,8 @@ enum ls_status ls__launch_prepare(struct launch *l)
     l->exe[len] = '\0';
     TRY(split_hosts(l));
     l->per_host = l->cmd == LS_CMD_TRAIN ? l->o->procs_per_node : 1;
-    l->is_alone = l->n_hosts == 0 && !has_mpirun_options(l->o->mpi_args) && ls__launch_has_own_network();
+    l->has_options = has_mpirun_options(l->o->mpi_args);
+    l->is_alone = l->n_hosts == 0 && !l->has_options && ls__launch_has_own_network();
     return l->cmd == LS_CMD_TRAIN ? choose_run_dir(l) : LS_OK;
 }
 
@@ -216,11 +217,9 @@ static void add_openmpi(struct ls_words *w, const struct place *p)
     }
 }
 
-/* When a rank dies, MPICH would kill the others before they can say which. They end by themselves. */
 static void add_mpich(struct ls_words *w, const struct place *p)
 {
     const char *agent = getenv("LOCKSTEP_RSH");
-    add(w, "-disable-auto-cleanup");
     add(w, "-n");
     add_number(w, p->n);
     add(w, "-bind-to");

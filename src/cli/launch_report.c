@@ -5,7 +5,9 @@
 #include "lockstep/comm.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,15 +15,18 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { RS = 0x1e };
 
 static void put(const char *bytes, size_t n)
 {
+    enum { PATIENCE_MS = 1000 };
     while (n > 0) {
         ssize_t done = write(STDERR_FILENO, bytes, n);
-        if (done < 0 && errno == EINTR) continue;
+        struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+        if (done < 0 && (errno == EINTR || (errno == EAGAIN && poll(&p, 1, PATIENCE_MS) > 0))) continue;
         if (done <= 0) return;
         bytes += done;
         n -= (size_t)done;
@@ -54,12 +59,32 @@ static void report(const char *what)
     if (n > 0 && (size_t)n < sizeof line) put(line, (size_t)n);
 }
 
+/* Makes the launcher's pipe our stderr, where it is on this machine. It never blocks us: a launcher that was stopped
+ * with Ctrl-Z does not read, and a line lost is better than a worker that stands. */
+static bool join_launcher(const char *own_host)
+{
+    char path[64], host[64];
+    struct stat at;
+    long pid;
+    int number;
+    if (sscanf(getenv("LOCKSTEP_LAUNCH"), "%*[^:]:%ld:%63[^:]:%d", &pid, host, &number) != 3) return false;
+    if (number < 0 || strcmp(host, own_host) != 0) return false;
+    snprintf(path, sizeof path, "/proc/%ld/fd/%d", pid, number);
+    int fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) return false;
+    bool is_joined = fstat(fd, &at) == 0 && S_ISFIFO(at.st_mode) && dup2(fd, STDERR_FILENO) == STDERR_FILENO;
+    close(fd);
+    return is_joined;
+}
+
 void ls__report_here(void)
 {
     char what[112], host[64] = "";
     if (!ls__report_is_wanted()) return;
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* the run directory is free as soon as mpirun or its daemon is gone */
     gethostname(host, sizeof host - 1);
+    /* When mpirun or its daemon is gone: here the launcher sees to the rest, and the survivors may still say why.
+     * Elsewhere nobody does, and the run directory must become free. */
+    prctl(PR_SET_PDEATHSIG, join_launcher(host) ? SIGTERM : SIGKILL);
     snprintf(what, sizeof what, "here %ld %s", (long)getpid(), host);
     report(what);
 }
@@ -73,7 +98,7 @@ void ls__report_end(int exit_code)
 
 /* --- the launcher's side --- */
 
-enum ls_status ls__reports_open(struct ls_reports *r, int n)
+enum ls_status ls__reports_open(struct ls_reports *r, int n, int fd)
 {
     uint64_t number;
     char text[128], host[64] = "";
@@ -84,7 +109,7 @@ enum ls_status ls__reports_open(struct ls_reports *r, int n)
     for (int i = 0; i < n; i++) r->workers[i].code = LS_NO_CODE;
     gethostname(host, sizeof host - 1);
     snprintf(r->token, sizeof r->token, "%016" PRIx64, number);
-    snprintf(text, sizeof text, "%s:%ld:%s", r->token, (long)getpid(), host);
+    snprintf(text, sizeof text, "%s:%ld:%s:%d", r->token, (long)getpid(), host, fd);
     setenv("LOCKSTEP_LAUNCH", text, 1);
     return LS_OK;
 }

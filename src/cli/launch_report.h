@@ -2,7 +2,8 @@
  *
  * mpirun gives one exit code for the whole job, and the same numbers come from mpirun itself, from the remote shell and
  * from signals. So every worker says its own word, as a line on stderr, the one way that leads from any host through any
- * mpirun to the launcher:
+ * mpirun to the launcher. A worker on the launcher's machine opens the launcher's end of that pipe itself: what it has
+ * to say arrives although mpirun hangs or is gone.
  *
  *     RS lockstep TOKEN here RANK PID HOST LF        its signal handlers are in place
  *     RS lockstep TOKEN end RANK CODE LF             the last thing it does; CODE as its exit code
@@ -10,7 +11,7 @@
  * RS is the byte 0x1e. The launcher takes these lines out and hands on everything else as it comes. TOKEN is the job's
  * own, so that nothing a worker prints by chance is taken for a report.
  *
- * Environment: LOCKSTEP_LAUNCH=TOKEN:PID:HOST, of the launcher.
+ * Environment: LOCKSTEP_LAUNCH=TOKEN:PID:HOST:FD, of the launcher; FD is the pipe's, -1: not to be opened.
  */
 #ifndef LS_CLI_LAUNCH_REPORT_H
 #define LS_CLI_LAUNCH_REPORT_H
@@ -46,8 +47,8 @@ struct ls_reports {
     bool is_in_line; /* what was handed on last did not end a line */
 };
 
-/* Sets LOCKSTEP_LAUNCH for the workers to come. */
-enum ls_status ls__reports_open(struct ls_reports *r, int n) LS_MUST_CHECK;
+/* Sets LOCKSTEP_LAUNCH for the n workers to come. */
+enum ls_status ls__reports_open(struct ls_reports *r, int n, int fd) LS_MUST_CHECK;
 void ls__reports_close(struct ls_reports *r);
 /* Takes bytes of the job's stderr and hands on to ours what is not a report. */
 void ls__reports_take(struct ls_reports *r, const char *bytes, size_t n);

@@ -23,8 +23,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { START_S = 10, LINGER_S = 10, END_S = 3, UNREPORTED_S = 30, POLL_MS = 20, LOOK_NS = 500000000 };
@@ -139,20 +139,22 @@ struct attempt {
     struct ls_outcome *outcome;
     struct ls_reports reports;
     pid_t mpirun;
-    int errors; /* its stderr, to be read */
+    struct pollfd *watched; /* [1 + n]: the pipe; then each worker of this machine, which can be read when it has ended */
+    int errors[2]; /* a pipe: its stderr; both ends stay open, for the workers open the second one by themselves */
     int64_t start_ns, looked_ns, seen_ns, end_ns /* when it was told to end, or 0 */;
-    bool were_there, is_stop_sent, is_over;
+    bool were_there, is_stop_sent, is_death_seen, is_over;
 };
 
 /* A session of its own, so that the terminal's Ctrl-C reaches only the launcher; it ends when the launcher does. */
-static void become(const struct launch *l, char *const *argv, int errors, int failure)
+static void become(const struct attempt *a, char *const *argv, int failure)
 {
+    const struct launch *l = a->l;
     int code;
     setsid();
     if (l->is_alone && !ls__launch_enter_own_network()) _exit(1);
     prctl(PR_SET_PDEATHSIG, SIGTERM); /* last, since it does not survive a change of credentials */
     if (ls__log_is_terminal()) setenv("LOCKSTEP_TERMINAL", "1", 1);
-    dup2(errors, STDERR_FILENO);
+    dup2(a->errors[1], STDERR_FILENO);
     execvp(argv[0], argv);
     code = errno;
     if (write(failure, &code, sizeof code) != sizeof code) _exit(126);
@@ -161,21 +163,14 @@ static void become(const struct launch *l, char *const *argv, int errors, int fa
 
 static enum ls_status start(struct attempt *a, char *const *argv)
 {
-    int errors[2], failure[2], code = 0;
-    if (pipe2(errors, O_CLOEXEC) != 0) return ls_fail(LS_ERROR, "start %s: %s", argv[0], strerror(errno));
-    if (pipe2(failure, O_CLOEXEC) != 0) {
-        close(errors[0]);
-        close(errors[1]);
-        return ls_fail(LS_ERROR, "start %s: %s", argv[0], strerror(errno));
-    }
+    int failure[2], code = 0;
+    if (pipe2(failure, O_CLOEXEC) != 0) return ls_fail(LS_ERROR, "start %s: %s", argv[0], strerror(errno));
     fflush(NULL);
     a->start_ns = a->looked_ns = a->seen_ns = ls__now_ns();
     a->mpirun = fork();
-    if (a->mpirun == 0) become(a->l, argv, errors[1], failure[1]);
+    if (a->mpirun == 0) become(a, argv, failure[1]);
     if (a->mpirun < 0) code = errno;
-    close(errors[1]);
     close(failure[1]);
-    a->errors = errors[0];
     while (a->mpirun > 0 && read(failure[0], &code, sizeof code) < 0 && errno == EINTR) continue;
     close(failure[0]);
     if (code == 0) return LS_OK;
@@ -185,25 +180,53 @@ static enum ls_status start(struct attempt *a, char *const *argv)
 
 /* --- the watch --- */
 
-/* Hands on what comes within POLL_MS; false when nothing more has come. */
+/* Workers that have come are watched one by one: MPICH's mpirun kills all as soon as one dies, and no worker is left to
+ * say which that was. */
+static void watch_workers(struct attempt *a)
+{
+    char own[64] = "";
+    gethostname(own, sizeof own - 1);
+    for (int i = 0; i < a->reports.n; i++) {
+        const struct ls_worker *w = &a->reports.workers[i];
+        struct pollfd *p = &a->watched[1 + i];
+        if (p->events || !w->is_here || strcmp(w->host, own) != 0) continue;
+        *p = (struct pollfd){.fd = (int)syscall(SYS_pidfd_open, (pid_t)w->pid, 0), .events = POLLIN};
+    }
+}
+
+/* Who ended without a word. If several have by now, nobody knows who was first. */
+static void note_dead(struct attempt *a)
+{
+    int n_dead = 0, dead = 0;
+    for (int i = 0; i < a->reports.n; i++) {
+        bool is_dead = a->watched[1 + i].revents && a->reports.workers[i].code == LS_NO_CODE;
+        n_dead += is_dead;
+        if (is_dead) dead = i;
+    }
+    if (n_dead == 0 || a->is_death_seen || a->end_ns) return;
+    a->is_death_seen = true;
+    const struct ls_worker *w = &a->reports.workers[dead];
+    if (n_dead == 1)
+        snprintf(a->outcome->dead, sizeof a->outcome->dead, "rank %d on %s (pid %ld)", dead, w->host, w->pid);
+}
+
+/* Hands on what comes within the time; false when nothing has come. */
 static bool relay(struct attempt *a, int wait_ms)
 {
     char bytes[4096];
-    struct pollfd p = {.fd = a->errors, .events = POLLIN};
-    if (a->errors < 0) {
-        poll(NULL, 0, wait_ms);
-        return false;
-    }
-    if (poll(&p, 1, wait_ms) <= 0) return false;
-    ssize_t n = read(a->errors, bytes, sizeof bytes);
-    if (n > 0) {
+    ssize_t n = 0;
+    if (poll(a->watched, 1 + (nfds_t)a->reports.n, wait_ms) <= 0) return false;
+    while (poll(a->watched, 1, 0) > 0 && (n = read(a->errors[0], bytes, sizeof bytes)) > 0)
         ls__reports_take(&a->reports, bytes, (size_t)n);
-        return true;
+    note_dead(a); /* after the words that came before the end */
+    watch_workers(a);
+    for (int i = 0; i < a->reports.n; i++) { /* once is enough */
+        struct pollfd *p = &a->watched[1 + i];
+        if (!p->revents) continue;
+        close(p->fd);
+        *p = (struct pollfd){.fd = -1, .events = POLLIN};
     }
-    if (n < 0 && errno == EINTR) return false;
-    close(a->errors);
-    a->errors = -1;
-    return false;
+    return n > 0;
 }
 
 /* Of mpirun and of orphans. */
@@ -281,14 +304,20 @@ static void watch_clock(struct attempt *a)
     }
 }
 
-/* What mpirun left behind when it was killed. */
-static void end_orphans(struct attempt *a)
+/* What mpirun left behind. If it ended by itself, workers may still be about to say why. */
+static void end_rest(struct attempt *a)
 {
     int64_t begin = ls__now_ns();
-    while (signal_job(a->l, a->mpirun, EVERYONE, SIGKILL) > 0 && ls__seconds_since(begin) < LINGER_S) {
+    bool is_patient = WIFEXITED(a->outcome->wait_status) && !a->end_ns;
+    while (is_patient && signal_job(a->l, a->mpirun, WORKERS, 0) > 0 && ls__seconds_since(begin) < END_S) {
+        relay(a, POLL_MS);
         reap(a);
-        nanosleep(&(struct timespec){0, 2000000}, NULL);
     }
+    while (signal_job(a->l, a->mpirun, EVERYONE, SIGKILL) > 0 && ls__seconds_since(begin) < LINGER_S) {
+        relay(a, 2);
+        reap(a);
+    }
+    while (relay(a, 0)) continue;
     reap(a);
 }
 
@@ -322,23 +351,37 @@ static enum ls_status run(struct attempt *a, char *const *argv)
         watch_clock(a);
         reap(a);
     }
-    end_orphans(a);
-    while (relay(a, 0)) continue;
+    end_rest(a);
     conclude(a);
-    if (a->errors >= 0) close(a->errors);
     return LS_OK;
+}
+
+static enum ls_status attempt(struct attempt *a, bool is_restart)
+{
+    struct ls_words command = {.status = LS_OK};
+    int n = ls__launch_n_workers(a->l);
+    if (pipe2(a->errors, O_CLOEXEC) != 0) return ls_fail(LS_ERROR, "make a pipe: %s", strerror(errno));
+    TRY(ls__reports_open(&a->reports, n, a->l->has_options ? -1 : a->errors[1]));
+    TRY(ls__calloc(&a->watched, 1 + (size_t)n, sizeof *a->watched));
+    a->watched[0] = (struct pollfd){.fd = a->errors[0], .events = POLLIN};
+    for (int i = 1; i <= n; i++) a->watched[i].fd = -1;
+    ls__launch_command(&command, a->l, is_restart); /* after the reports: it hands on the environment */
+    enum ls_status status = command.status;
+    if (status == LS_OK) status = run(a, command.argv);
+    ls__words_release(&command);
+    return status;
 }
 
 enum ls_status ls__launch_attempt(const struct launch *l, bool is_restart, struct ls_outcome *outcome)
 {
-    struct attempt a = {.l = l, .outcome = outcome, .errors = -1};
-    struct ls_words command = {.status = LS_OK};
+    struct attempt a = {.l = l, .outcome = outcome, .errors = {-1, -1}};
     *outcome = (struct ls_outcome){.code = LS_NO_CODE};
-    TRY(ls__reports_open(&a.reports, ls__launch_n_workers(l)));
-    ls__launch_command(&command, l, is_restart); /* after the reports: it hands on the environment */
-    enum ls_status status = command.status;
-    if (status == LS_OK) status = run(&a, command.argv);
-    ls__words_release(&command);
+    enum ls_status status = attempt(&a, is_restart);
+    for (int i = 1; a.watched && i <= a.reports.n; i++)
+        if (a.watched[i].fd >= 0) close(a.watched[i].fd);
+    free(a.watched);
     ls__reports_close(&a.reports);
+    if (a.errors[0] >= 0) close(a.errors[0]);
+    if (a.errors[1] >= 0) close(a.errors[1]);
     return status;
 }

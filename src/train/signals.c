@@ -48,14 +48,14 @@ static void on_continue(int number, siginfo_t *info, void *context)
     if (info->si_pid == getppid()) is_ended = 1;
 }
 
-/* LOCKSTEP_LAUNCH=TOKEN:PID:HOST; 0 where it is another machine's. */
+/* LOCKSTEP_LAUNCH=TOKEN:PID:HOST:FD; 0 where it is another machine's. */
 static int find_launcher(void)
 {
     const char *text = getenv("LOCKSTEP_LAUNCH");
     char own[64] = "", host[64] = "";
     int pid = 0;
     gethostname(own, sizeof own - 1);
-    if (!text || sscanf(text, "%*[^:]:%d:%63s", &pid, host) != 2 || strcmp(own, host) != 0) return 0;
+    if (!text || sscanf(text, "%*[^:]:%d:%63[^:]", &pid, host) != 2 || strcmp(own, host) != 0) return 0;
     return pid;
 }
 

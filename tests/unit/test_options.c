@@ -4,6 +4,7 @@
  * option added tomorrow is tested tomorrow.
  */
 #include "cli/args.c"
+#include "cli/args_write.c"
 #include "cli/commands.c"
 #include "cli/help.c"
 #include "cli/help_completion.c"
@@ -219,6 +220,47 @@ static void test_every_form_of_every_option(void **state)
     }
 }
 
+/* What was read and is written again reads the same, for every option. */
+static void test_every_option_is_written(void **state)
+{
+    static const char *const without[] = {NULL};
+    for (const struct ls_option *option = ls__options; option->name; option++) {
+        struct ls_options o, again;
+        struct ls_words w = {.status = LS_OK};
+        char line[256];
+        bool is_flag = option->type == LS_OPT_FLAG, is_on = option->def && !strcmp(option->def, "on");
+        const char *value = is_flag ? (is_on ? "off" : "on") : other_value(option);
+        if (is_flag)
+            snprintf(line, sizeof line, "--%s%s", is_on ? "no-" : "", option->name);
+        else
+            snprintf(line, sizeof line, "--%s %s", option->name, value);
+        assert_int_equal(parse(&o, taker(option), line), LS_OK);
+        ls__words_add_options(&w, &o, without);
+        assert_int_equal(w.status, LS_OK);
+        if (ls__options_parse(&again, taker(option), w.n, w.argv) != LS_OK)
+            fail_msg("'%s' was written so that it fails: %s", line, ls_error_message());
+        check_holds(&again, option, value, line);
+        assert_memory_equal(o.given, again.given, sizeof o.given);
+        ls__words_release(&w);
+    }
+}
+
+static void test_values_that_look_like_options(void **state)
+{
+    static const char *const without[] = {"mpi-args", NULL};
+    struct ls_options o, again;
+    struct ls_words w = {.status = LS_OK};
+    assert_int_equal(parse(&o, LS_CMD_TRAIN, "--run=-x --mpi-args --mca -w 2 -- -model digits"), LS_OK);
+    assert_string_equal(o.mpi_args, "--mca");
+    ls__words_add_options(&w, &o, without);
+    assert_int_equal(ls__options_parse(&again, LS_CMD_TRAIN, w.n, w.argv), LS_OK);
+    assert_string_equal(again.train.run_dir, "-x");
+    assert_string_equal(again.args[0], "-model");
+    assert_null(again.mpi_args);
+    ls__words_release(&w);
+    assert_int_equal(parse(&o, LS_CMD_TRAIN, "--run --workers 2"), LS_USAGE);
+}
+
 static void test_letters(void **state)
 {
     struct ls_options o;
@@ -320,6 +362,7 @@ static void test_missing_values(void **state)
         }
         snprintf(line, sizeof line, "--%s", option->name);
         expect_refusal(taker(option), line, "needs a value");
+        if (option->takes_dash) continue;
         snprintf(line, sizeof line, "--%s --quiet", option->name);
         expect_refusal(taker(option), line, "needs a value");
     }
@@ -546,6 +589,8 @@ int main(void)
         cmocka_unit_test(test_limits_equal_the_library),
         cmocka_unit_test(test_manifest_has_every_option),
         cmocka_unit_test(test_every_form_of_every_option),
+        cmocka_unit_test(test_every_option_is_written),
+        cmocka_unit_test(test_values_that_look_like_options),
         cmocka_unit_test(test_letters),
         cmocka_unit_test(test_flags_can_be_turned_off),
         cmocka_unit_test(test_ranges),
