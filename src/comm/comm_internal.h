@@ -136,7 +136,7 @@ struct courier {
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
     bool is_started; /* main's */
-    bool is_ending, is_open;
+    bool is_ending, is_open, is_closed;
     courier_fn *fn; /* the present call, or NULL */
     void *arg;
     enum ls_status status;

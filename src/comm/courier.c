@@ -14,8 +14,10 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 static void serve_call(struct ls_comm *c)
 {
@@ -93,7 +95,19 @@ static void *courier_main(void *arg)
         ls__link_close(c);
         c->transport->close();
     }
+    pthread_mutex_lock(&k->lock);
+    k->is_closed = true;
+    pthread_cond_broadcast(&k->done);
+    pthread_mutex_unlock(&k->lock);
     return NULL;
+}
+
+/* MPI ends a process with exit() from a thread of its own when it has lost its daemon, and the exit handlers would take
+ * apart what our threads are using. Our program leaves by _exit, so exit is never its own; other programs decide
+ * for themselves. */
+static void leave_at_once(void)
+{
+    _exit(ls_status_exit_code(LS_REMOTE));
 }
 
 static enum ls_status open_transport(struct ls_comm *c, void *arg)
@@ -102,6 +116,7 @@ static enum ls_status open_transport(struct ls_comm *c, void *arg)
         return ls_fail(LS_REMOTE, "join the job: %s", c->transport->error());
     snprintf(c->place.transport, sizeof c->place.transport, "%s", c->transport->describe());
     c->courier.is_open = true;
+    if (getenv("LOCKSTEP_LAUNCH")) atexit(leave_at_once); /* last in, so first out */
     return LS_OK;
 }
 
@@ -165,6 +180,17 @@ void ls__courier_sum(struct ls_comm *c, const struct sum_job *job)
     pthread_mutex_unlock(&c->courier.lock);
 }
 
+/* The transport may hang in its own good-bye, when something has got hold of its daemon. */
+static bool await_closed(struct courier *k)
+{
+    enum { PATIENCE_S = 5 };
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += 2 * PATIENCE_S; /* ls__link_close takes as long */
+    while (!k->is_closed && pthread_cond_timedwait(&k->done, &k->lock, &until) != ETIMEDOUT) continue;
+    return k->is_closed;
+}
+
 void ls__courier_stop(struct ls_comm *c)
 {
     struct courier *k = &c->courier;
@@ -173,7 +199,9 @@ void ls__courier_stop(struct ls_comm *c)
     pthread_mutex_lock(&k->lock);
     k->is_ending = true;
     pthread_cond_signal(&k->wake);
+    c->has_failed = !await_closed(k);
     pthread_mutex_unlock(&k->lock);
+    if (c->has_failed) return;
     pthread_join(k->thread, NULL);
     pthread_mutex_destroy(&k->lock);
     pthread_cond_destroy(&k->wake);

@@ -12,7 +12,7 @@ need_mpi
 trials=${3:-2}
 host=$(hostname)
 endless=(lenet5 digits -b 32 --shards 4 --epochs 100000 --no-eval --checkpoint-every 20 -p 1 -q --timeout 20)
-finite=(lenet5 digits -b 32 --shards 4 -i 300 --no-eval --checkpoint-every 20 -p 1 -q --timeout 20)
+finite=(lenet5 digits -b 32 --shards 4 -i 200 --no-eval --checkpoint-every 20 -p 1 -q --timeout 20)
 
 # begin NAME ARGS...: a job that has made a checkpoint and runs on
 begin() {
@@ -22,6 +22,8 @@ begin() {
     job "$@" --run "$run"
     until_true 60 has_checkpoint "$run" || bad "$(basename "$run"): no checkpoint: $(head -c 300 err.bg)"
 }
+# Every rank sleeps five sixths of the time, so that nothing is over before it was disturbed.
+slowly="slow 0 0.05 0.01 -- slow 1 0.05 0.01 -- slow 2 0.05 0.01 --"
 mpirun_of() { pgrep -P "$1" -f 'mpirun' | head -n 1; } # LAUNCHER
 has_other_mpirun() { local now; now=$(mpirun_of "$1"); [ -n "$now" ] && [ "$now" != "$2" ]; }
 
@@ -32,7 +34,7 @@ for mpi in "${mpis[@]}"; do
 
     # --- mpirun is killed ---
     for ((i = 1; i <= trials; i++)); do
-        begin mpirun "${finite[@]}" -i 300 -w 3 --max-restarts 3 --mpi-args "$as machines $((1 + RANDOM % 3)) -- slow 1 0.02 0.01 --"
+        begin mpirun "${finite[@]}" -i 200 -w 3 --max-restarts 3 --mpi-args "$as machines $((1 + RANDOM % 3)) -- $slowly"
         kill -KILL "$(mpirun_of "$pid")" || bad "$mpi: mpirun was not found"
         job_end 120
         equal "$mpi, mpirun killed $i: exit code" "$code" 0
@@ -48,11 +50,11 @@ for mpi in "${mpis[@]}"; do
     if nothing_runs "$run"; then ok "$mpi, mpirun killed: everything ended before the launcher"; else bad "$mpi, mpirun killed: $(pgrep -af -- "--run $run")"; fi
 
     # --- the launcher is killed, and started again at once ---
-    begin launcher "${finite[@]}" -i 300 -w 3 --max-restarts 1 --rescue-every 5 --mpi-args "$as slow 1 0.02 0.01 --"
+    begin launcher "${finite[@]}" -i 200 -w 3 --max-restarts 1 --rescue-every 5 --mpi-args "$as $slowly"
     if [ "${LOCKSTEP_TEST_SHM:-0}" = 1 ]; then differs "$mpi, launcher: its folder is there" "$(shm_now)" "$(cat shm.before) "; fi
     left=$(shm_now)
     kill -KILL "$pid"
-    job "${finite[@]}" -i 300 -w 2 --run "$run" --resume auto
+    job "${finite[@]}" -i 200 -w 2 --run "$run" --resume auto
     job_end 120
     equal "$mpi, launcher killed: the next one takes over: exit code" "$code" 0
     equal "$mpi, launcher killed: weights" "$(field weights_hash)" "$reference"
@@ -86,7 +88,7 @@ for mpi in "${mpis[@]}"; do
         else bad "$mpi, SIGUSR1 and SIGTERM after $after ms: exit code $code: $(head -c 300 err)"; fi
     done
 
-    begin between "${finite[@]}" -i 300 -w 2 --max-restarts 3 --mpi-args "$as slow 1 0.02 0.01 --"
+    begin between "${finite[@]}" -i 200 -w 2 --max-restarts 3 --mpi-args "$as $slowly"
     before=$(mpirun_of "$pid")
     kill -KILL "$before"
     until_true 30 is_gone "$before"
