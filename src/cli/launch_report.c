@@ -61,20 +61,19 @@ static void report(const char *what)
 
 /* Makes the launcher's pipe our stderr, where it is on this machine. It never blocks us: a launcher that was stopped
  * with Ctrl-Z does not read, and a line lost is better than a worker that stands. */
-static bool join_launcher(const char *own_host)
+static void join_launcher(const char *own_host)
 {
     char path[64], host[64];
     struct stat at;
     long pid;
     int number;
-    if (sscanf(getenv("LOCKSTEP_LAUNCH"), "%*[^:]:%ld:%63[^:]:%d", &pid, host, &number) != 3) return false;
-    if (number < 0 || strcmp(host, own_host) != 0) return false;
+    if (sscanf(getenv("LOCKSTEP_LAUNCH"), "%*[^:]:%ld:%63[^:]:%d", &pid, host, &number) != 3) return;
+    if (number < 0 || strcmp(host, own_host) != 0) return;
     snprintf(path, sizeof path, "/proc/%ld/fd/%d", pid, number);
     int fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0) return false;
-    bool is_joined = fstat(fd, &at) == 0 && S_ISFIFO(at.st_mode) && dup2(fd, STDERR_FILENO) == STDERR_FILENO;
+    if (fd < 0) return;
+    if (fstat(fd, &at) == 0 && S_ISFIFO(at.st_mode)) dup2(fd, STDERR_FILENO); /* else it stays as it was */
     close(fd);
-    return is_joined;
 }
 
 void ls__report_here(void)
@@ -82,9 +81,8 @@ void ls__report_here(void)
     char what[112], host[64] = "";
     if (!ls__report_is_wanted()) return;
     gethostname(host, sizeof host - 1);
-    /* When mpirun or its daemon is gone: here the launcher sees to the rest, and the survivors may still say why.
-     * Elsewhere nobody does, and the run directory must become free. */
-    prctl(PR_SET_PDEATHSIG, join_launcher(host) ? SIGTERM : SIGKILL);
+    join_launcher(host);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* the run directory is free as soon as mpirun or its daemon is gone */
     snprintf(what, sizeof what, "here %ld %s", (long)getpid(), host);
     report(what);
 }
