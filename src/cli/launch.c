@@ -92,9 +92,8 @@ static enum ls_status give_up(const struct launch *l, const struct ls_outcome *o
     if (is_told(l, o)) return LS_OK;
     describe(l, o, cause);
     return ls_fail(LS_REMOTE, "%s%s", cause,
-                   l->cmd == LS_CMD_TRAIN && o->n_here > 0
-                       ? "; --max-restarts N goes on from the newest checkpoint"
-                       : "");
+                   l->cmd == LS_CMD_TRAIN && o->n_here > 0 ? "; --max-restarts N goes on from the newest checkpoint"
+                                                           : "");
 }
 
 static enum ls_status conclude(const struct launch *l, const struct ls_outcome *o, int *code)

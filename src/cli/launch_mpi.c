@@ -253,8 +253,8 @@ static void add_mpirun(struct ls_words *w, const struct launch *l, const struct 
 /* The user's own options without the launcher's, and what the launcher has decided. */
 static void add_arguments(struct ls_words *w, const struct launch *l, bool is_restart)
 {
-    static const char *const of_train[] = {"hosts",   "mpi-args", "max-restarts", "procs-per-node",
-                                           "workers", "run",      NULL};
+    static const char *const of_train[] = {"hosts", "mpi-args", "max-restarts", "procs-per-node", "workers",
+                                           "run",   NULL};
     static const char *const of_restart[] = {"hosts",   "mpi-args", "max-restarts", "procs-per-node",
                                              "workers", "run",      "resume",       NULL};
     static const char *const of_predict[] = {"hosts", "mpi-args", "probe", NULL};

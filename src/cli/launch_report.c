@@ -54,8 +54,8 @@ static void report(const char *what)
     const char *launch = getenv("LOCKSTEP_LAUNCH"), *rank = rank_text();
     char line[192], word[16];
     if (!launch || !rank || sscanf(what, "%15s", word) != 1) return;
-    int n = snprintf(line, sizeof line, "%clockstep %.*s %s %.10s%s\n", RS, (int)strcspn(launch, ":"), launch, word, rank,
-                     what + strlen(word));
+    int n = snprintf(line, sizeof line, "%clockstep %.*s %s %.10s%s\n", RS, (int)strcspn(launch, ":"), launch, word,
+                     rank, what + strlen(word));
     if (n > 0 && (size_t)n < sizeof line) put(line, (size_t)n);
 }
 

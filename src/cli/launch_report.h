@@ -1,9 +1,9 @@
 /* launch_report.h: what a worker tells the launcher that started it: that it is there, and how it ended.
  *
  * mpirun gives one exit code for the whole job, and the same numbers come from mpirun itself, from the remote shell and
- * from signals. So every worker says its own word, as a line on stderr, the one way that leads from any host through any
- * mpirun to the launcher. A worker on the launcher's machine opens the launcher's end of that pipe itself: what it has
- * to say arrives although mpirun hangs or is gone.
+ * from signals. So every worker says its own word, as a line on stderr, the one way that leads from any host through
+ * any mpirun to the launcher. A worker on the launcher's machine opens the launcher's end of that pipe itself: what it
+ * has to say arrives although mpirun hangs or is gone.
  *
  *     RS lockstep TOKEN here RANK PID HOST LF        its signal handlers are in place
  *     RS lockstep TOKEN end RANK CODE LF             the last thing it does; CODE as its exit code

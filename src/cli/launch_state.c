@@ -1,7 +1,9 @@
-/* launch_state.c: the folder in memory where the ranks leave copies of their state for the next attempt (train/rescue.h).
+/* launch_state.c: the folder in memory where the ranks leave copies of their state for the next attempt
+ * (train/rescue.h).
  *
- * /dev/shm/lockstep-XXXXXX, for this user only. As long as its launcher lives, the file `owner` in it is locked; it gets
- * its name with the lock on. So a folder whose `owner` can be locked belongs to nobody, and the next start removes it.
+ * /dev/shm/lockstep-XXXXXX, for this user only. As long as its launcher lives, the file `owner` in it is locked; it
+ * gets its name with the lock on. So a folder whose `owner` can be locked belongs to nobody, and the next start removes
+ * it.
  */
 #include "cli/launch_state.h"
 

@@ -1,10 +1,10 @@
 /* launch_watch.c: one attempt: starts mpirun, hands signals on, and sees to it that everything ends.
  *
- * In: mpirun's command line. Out: what the workers said, and how mpirun ended. When it returns, no process of the job is
- * left on this machine, whoever was killed: the launcher is the subreaper, so that orphans come to it.
+ * In: mpirun's command line. Out: what the workers said, and how mpirun ended. When it returns, no process of the job
+ * is left on this machine, whoever was killed: the launcher is the subreaper, so that orphans come to it.
  *
- * Waits have an end: workers have --timeout and START_S to come; mpirun has LINGER_S to end after the last of them (when
- * a host has vanished it would wait until TCP gives up, a quarter of an hour) and END_S once it has been told to.
+ * Waits have an end: workers have --timeout and START_S to come; mpirun has LINGER_S to end after the last of them
+ * (when a host has vanished it would wait until TCP gives up, a quarter of an hour) and END_S once it has been told to.
  *
  * Signals are kept until all workers have their handlers in place, also from one attempt to the next: none is lost, and
  * none kills a process that is not ready for it.
@@ -139,7 +139,8 @@ struct attempt {
     struct ls_outcome *outcome;
     struct ls_reports reports;
     pid_t mpirun;
-    struct pollfd *watched; /* [1 + n]: the pipe; then each worker of this machine, which can be read when it has ended */
+    struct pollfd
+        *watched;  /* [1 + n]: the pipe; then each worker of this machine, which can be read when it has ended */
     int errors[2]; /* a pipe: its stderr; both ends stay open, for the workers open the second one by themselves */
     int64_t start_ns, looked_ns, seen_ns, end_ns /* when it was told to end, or 0 */;
     bool were_there, is_stop_sent, is_death_seen, is_over;
