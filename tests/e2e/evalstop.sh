@@ -59,6 +59,13 @@ if [ -e "$(dirname "$lockstep")/lockstep-openmpi.so" ] && command -v mpirun >/de
 else
     skipped 'two workers: no MPI here'
 fi
+for how in '--compress 8' '--sync local:2'; do # what shards carry from step to step
+    rm -rf whole
+    # shellcheck disable=SC2086 # two words
+    train "${run[@]}" --epochs 2 $how --run whole
+    # shellcheck disable=SC2086
+    stop_at "$how" 2 TERM "${run[@]}" --epochs 2 $how -t 2
+done
 rm -rf whole
 train "${run[@]}" --epochs 1 --run whole
 stop_at 'the last epoch' 2 HUP "${run[@]}" --epochs 1 -t 2
