@@ -150,17 +150,22 @@ static void listen(struct ls_comm *c)
     }
 }
 
-/* While the launcher ends us a dead rank is asked once only: Open MPI ends a rank that sends to one. */
-static bool is_asked_enough(const struct ls_comm *c, const struct heard *h)
+/* Open MPI ends a rank that sends to one that is gone. So who knows the ending, and may have left, is sent nothing
+ * more; and while the launcher ends us a rank that does not answer is asked once only. */
+static bool is_told_enough(const struct heard *h, const struct beat *word)
 {
-    return c->courier.ended_ns && h->is_asked && !h->has_answered;
+    const struct beat *last = &h->last;
+    if (word->has_ending && last->has_ending && last->ending.by == word->ending.by &&
+        last->ending.sureness == word->ending.sureness)
+        return true;
+    return word->is_ended && h->is_asked && !h->has_answered;
 }
 
 static void speak(struct ls_comm *c, const struct beat *word)
 {
     int node = -1;
     for (struct heard *h; (h = next_heard(c, &node));) {
-        if (h->sending.is_open || is_asked_enough(c, h)) continue; /* the last one has not left yet */
+        if (h->sending.is_open || is_told_enough(h, word)) continue; /* the last one has not left yet */
         h->is_asked = word->is_ended;
         h->out = *word;
         h->is_broken = c->transport->send(&h->out, sizeof h->out, c->leaders[node], TAG_BEAT, &h->sending);
