@@ -10,7 +10,7 @@
  * sent. The numbers are as gradients' sums are: two's complement of about 37 bits, in the buckets that training makes.
  * Every sum is checked. Each rank keeps to a CPU of its own.
  */
-#include "lockstep/comm.h"
+#include "comm/comm.h"
 
 #include <inttypes.h>
 #include <mpi.h>

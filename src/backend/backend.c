@@ -1,5 +1,5 @@
 /* backend.c: what all backends share: finding one by name, the life of a kernel, the cutting of tensors into parts. */
-#include "lockstep/backend.h"
+#include "backend/backend.h"
 
 #include "base/mem.h"
 #include "base/plugin.h"

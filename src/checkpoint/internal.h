@@ -12,7 +12,7 @@
 #define LS_CHECKPOINT_INTERNAL_H
 
 #include "base/dir.h"
-#include "lockstep/checkpoint.h"
+#include "checkpoint/checkpoint.h"
 
 #define LS_CKPT_METADATA "__metadata__"
 #define LS_CKPT_CHECKSUM_KEY "lockstep.checksum"

@@ -3,7 +3,7 @@
 #define LS_CHECKPOINT_WRITER_H
 
 #include "base/dir.h"
-#include "lockstep/checkpoint.h"
+#include "checkpoint/checkpoint.h"
 
 /* ls_ckpt_writer_create for a folder that is open already; takes it over, also on failure. */
 enum ls_status ls__ckpt_writer_create_in(struct ls_ckpt_writer **out, struct ls_dir *folder, int keep) LS_MUST_CHECK;

@@ -6,8 +6,8 @@
  */
 #include "cli/options.h"
 
+#include "backend/backend.h"
 #include "base/parse.h"
-#include "lockstep/backend.h"
 
 #include <ctype.h>
 #include <inttypes.h>

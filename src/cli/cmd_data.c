@@ -2,8 +2,8 @@
 #include "base/parse.h"
 #include "cli/cmd.h"
 #include "data/catalog.h"
+#include "data/data.h"
 #include "data/fetch.h"
-#include "lockstep/data.h"
 #include "run/progress.h"
 
 #include <inttypes.h>

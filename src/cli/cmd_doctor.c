@@ -6,7 +6,7 @@
 #include "cli/cmd.h"
 #include "cli/machine.h"
 #include "data/catalog.h"
-#include "lockstep/data.h"
+#include "data/data.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -5,8 +5,8 @@
  * code is that of LS_CHECKPOINT, after everything else was shown.
  */
 #include "base/file.h"
+#include "checkpoint/checkpoint.h"
 #include "cli/cmd.h"
-#include "lockstep/checkpoint.h"
 #include "run/run.h"
 
 #include <dirent.h>

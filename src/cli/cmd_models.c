@@ -1,7 +1,7 @@
 /* cmd_models.c: `lockstep models`: what the models cost, from their graphs. */
 #include "base/parse.h"
 #include "cli/cmd.h"
-#include "lockstep/model.h"
+#include "model/model.h"
 
 #include <inttypes.h>
 #include <jansson.h>

@@ -3,8 +3,8 @@
 #include "base/log.h"
 #include "base/pool.h"
 #include "cli/cmd.h"
-#include "lockstep/comm.h"
-#include "lockstep/predict.h"
+#include "comm/comm.h"
+#include "predict/predict.h"
 
 #include <inttypes.h>
 #include <jansson.h>

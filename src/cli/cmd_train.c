@@ -1,5 +1,6 @@
 /* cmd_train.c: `lockstep train`: ls_train, then its result for a person or as JSON. */
 #include "cli/cmd.h"
+#include "session/signals.h"
 #include "train/result.h"
 
 #include <inttypes.h>

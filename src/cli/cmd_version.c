@@ -1,7 +1,7 @@
 /* cmd_version.c: `lockstep --version`: everything that decides the bits of a result, apart from the run itself. */
+#include "backend/backend.h"
 #include "cli/cmd.h"
 #include "cli/machine.h"
-#include "lockstep/backend.h"
 
 #include <jansson.h>
 #include <stdio.h>

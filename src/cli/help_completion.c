@@ -6,7 +6,7 @@
 #include "cli/help.h"
 
 #include "data/catalog.h"
-#include "lockstep/model.h"
+#include "model/model.h"
 
 #include <string.h>
 

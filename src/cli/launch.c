@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "cli/launch_impl.h"
 #include "cli/launch_state.h"
-#include "lockstep/comm.h"
+#include "comm/comm.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "cli/launch_impl.h"
-#include "lockstep/comm.h"
+#include "comm/comm.h"
 #include "run/run.h"
 
 #include <errno.h>

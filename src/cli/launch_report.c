@@ -2,7 +2,7 @@
 #include "cli/launch_report.h"
 
 #include "base/mem.h"
-#include "lockstep/comm.h"
+#include "comm/comm.h"
 
 #include <errno.h>
 #include <fcntl.h>

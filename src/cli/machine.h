@@ -2,7 +2,7 @@
 #ifndef LS_CLI_MACHINE_H
 #define LS_CLI_MACHINE_H
 
-#include "lockstep/backend.h"
+#include "backend/backend.h"
 
 #include <stdbool.h>
 #include <stddef.h>

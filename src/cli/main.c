@@ -8,7 +8,8 @@
 #include "cli/help.h"
 #include "cli/launch.h"
 #include "cli/launch_report.h"
-#include "lockstep/comm.h"
+#include "comm/comm.h"
+#include "session/signals.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,8 +6,8 @@
 #include "cli/options.h"
 
 #include "base/parse.h"
-#include "lockstep/graph.h"
-#include "lockstep/predict.h"
+#include "graph/graph.h"
+#include "predict/predict.h"
 
 #include <stddef.h>
 #include <stdint.h>

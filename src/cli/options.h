@@ -13,6 +13,7 @@
 #ifndef LS_CLI_OPTIONS_H
 #define LS_CLI_OPTIONS_H
 
+#include "lockstep/measure.h"
 #include "lockstep/train.h"
 
 enum ls_cmd {

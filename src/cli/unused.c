@@ -3,7 +3,7 @@
  */
 #include "base/log.h"
 #include "cli/options.h"
-#include "lockstep/comm.h"
+#include "comm/comm.h"
 
 #include <string.h>
 

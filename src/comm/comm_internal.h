@@ -6,8 +6,8 @@
 #ifndef LS_COMM_INTERNAL_H
 #define LS_COMM_INTERNAL_H
 
+#include "comm/comm.h"
 #include "comm/transport.h"
-#include "lockstep/comm.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

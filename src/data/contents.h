@@ -15,7 +15,7 @@
 #define LS_DATA_CONTENTS_H
 
 #include "base/file.h"
-#include "lockstep/data.h"
+#include "data/data.h"
 
 struct ls_digest {
     uint64_t low, high; /* XXH3-128 */

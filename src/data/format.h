@@ -15,7 +15,7 @@
 #ifndef LS_DATA_FORMAT_H
 #define LS_DATA_FORMAT_H
 
-#include "lockstep/data.h"
+#include "data/data.h"
 
 #include <stddef.h>
 

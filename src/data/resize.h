@@ -2,7 +2,7 @@
 #ifndef LS_DATA_RESIZE_H
 #define LS_DATA_RESIZE_H
 
-#include "lockstep/data.h"
+#include "data/data.h"
 
 /* Where the bytes of an image lie: src[k*channel + y*row + x*pixel]. */
 struct ls_image_layout {

@@ -4,7 +4,7 @@
  * function of (seed, epoch, n) and of nothing else.
  */
 #include "base/rng.h"
-#include "lockstep/data.h"
+#include "data/data.h"
 
 void ls_sampler_order(uint64_t seed, int64_t epoch, int64_t n, uint32_t *order)
 {

@@ -18,8 +18,8 @@
 #define LS_EXEC_INTERNAL_H
 
 #include "base/pool.h"
-#include "lockstep/comm.h"
-#include "lockstep/exec.h"
+#include "comm/comm.h"
+#include "exec/exec.h"
 
 #include <stdatomic.h>
 

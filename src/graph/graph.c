@@ -1,5 +1,5 @@
 /* graph.c: values, nodes and the helpers of the op rules. See lockstep/graph.h. */
-#include "lockstep/graph.h"
+#include "graph/graph.h"
 
 #include "base/mem.h"
 #include "graph/op.h"

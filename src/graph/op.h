@@ -6,7 +6,7 @@
 #ifndef LS_GRAPH_OP_H
 #define LS_GRAPH_OP_H
 
-#include "lockstep/graph.h"
+#include "graph/graph.h"
 
 /* What an infer rule says of one output; kind TEMP and f32 unless set otherwise. */
 struct ls_out {

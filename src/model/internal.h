@@ -14,7 +14,7 @@
 #ifndef LS_MODEL_INTERNAL_H
 #define LS_MODEL_INTERNAL_H
 
-#include "lockstep/model.h"
+#include "model/model.h"
 
 enum {
     LS_MODEL_TEXT_BYTES = 1 << 20,

@@ -1,6 +1,6 @@
 /* schedule.c: the learning rate as a function of the step. See lockstep/optim.h. */
 #include "base/parse.h"
-#include "lockstep/optim.h"
+#include "optim/optim.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* update.c: the pass that appends the update nodes. See lockstep/optim.h. */
-#include "lockstep/optim.h"
+#include "optim/optim.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* plan.c: the life of a plan, its text and its hash. */
-#include "lockstep/plan.h"
+#include "plan/plan.h"
 
 #include "base/buf.h"
 #include "base/mem.h"

@@ -2,7 +2,7 @@
 #ifndef LS_PLAN_INTERNAL_H
 #define LS_PLAN_INTERNAL_H
 
-#include "lockstep/plan.h"
+#include "plan/plan.h"
 
 enum ls_status ls__plan_choose(struct ls_plan *p) LS_MUST_CHECK; /* choose.c: kernels, layouts, reorders, phases */
 enum ls_status ls__plan_memory(struct ls_plan *p) LS_MUST_CHECK; /* memory.c: lifetimes and offsets */

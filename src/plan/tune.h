@@ -14,8 +14,8 @@
 #ifndef LS_PLAN_TUNE_H
 #define LS_PLAN_TUNE_H
 
-#include "lockstep/backend.h"
-#include "lockstep/graph.h"
+#include "backend/backend.h"
+#include "graph/graph.h"
 #include "lockstep/status.h"
 
 enum { LS_TUNE_FILE_BYTES = 1 << 20, LS_TUNE_LINES = 4096, LS_TUNE_KEY_BYTES = 224, LS_TUNE_NAME_BYTES = 24 };

@@ -85,7 +85,7 @@ static void serve_chunk(struct journey *j, double n, double bytes, double update
     j->cpu_seconds += pack;
 }
 
-double journey_send(struct journey *j, int64_t n, double bytes, double update_seconds, double ready)
+double ls__journey_send(struct journey *j, int64_t n, double bytes, double update_seconds, double ready)
 {
     int64_t chunk = ls_comm_chunk(n, j->n_peers);
     for (int64_t at = 0; at < n; at += chunk) {

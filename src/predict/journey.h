@@ -2,8 +2,8 @@
 #ifndef LS_PREDICT_JOURNEY_H
 #define LS_PREDICT_JOURNEY_H
 
-#include "lockstep/comm.h"
-#include "lockstep/predict.h"
+#include "comm/comm.h"
+#include "predict/predict.h"
 
 struct journey {
     enum ls_predict_algorithm algorithm;
@@ -19,6 +19,6 @@ struct journey {
 };
 
 /* The sums of a bucket, complete at `ready`; returns when they have arrived. Buckets must come in their order. */
-double journey_send(struct journey *j, int64_t n, double bytes, double update_seconds, double ready);
+double ls__journey_send(struct journey *j, int64_t n, double bytes, double update_seconds, double ready);
 
 #endif

@@ -1,5 +1,5 @@
 /* network.c: latency and bandwidth as people write them, and networks that people have. */
-#include "lockstep/predict.h"
+#include "predict/predict.h"
 
 #include "base/parse.h"
 

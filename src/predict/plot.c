@@ -4,7 +4,7 @@
  * at the right names its line in the same colour.
  */
 #include "base/buf.h"
-#include "lockstep/predict.h"
+#include "predict/predict.h"
 
 #include <math.h>
 

@@ -105,7 +105,7 @@ static void travel(const struct ls_predict_profile *p, const struct place *at, s
         joined += b->join_seconds * share / threads;
         if (b->join_seconds > 0) ready = joined;
         double cpu_before = j->cpu_seconds, wire_before = j->wire_seconds;
-        arrived = at->n_nodes > 1 ? journey_send(j, b->n, b->bytes, b->update_seconds, ready) : ready;
+        arrived = at->n_nodes > 1 ? ls__journey_send(j, b->n, b->bytes, b->update_seconds, ready) : ready;
         if (at->n_nodes > 1)
             talked = talk(j, j->cpu_seconds - cpu_before, j->wire_seconds - wire_before, later(ready, talked), t);
         if (arrived > now) {

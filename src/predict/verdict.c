@@ -1,5 +1,5 @@
 /* verdict.c: what a sweep means, in one sentence with its numbers. */
-#include "lockstep/predict.h"
+#include "predict/predict.h"
 
 #include <stdio.h>
 

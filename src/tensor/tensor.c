@@ -1,5 +1,5 @@
 /* tensor.c: see lockstep/tensor.h. */
-#include "lockstep/tensor.h"
+#include "tensor/tensor.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -85,7 +85,7 @@ static enum ls_status build(struct carry *c)
 {
     int first = 0, n = 0;
     if (c->local) {
-        c->replicas = local_replicas(c->local, &first, &n);
+        c->replicas = ls__local_replicas(c->local, &first, &n);
     } else {
         TRY(ls_exec_open_remainders(c->s->exec, &first, &n));
         if (ls_comm_place(c->comm)->seat > 0) n = 0; /* the leader speaks for its machine */
@@ -120,7 +120,7 @@ void ls__carry_close(struct carry **carry)
 static bool is_due(const struct carry *c, const struct train_state *st)
 {
     if (!c) return false;
-    return c->local ? !local_is_averaged(c->local) : st->epoch_step > 0;
+    return c->local ? !ls__local_is_averaged(c->local) : st->epoch_step > 0;
 }
 
 /* --- out --- */

@@ -17,9 +17,9 @@
 #ifndef LS_TRAIN_CARRY_H
 #define LS_TRAIN_CARRY_H
 
+#include "session/session.h"
+#include "session/state.h"
 #include "train/local.h"
-#include "train/session.h"
-#include "train/state.h"
 
 struct carry;
 

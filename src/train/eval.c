@@ -4,8 +4,8 @@
 #include "base/log.h"
 #include "lockstep/train.h"
 #include "run/run.h"
-#include "train/session.h"
-#include "train/signals.h"
+#include "session/session.h"
+#include "session/signals.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -64,15 +64,15 @@ static enum ls_status evaluate(const struct ls_eval_options *o, const struct ls_
                                        .threads = o->threads,
                                        .with_test = true,
                                        .normalize = is_normalized(ckpt)};
-    enum ls_status status = session_open(&s, &so);
-    if (status == LS_OK) status = session_load(&s, ckpt, path, false);
+    enum ls_status status = ls__session_open(&s, &so);
+    if (status == LS_OK) status = ls__session_load(&s, ckpt, path, false);
     int64_t start = ls__now_ns();
     bool is_stopped = false;
-    if (status == LS_OK) status = session_evaluate(&s, true, &r->loss, &r->accuracy, &is_stopped);
+    if (status == LS_OK) status = ls__session_evaluate(&s, true, &r->loss, &r->accuracy, &is_stopped);
     if (status == LS_OK && is_stopped)
         status = ls_fail(LS_INTERRUPTED, "stopped by %s before all of %s was evaluated", ls__signals_name(), data);
     r->seconds = ls__seconds_since(start);
-    if (status == LS_OK) status = session_hash(&s, r->weights_hash);
+    if (status == LS_OK) status = ls__session_hash(&s, r->weights_hash);
     if (status == LS_OK) {
         snprintf(r->model, sizeof r->model, "%s", ls_model_name(s.model));
         snprintf(r->data, sizeof r->data, "%s", data);
@@ -81,8 +81,15 @@ static enum ls_status evaluate(const struct ls_eval_options *o, const struct ls_
         r->images_per_second = (double)s.test->n / r->seconds;
         r->step = step ? strtoll(step, NULL, 10) : 0;
     }
-    session_close(&s);
+    ls__session_close(&s);
     return status;
+}
+
+void ls_eval_options_default(struct ls_eval_options *o)
+{
+    struct ls_train_options t;
+    ls_train_options_default(&t);
+    *o = (struct ls_eval_options){.device = t.device, .isa = t.isa, .batch_size = t.batch_size};
 }
 
 enum ls_status ls_eval(const struct ls_eval_options *o, struct ls_eval_result *result)

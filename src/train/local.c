@@ -39,12 +39,6 @@ struct local {
     int64_t *block;     /* [n_values + N_WORDS], the node's */
 };
 
-int64_t local_period(const char *sync)
-{
-    int64_t period = 0;
-    return strncmp(sync, "local:", 6) == 0 && ls__parse_i64(sync + 6, 1, 1000000, &period) ? period : 0;
-}
-
 static enum ls_status cut_pieces(struct local *l)
 {
     const struct ls_store *store = l->s->store;
@@ -87,14 +81,14 @@ static enum ls_status build(struct local *l, const struct session_options *o)
     TRY(ls__calloc(&l->exponents, (size_t)l->n_exponents, 1));
     TRY(ls__calloc(&l->gathered, at->rank == 0 ? (size_t)at->n_ranks : 1, (size_t)l->n_exponents));
     for (int i = 0; i < l->n_own; i++) {
-        TRY(session_replicate(l->s, o, &l->replicas[i]));
+        TRY(ls__session_replicate(l->s, o, &l->replicas[i]));
         TRY(check_same(l->s, &l->replicas[i]));
     }
     TRY(ls__pool_create(&l->pool, l->s->threads, true, l->s->backend->thread_begin));
     return ls_comm_share(l->comm, (size_t)(l->n_values + N_WORDS) * sizeof(int64_t), (void **)&l->block);
 }
 
-enum ls_status local_open(struct local **out, struct session *s, const struct session_options *o, int64_t period)
+enum ls_status ls__local_open(struct local **out, struct session *s, const struct session_options *o, int64_t period)
 {
     *out = NULL;
     TRY(ls__calloc(out, 1, sizeof **out));
@@ -102,16 +96,16 @@ enum ls_status local_open(struct local **out, struct session *s, const struct se
     (*out)->comm = s->comm;
     (*out)->period = period;
     enum ls_status status = build(*out, o);
-    if (status != LS_OK) local_close(out);
+    if (status != LS_OK) ls__local_close(out);
     return status;
 }
 
-void local_close(struct local **local)
+void ls__local_close(struct local **local)
 {
     struct local *l = *local;
     if (!l) return;
     ls__pool_destroy(&l->pool);
-    for (int i = 0; l->replicas && i < l->n_own; i++) session_drop_replica(&l->replicas[i]);
+    for (int i = 0; l->replicas && i < l->n_own; i++) ls__session_drop_replica(&l->replicas[i]);
     free(l->replicas);
     free(l->stats);
     free(l->exponents);
@@ -121,7 +115,7 @@ void local_close(struct local **local)
     *local = NULL;
 }
 
-enum ls_status local_start(struct local *l, const struct train_state *st, int64_t steps_per_epoch)
+enum ls_status ls__local_start(struct local *l, const struct train_state *st, int64_t steps_per_epoch)
 {
     l->is_averaged = st->step % l->period == 0 || st->step % steps_per_epoch == 0;
     if (ls_comm_place(l->comm)->rank == 0) {
@@ -139,19 +133,19 @@ enum ls_status local_start(struct local *l, const struct train_state *st, int64_
     return ls_comm_meet(l->comm, LS_OK, 0);
 }
 
-bool local_is_averaged(const struct local *l)
+bool ls__local_is_averaged(const struct local *l)
 {
     return l->is_averaged;
 }
 
-struct session *local_replicas(struct local *l, int *first, int *n)
+struct session *ls__local_replicas(struct local *l, int *first, int *n)
 {
     *first = l->first;
     *n = l->n_own;
     return l->replicas;
 }
 
-void local_want(struct local *l, bool stop, bool save)
+void ls__local_want(struct local *l, bool stop, bool save)
 {
     l->sum.stop_wanted |= stop;
     l->sum.save_wanted |= save;
@@ -308,7 +302,8 @@ static enum ls_status average(struct local *l, bool is_view, struct ls_exec_stat
     return LS_OK;
 }
 
-enum ls_status local_step(struct local *l, const struct ls_exec_step *step, bool must_meet, struct ls_exec_stats *stats)
+enum ls_status ls__local_step(struct local *l, const struct ls_exec_step *step, bool must_meet,
+                              struct ls_exec_stats *stats)
 {
     struct step_run run = {l, step};
     ls_comm_note(l->comm, step->step + 1, "local steps");
@@ -323,7 +318,7 @@ enum ls_status local_step(struct local *l, const struct ls_exec_step *step, bool
     return LS_OK;
 }
 
-enum ls_status local_view(struct local *l, struct tally *pending)
+enum ls_status ls__local_view(struct local *l, struct tally *pending)
 {
     struct ls_exec_stats stats;
     *pending = (struct tally){0};

@@ -9,39 +9,37 @@
  *                        replicas
  *
  * When anything is averaged depends on H and the length of an epoch alone. What is evaluated and saved is the session's
- * store; in between it gets the average of the moment (local_view), and the replicas go on as they were. A checkpoint
- * then holds them too (carry.h).
+ * store; in between it gets the average of the moment (ls__local_view), and the replicas go on as they were. A
+ * checkpoint then holds them too (carry.h).
  */
 #ifndef LS_TRAIN_LOCAL_H
 #define LS_TRAIN_LOCAL_H
 
-#include "train/session.h"
-#include "train/state.h"
+#include "session/session.h"
+#include "session/state.h"
 
 struct local;
 
-/* 0 unless sync is "local:H". */
-int64_t local_period(const char *sync);
-
 /* The session's options make the replicas' plans; it must be open. */
-enum ls_status local_open(struct local **out, struct session *s, const struct session_options *o,
-                          int64_t period) LS_MUST_CHECK;
-void local_close(struct local **local);
+enum ls_status ls__local_open(struct local **out, struct session *s, const struct session_options *o,
+                              int64_t period) LS_MUST_CHECK;
+void ls__local_close(struct local **local);
 /* Every replica takes over the session's store: at the start and after a resume, as far as no copies of their own are
  * at hand. */
-enum ls_status local_start(struct local *local, const struct train_state *st, int64_t steps_per_epoch) LS_MUST_CHECK;
+enum ls_status ls__local_start(struct local *local, const struct train_state *st,
+                               int64_t steps_per_epoch) LS_MUST_CHECK;
 /* As ls_exec_want, told at the next average. */
-void local_want(struct local *local, bool stop, bool save);
+void ls__local_want(struct local *local, bool stop, bool save);
 /* One step of all replicas. Collective only when it averages: step.step + 1 is a multiple of
  * H, or must_meet. *stats then covers all steps since the last time; otherwise it is empty (n is 0). */
-enum ls_status local_step(struct local *local, const struct ls_exec_step *step, bool must_meet,
-                          struct ls_exec_stats *stats) LS_MUST_CHECK;
+enum ls_status ls__local_step(struct local *local, const struct ls_exec_step *step, bool must_meet,
+                              struct ls_exec_stats *stats) LS_MUST_CHECK;
 /* Whether all replicas equal the session's store. The same on all ranks. */
-bool local_is_averaged(const struct local *local);
+bool ls__local_is_averaged(const struct local *local);
 /* The session's store becomes the average of now; the replicas stay. Collective. *pending: the steps since the last
  * average, all ranks together. */
-enum ls_status local_view(struct local *local, struct tally *pending) LS_MUST_CHECK;
+enum ls_status ls__local_view(struct local *local, struct tally *pending) LS_MUST_CHECK;
 /* This rank's: of the shards [*first, *first + *n). */
-struct session *local_replicas(struct local *local, int *first, int *n);
+struct session *ls__local_replicas(struct local *local, int *first, int *n);
 
 #endif

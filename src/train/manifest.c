@@ -1,7 +1,7 @@
 /* manifest.c: see manifest.h. docs/formats/run-directory.md lists the keys. */
 #include "train/manifest.h"
 
-#include "train/defaults.h"
+#include "settings/defaults.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ static json_t *tune_json(const struct session *s)
                      s->tune->n_lines, "used", n_used);
 }
 
-enum ls_status manifest_write(struct ls_run *run, const struct ls_train_options *o, const struct session *s)
+enum ls_status ls__manifest_write(struct ls_run *run, const struct ls_train_options *o, const struct session *s)
 {
     char model_hash[17], plan_hash[33], started[32];
     size_t len;

@@ -4,9 +4,9 @@
 
 #include "lockstep/train.h"
 #include "run/run.h"
-#include "train/session.h"
+#include "session/session.h"
 
-enum ls_status manifest_write(struct ls_run *run, const struct ls_train_options *o,
-                              const struct session *s) LS_MUST_CHECK;
+enum ls_status ls__manifest_write(struct ls_run *run, const struct ls_train_options *o,
+                                  const struct session *s) LS_MUST_CHECK;
 
 #endif

@@ -13,7 +13,7 @@
 
 enum { KEEP = 2 }; /* the last one may be half written when the machine stops */
 
-void rescue_give_up(struct rescue *r, const struct ls_comm *comm)
+void ls__rescue_give_up(struct rescue *r, const struct ls_comm *comm)
 {
     enum ls_log_level level = ls__log_level();
     ls_ckpt_writer_destroy(&r->writer);
@@ -36,26 +36,26 @@ static enum ls_status open_folder(struct rescue *r, const char *folder, const ch
     return ls__ckpt_writer_create_in(&r->writer, &own, KEEP);
 }
 
-void rescue_open(struct rescue *r, const struct ls_comm *comm, int64_t every)
+void ls__rescue_open(struct rescue *r, const struct ls_comm *comm, int64_t every)
 {
     const char *folder = getenv("LOCKSTEP_RESCUE");
     if (!folder || !*folder || every <= 0) return;
     r->every = every;
     if (ls_comm_place(comm)->seat > 0) return;
-    if (open_folder(r, folder, ls_comm_place(comm)->host) != LS_OK) rescue_give_up(r, comm);
+    if (open_folder(r, folder, ls_comm_place(comm)->host) != LS_OK) ls__rescue_give_up(r, comm);
 }
 
-void rescue_close(struct rescue *r)
+void ls__rescue_close(struct rescue *r)
 {
     ls_ckpt_writer_destroy(&r->writer);
 }
 
-void rescue_start(struct rescue *r, int64_t step)
+void ls__rescue_start(struct rescue *r, int64_t step)
 {
     if (r->every > 0) r->n_done = step / r->every;
 }
 
-bool rescue_is_due(const struct rescue *r, int64_t step)
+bool ls__rescue_is_due(const struct rescue *r, int64_t step)
 {
     return r->every > 0 && step / r->every > r->n_done;
 }
@@ -125,8 +125,8 @@ struct choice {
     int32_t from;
 };
 
-enum ls_status rescue_find(struct rescue *r, struct ls_comm *comm, int64_t step, int n_shards, struct ls_ckpt **ckpt,
-                           char path[LS_PATH_BYTES], int *from)
+enum ls_status ls__rescue_find(struct rescue *r, struct ls_comm *comm, int64_t step, int n_shards,
+                               struct ls_ckpt **ckpt, char path[LS_PATH_BYTES], int *from)
 {
     const struct ls_comm_place *at = ls_comm_place(comm);
     struct offer mine[KEEP], *all;

@@ -11,8 +11,8 @@
 #define LS_TRAIN_RESCUE_H
 
 #include "base/file.h"
-#include "lockstep/checkpoint.h"
-#include "lockstep/comm.h"
+#include "checkpoint/checkpoint.h"
+#include "comm/comm.h"
 
 struct rescue {
     int64_t every;                 /* steps; 0: off */
@@ -21,17 +21,17 @@ struct rescue {
     char folder[LS_PATH_BYTES];
 };
 
-void rescue_open(struct rescue *r, const struct ls_comm *comm, int64_t every);
+void ls__rescue_open(struct rescue *r, const struct ls_comm *comm, int64_t every);
 /* After a failed copy: this machine makes none any more, and says so, with the calling thread's message. */
-void rescue_give_up(struct rescue *r, const struct ls_comm *comm);
-void rescue_close(struct rescue *r);
+void ls__rescue_give_up(struct rescue *r, const struct ls_comm *comm);
+void ls__rescue_close(struct rescue *r);
 /* From which step on the run goes: copies are counted from here. */
-void rescue_start(struct rescue *r, int64_t step);
-/* Whether a multiple of `every` has been passed since the last copy; rescue_start tells that it is made. */
-bool rescue_is_due(const struct rescue *r, int64_t step);
+void ls__rescue_start(struct rescue *r, int64_t step);
+/* Whether a multiple of `every` has been passed since the last copy; ls__rescue_start tells that it is made. */
+bool ls__rescue_is_due(const struct rescue *r, int64_t step);
 /* Collective. *from: the first rank that has a copy of the newest step after `step` of which all n_shards are there, or
  * -1. Every rank that has one of that step gets it, in *ckpt and *path. */
-enum ls_status rescue_find(struct rescue *r, struct ls_comm *comm, int64_t step, int n_shards, struct ls_ckpt **ckpt,
-                           char path[LS_PATH_BYTES], int *from) LS_MUST_CHECK;
+enum ls_status ls__rescue_find(struct rescue *r, struct ls_comm *comm, int64_t step, int n_shards,
+                               struct ls_ckpt **ckpt, char path[LS_PATH_BYTES], int *from) LS_MUST_CHECK;
 
 #endif

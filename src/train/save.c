@@ -13,13 +13,13 @@ static enum ls_status submit_all(struct trainer *t, struct ls_ckpt_writer *write
                                  const struct carried *carried, struct state_meta *m)
 {
     struct snapshot snap;
-    TRY(state_to_meta(&t->st, t->o, &t->s, m));
-    if (carried->is_due) state_add_carried(m, carried->first, carried->n_shards);
-    TRY(session_snapshot(&t->s, t->st.step, &snap));
+    TRY(ls__state_to_meta(&t->st, t->o, &t->s, m));
+    if (carried->is_due) ls__state_add_carried(m, carried->first, carried->n_shards);
+    TRY(ls__session_snapshot(&t->s, t->st.step, &snap));
     enum ls_status status = ls__carry_join(&snap, carried);
     if (status == LS_OK)
         status = ls_ckpt_writer_submit(writer, t->st.step, is_best, snap.tensors, snap.n, m->meta, m->n);
-    snapshot_release(&snap);
+    ls__snapshot_release(&snap);
     return status;
 }
 
@@ -31,22 +31,22 @@ static enum ls_status submit(struct trainer *t, struct ls_ckpt_writer *writer, b
     m = calloc(1, sizeof *m);
     if (!m) return ls_fail(LS_NOMEM, "out of memory while making a checkpoint");
     enum ls_status status = submit_all(t, writer, is_best, carried, m);
-    state_meta_release(m);
+    ls__state_meta_release(m);
     free(m);
     t->seconds.checkpoint += ls__seconds_since(start);
     return status;
 }
 
-enum ls_status trainer_view(struct trainer *t)
+enum ls_status ls__trainer_view(struct trainer *t)
 {
-    return t->local ? local_view(t->local, &t->st.pending) : LS_OK;
+    return t->local ? ls__local_view(t->local, &t->st.pending) : LS_OK;
 }
 
-enum ls_status trainer_save(struct trainer *t, bool is_best)
+enum ls_status ls__trainer_save(struct trainer *t, bool is_best)
 {
     struct carried carried;
     if (t->saved_step == t->st.step && !is_best) return LS_OK;
-    TRY(trainer_view(t));
+    TRY(ls__trainer_view(t));
     TRY(ls__carry_gather(t->carry, &t->st, &carried));
     t->saved_step = t->st.step;
     enum ls_status status = t->is_chief ? submit(t, t->writer, is_best, &carried) : LS_OK;
@@ -55,15 +55,15 @@ enum ls_status trainer_save(struct trainer *t, bool is_best)
 }
 
 /* With local SGD it waits for an average, when the store is all there is. */
-enum ls_status trainer_save_in_memory(struct trainer *t)
+enum ls_status ls__trainer_save_in_memory(struct trainer *t)
 {
     struct carried carried;
-    if (!rescue_is_due(&t->rescue, t->st.step) || (t->local && !local_is_averaged(t->local))) return LS_OK;
-    rescue_start(&t->rescue, t->st.step);
-    TRY(trainer_view(t));
+    if (!ls__rescue_is_due(&t->rescue, t->st.step) || (t->local && !ls__local_is_averaged(t->local))) return LS_OK;
+    ls__rescue_start(&t->rescue, t->st.step);
+    TRY(ls__trainer_view(t));
     enum ls_status status = ls__carry_copy(t->carry, &t->st, &carried);
     if (status == LS_OK && t->rescue.writer) status = submit(t, t->rescue.writer, false, &carried);
-    if (status != LS_OK) rescue_give_up(&t->rescue, t->comm);
+    if (status != LS_OK) ls__rescue_give_up(&t->rescue, t->comm);
     ls__carry_release(&carried);
     return ls__carry_meet(t->carry, &t->st);
 }

@@ -8,9 +8,10 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "checkpoint/writer.h"
+#include "session/workers.h"
+#include "settings/defaults.h"
 #include "train/manifest.h"
 #include "train/trainer.h"
-#include "train/workers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,9 +60,9 @@ static enum ls_status open_session(struct trainer *t)
         .balance = o->balance,
         .compress = o->compress,
         .low_memory = strcmp(o->memory, "low") == 0,
-        .by_shard = local_period(o->sync) > 0,
+        .by_shard = ls__local_period(o->sync) > 0,
     };
-    return session_open(&t->s, &t->so);
+    return ls__session_open(&t->s, &t->so);
 }
 
 static enum ls_status plan_steps(struct trainer *t)
@@ -120,13 +121,13 @@ static enum ls_status take_over(struct trainer *t, struct ls_ckpt *ckpt, const c
 {
     const struct train_state *st = &t->st;
     int64_t per_epoch = t->schedule.steps_per_epoch;
-    TRY(state_check(t->o, &t->s, ckpt, path));
-    TRY(state_from_meta(&t->st, ckpt, path));
+    TRY(ls__state_check(t->o, &t->s, ckpt, path));
+    TRY(ls__state_from_meta(&t->st, ckpt, path));
     int64_t before = st->step - st->epoch_step; /* epoch_step is per_epoch when the epoch is not evaluated yet */
     if (st->epoch_step > per_epoch || before < 0 || st->epoch != before / per_epoch || before % per_epoch != 0)
         return ls_fail(LS_CHECKPOINT, "%s: step %lld cannot be step %lld of epoch %lld with %lld steps in each", path,
                        (long long)st->step, (long long)st->epoch_step, (long long)st->epoch + 1, (long long)per_epoch);
-    TRY(session_load(&t->s, ckpt, path, true));
+    TRY(ls__session_load(&t->s, ckpt, path, true));
     t->saved_step = t->st.step;
     ls__log(LS_LOG_INFO, "resumed from %s: %lld steps done", path, (long long)t->st.step);
     return LS_OK;
@@ -168,8 +169,9 @@ static enum ls_status resume_from_memory(struct trainer *t)
     struct ls_ckpt *ckpt = NULL;
     char path[LS_PATH_BYTES] = "";
     int from;
-    rescue_open(&t->rescue, t->comm, t->o->rescue_every);
-    TRY(rescue_find(&t->rescue, t->comm, t->o->resume ? t->st.step : INT64_MAX, (int)t->s.shards, &ckpt, path, &from));
+    ls__rescue_open(&t->rescue, t->comm, t->o->rescue_every);
+    TRY(ls__rescue_find(&t->rescue, t->comm, t->o->resume ? t->st.step : INT64_MAX, (int)t->s.shards, &ckpt, path,
+                        &from));
     if (from < 0) return LS_OK;
     ls_ckpt_close(&t->resumed);
     t->resumed = ckpt;
@@ -177,7 +179,7 @@ static enum ls_status resume_from_memory(struct trainer *t)
     bool is_mine = from == ls_comm_place(t->comm)->rank;
     enum ls_status status = is_mine ? take_over(t, ckpt, path) : LS_OK;
     t->saved_step = -1;
-    TRY(workers_take_state(t->comm, from, status, &t->s, &t->st, &t->saved_step));
+    TRY(ls__workers_take_state(t->comm, from, status, &t->s, &t->st, &t->saved_step));
     if (!t->is_chief) return LS_OK;
     ls__log(LS_LOG_INFO, "going on from step %lld, out of the memory of %s", (long long)t->st.step,
             ls_comm_host(t->comm, ls_comm_node_of(t->comm, from)));
@@ -198,7 +200,7 @@ static void say_hello(const struct trainer *t)
         ls__log(LS_LOG_INFO,
                 "local SGD: each of %lld shards trains its own copy, averaged every %lld steps. Not the weights of "
                 "synchronous training, but the same for any number of workers",
-                (long long)s->shards, (long long)local_period(t->o->sync));
+                (long long)s->shards, (long long)ls__local_period(t->o->sync));
 }
 
 static enum ls_status open_writer(struct trainer *t)
@@ -216,15 +218,15 @@ static enum ls_status try_checkpoint(struct trainer *t)
     struct carried carried = {0};
     struct state_meta *m;
     TRY(ls__calloc(&m, 1, sizeof *m));
-    bool is_local = local_period(t->o->sync) > 0;
-    enum ls_status status = state_to_meta(&t->st, t->o, &t->s, m);
-    if (status == LS_OK) status = session_outline(&t->s, &snap);
+    bool is_local = ls__local_period(t->o->sync) > 0;
+    enum ls_status status = ls__state_to_meta(&t->st, t->o, &t->s, m);
+    if (status == LS_OK) status = ls__session_outline(&t->s, &snap);
     if (status == LS_OK && (is_local || t->o->compress)) status = ls__carry_outline(&t->s, is_local, &carried);
     if (status == LS_OK) status = ls__carry_join(&snap, &carried);
     if (status == LS_OK) status = ls__ckpt_writer_try(t->writer, t->st.step, snap.tensors, snap.n, m->meta, m->n);
-    snapshot_release(&snap);
+    ls__snapshot_release(&snap);
     ls__carry_release(&carried);
-    state_meta_release(m);
+    ls__state_meta_release(m);
     free(m);
     if (status != LS_CHECKPOINT) return status;
     if (t->checkpoint_steps >= 0) return ls_fail_in(status, "this training could not be saved");
@@ -242,7 +244,7 @@ static enum ls_status set_up_run(struct trainer *t)
     TRY(resume_run(t, folder));
     TRY(open_writer(t));
     TRY(try_checkpoint(t));
-    return manifest_write(t->run, t->o, &t->s);
+    return ls__manifest_write(t->run, t->o, &t->s);
 }
 
 /* After the forecast, whose rehearsal would change it. */
@@ -253,19 +255,19 @@ static enum ls_status take_carried(struct trainer *t)
     return ls__carry_take(t->carry, &t->st, t->resumed, t->resumed_path);
 }
 
-enum ls_status trainer_set_up(struct trainer *t)
+enum ls_status ls__trainer_set_up(struct trainer *t)
 {
     TRY(open_session(t));
     TRY(plan_steps(t));
-    TRY(workers_agree_run(t->comm, t->o, &t->s));
-    state_init(&t->st);
+    TRY(ls__workers_agree_run(t->comm, t->o, &t->s));
+    ls__state_init(&t->st);
     t->saved_step = -1;
     TRY(ls_exec_init_store(t->s.exec, (uint64_t)t->o->seed));
-    TRY(workers_take_state(t->comm, 0, t->is_chief ? set_up_run(t) : LS_OK, &t->s, &t->st, &t->saved_step));
+    TRY(ls__workers_take_state(t->comm, 0, t->is_chief ? set_up_run(t) : LS_OK, &t->s, &t->st, &t->saved_step));
     TRY(resume_from_memory(t));
-    if (local_period(t->o->sync) > 0) {
-        TRY(local_open(&t->local, &t->s, &t->so, local_period(t->o->sync)));
-        TRY(local_start(t->local, &t->st, t->schedule.steps_per_epoch));
+    if (ls__local_period(t->o->sync) > 0) {
+        TRY(ls__local_open(&t->local, &t->s, &t->so, ls__local_period(t->o->sync)));
+        TRY(ls__local_start(t->local, &t->st, t->schedule.steps_per_epoch));
     }
     bool is_epoch_over = t->st.epoch_step == t->schedule.steps_per_epoch;
     const struct ls_loader_options lo = {.batch_size = (int)t->s.batch_size,
@@ -276,9 +278,9 @@ enum ls_status trainer_set_up(struct trainer *t)
                                          .n_threads = (int)t->o->loader_threads};
     TRY(ls_loader_create(&t->loader, t->s.train, &lo));
     if (t->is_chief) say_hello(t);
-    if (!t->local) TRY(forecast_make(&t->forecast, &t->s, (uint64_t)t->o->seed, t->o->balance));
-    if (t->is_chief) forecast_tell(&t->forecast);
-    rescue_start(&t->rescue, t->st.step);
+    if (!t->local) TRY(ls__forecast_make(&t->forecast, &t->s, (uint64_t)t->o->seed, t->o->balance));
+    if (t->is_chief) ls__forecast_tell(&t->forecast);
+    ls__rescue_start(&t->rescue, t->st.step);
     enum ls_status status = take_carried(t);
     ls_ckpt_close(&t->resumed);
     return status;

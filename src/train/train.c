@@ -10,12 +10,12 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "train/defaults.h"
+#include "session/signals.h"
+#include "session/usage.h"
+#include "session/workers.h"
+#include "settings/defaults.h"
 #include "train/result.h"
-#include "train/signals.h"
 #include "train/trainer.h"
-#include "train/usage.h"
-#include "train/workers.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -52,7 +52,7 @@ static enum ls_status evaluate(struct trainer *t, double *seconds)
     struct train_state *st = &t->st;
     double loss, accuracy;
     int64_t start = ls__now_ns();
-    TRY(session_evaluate(&t->s, false, &loss, &accuracy, &t->is_cut_short));
+    TRY(ls__session_evaluate(&t->s, false, &loss, &accuracy, &t->is_cut_short));
     *seconds = ls__seconds_since(start);
     t->seconds.evaluate += *seconds;
     if (t->is_cut_short) return LS_OK;
@@ -107,15 +107,15 @@ static enum ls_status end_epoch(struct trainer *t, double epoch_seconds)
     st->epoch_step = 0;
     TRY(ls_exec_forget_remainders(t->s.exec)); /* whether or not anything is saved here */
     bool by_epoch = t->checkpoint_steps == 0 || (t->checkpoint_steps > 0 && (is_last || is_best));
-    return by_epoch ? trainer_save(t, is_best) : LS_OK;
+    return by_epoch ? ls__trainer_save(t, is_best) : LS_OK;
 }
 
 static enum ls_status train_step(struct trainer *t, const struct ls_exec_step *step, struct ls_exec_stats *stats)
 {
     bool stop = ls__signals_stop_wanted(), save = ls__signals_checkpoint_wanted();
     if (t->local) {
-        local_want(t->local, stop, save);
-        return local_step(t->local, step, (step->step + 1) % t->schedule.steps_per_epoch == 0, stats);
+        ls__local_want(t->local, stop, save);
+        return ls__local_step(t->local, step, (step->step + 1) % t->schedule.steps_per_epoch == 0, stats);
     }
     ls_exec_want(t->s.exec, stop, save);
     return ls_exec_train(t->s.exec, step, stats);
@@ -145,14 +145,14 @@ static enum ls_status one_step(struct trainer *t, double *lr)
     t->seconds.wait += stats.wait_seconds;
     t->seconds.communicate += stats.communicate_seconds;
     t->step_seconds += seconds;
-    forecast_note(&t->forecast, seconds);
+    ls__forecast_note(&t->forecast, seconds);
     st->train_seconds += seconds;
     t->images += batch.n;
     if (t->first_step_seconds == 0) t->first_step_seconds = ls__seconds_since_start();
     st->step++;
     st->epoch_step++;
-    tally_add(&st->epoch_tally, &stats);
-    tally_add(&st->log_tally, &stats);
+    ls__tally_add(&st->epoch_tally, &stats);
+    ls__tally_add(&st->log_tally, &stats);
     return LS_OK;
 }
 
@@ -187,8 +187,8 @@ static enum ls_status after_step(struct trainer *t, double *epoch_seconds)
     }
     if (t->is_cut_short) return LS_OK;
     bool is_due = t->checkpoint_steps > 0 && t->st.step % t->checkpoint_steps == 0;
-    if (is_due || t->save_wanted) TRY(trainer_save(t, false));
-    return trainer_save_in_memory(t);
+    if (is_due || t->save_wanted) TRY(ls__trainer_save(t, false));
+    return ls__trainer_save_in_memory(t);
 }
 
 static enum ls_status loop(struct trainer *t)
@@ -213,7 +213,7 @@ static enum ls_status finish(struct trainer *t)
 {
     struct train_state *st = &t->st;
     double seconds = 0;
-    TRY(trainer_view(t));
+    TRY(ls__trainer_view(t));
     const struct tally *y = &st->epoch_tally, *more = &st->pending;
     double n = (double)(y->n + more->n);
     if (n == 0) return LS_OK;
@@ -224,7 +224,7 @@ static enum ls_status finish(struct trainer *t)
     if (!t->o->no_eval)
         write_metric(t, "test", st->test_loss, st->test_accuracy, ls_schedule_lr(&t->schedule, st->step - 1),
                      (double)t->s.test->n, seconds);
-    if (t->checkpoint_steps >= 0) TRY(trainer_save(t, false));
+    if (t->checkpoint_steps >= 0) TRY(ls__trainer_save(t, false));
     if (t->is_chief) ls__progress_end(&t->progress, NULL);
     return LS_OK;
 }
@@ -262,8 +262,8 @@ static enum ls_status fill_result(struct trainer *t, struct ls_result *r)
     r->step.predicted = f->is_made ? f->step_seconds : NAN;
     r->step.predicted_alone = f->is_made ? f->alone_seconds : NAN;
     r->step.measured = f->n_measured > 0 ? f->measured_seconds / (double)f->n_measured : NAN;
-    TRY(session_hash(&t->s, r->weights_hash));
-    return workers_total(t->comm, r);
+    TRY(ls__session_hash(&t->s, r->weights_hash));
+    return ls__workers_total(t->comm, r);
 }
 
 static enum ls_status write_result(struct trainer *t, struct ls_result *r)
@@ -277,18 +277,18 @@ static enum ls_status write_result(struct trainer *t, struct ls_result *r)
 
 static enum ls_status run_all(struct trainer *t, struct ls_result *r)
 {
-    TRY(trainer_set_up(t));
+    TRY(ls__trainer_set_up(t));
     t->is_set_up = true;
     TRY(loop(t));
     if (t->st.step >= t->last_step && !t->is_cut_short) TRY(finish(t));
     bool is_stopped = t->st.step < t->last_step || t->is_cut_short;
-    if (is_stopped) TRY(trainer_save(t, false));
+    if (is_stopped) TRY(ls__trainer_save(t, false));
     int64_t start = ls__now_ns();
     if (t->is_chief) TRY(ls_ckpt_writer_finish(t->writer));
     t->seconds.checkpoint += ls__seconds_since(start);
     TRY(fill_result(t, r));
-    if (t->is_chief) workers_name_slowest(t->comm, t->s.exec);
-    if (t->is_chief) forecast_compare(&t->forecast);
+    if (t->is_chief) ls__workers_name_slowest(t->comm, t->s.exec);
+    if (t->is_chief) ls__forecast_compare(&t->forecast);
     if (is_stopped) {
         if (t->is_chief) ls__progress_end(&t->progress, NULL);
         return ls_fail(LS_INTERRUPTED, "stopped by %s after step %lld; checkpoint written, go on with --resume %s",
@@ -349,12 +349,12 @@ enum ls_status ls_train(const struct ls_train_options *options, struct ls_result
     ls_loader_destroy(&t.loader);
     ls__carry_close(&t.carry);
     ls_ckpt_close(&t.resumed);
-    local_close(&t.local);
+    ls__local_close(&t.local);
     ls_ckpt_writer_destroy(&t.writer);
-    rescue_close(&t.rescue);
+    ls__rescue_close(&t.rescue);
     if (status != LS_OK && !t.is_set_up) ls__run_abandon(&t.run);
     ls__run_close(&t.run);
-    session_close(&t.s);
+    ls__session_close(&t.s);
     ls_comm_close(&t.comm);
     end_quiet(level);
     return status;

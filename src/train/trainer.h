@@ -2,14 +2,15 @@
 #ifndef LS_TRAIN_TRAINER_H
 #define LS_TRAIN_TRAINER_H
 
+#include "lockstep/train.h"
+#include "measure/forecast.h"
 #include "run/progress.h"
 #include "run/run.h"
+#include "session/session.h"
+#include "session/state.h"
 #include "train/carry.h"
 #include "train/local.h"
-#include "train/predict.h"
 #include "train/rescue.h"
-#include "train/session.h"
-#include "train/state.h"
 
 struct trainer {
     const struct ls_train_options *o;
@@ -44,15 +45,15 @@ struct trainer {
 
 /* Opens everything the options name, in a job together with the other ranks, and takes over the state of a resumed run.
  * What was opened is the caller's to close, after a failure too. */
-enum ls_status trainer_set_up(struct trainer *t) LS_MUST_CHECK;
+enum ls_status ls__trainer_set_up(struct trainer *t) LS_MUST_CHECK;
 
 /* Between two averages of local SGD the store has to be made before it is read: evaluated, hashed, saved. The replicas
  * do not notice. Collective. */
-enum ls_status trainer_view(struct trainer *t) LS_MUST_CHECK;
+enum ls_status ls__trainer_view(struct trainer *t) LS_MUST_CHECK;
 /* A checkpoint of now, unless there is one. Collective. */
-enum ls_status trainer_save(struct trainer *t, bool is_best) LS_MUST_CHECK;
+enum ls_status ls__trainer_save(struct trainer *t, bool is_best) LS_MUST_CHECK;
 /* A copy in the memory of every machine, for a restart, when it is time. A machine that has no room for it goes
  * without. Collective. */
-enum ls_status trainer_save_in_memory(struct trainer *t) LS_MUST_CHECK;
+enum ls_status ls__trainer_save_in_memory(struct trainer *t) LS_MUST_CHECK;
 
 #endif

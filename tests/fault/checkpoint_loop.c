@@ -12,7 +12,7 @@
  */
 #include "base/file.h"
 #include "base/parse.h"
-#include "lockstep/checkpoint.h"
+#include "checkpoint/checkpoint.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "data/formats/parsers.h"
-#include "lockstep/model.h"
+#include "model/model.h"
 #include "plan/tune.h"
 
 #include <stdio.h>

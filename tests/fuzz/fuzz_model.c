@@ -1,6 +1,6 @@
 /* fuzz_model.c: any bytes as a model text, built for images of several sizes when they parse, training and evaluating.
  * Whatever is refused is refused with the file and the line. */
-#include "lockstep/model.h"
+#include "model/model.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * address fit for its type, with names that are found again. Build: clang -fsanitize=fuzzer,address,undefined with the
  * static library. The fuzzer cannot guess a checksum; the structure behind it is reached by files that have none.
  */
-#include "lockstep/checkpoint.h"
+#include "checkpoint/checkpoint.h"
 
 #include <stdint.h>
 #include <stdlib.h>

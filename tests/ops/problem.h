@@ -7,9 +7,9 @@
 #ifndef OPS_PROBLEM_H
 #define OPS_PROBLEM_H
 
+#include "backend/backend.h"
 #include "cases.h"
-#include "lockstep/backend.h"
-#include "lockstep/graph.h"
+#include "graph/graph.h"
 
 enum { PROBLEM_MAX_MB = 256 };
 

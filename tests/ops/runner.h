@@ -11,7 +11,7 @@
 #ifndef OPS_RUNNER_H
 #define OPS_RUNNER_H
 
-#include "lockstep/backend.h"
+#include "backend/backend.h"
 #include "problem.h"
 
 /* Memory with guard zones. Zeroed = none. */

@@ -5,7 +5,7 @@
  * dies of it. Failures of launches are kept until settle, as on a device that only enqueues, and updates after a
  * failure change nothing. The weights must be ref's to the last bit.
  */
-#include "lockstep/backend.h"
+#include "backend/backend.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -11,10 +11,10 @@
  */
 #include "base/mem.h"
 #include "base/parse.h"
-#include "lockstep/checkpoint.h"
-#include "lockstep/exec.h"
-#include "lockstep/model.h"
-#include "lockstep/optim.h"
+#include "checkpoint/checkpoint.h"
+#include "exec/exec.h"
+#include "model/model.h"
+#include "optim/optim.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,12 +10,12 @@
 #ifndef LS_TESTS_ENGINE_H
 #define LS_TESTS_ENGINE_H
 
+#include "backend/backend.h"
 #include "base/rng.h"
-#include "lockstep/backend.h"
-#include "lockstep/exec.h"
-#include "lockstep/model.h"
-#include "lockstep/optim.h"
-#include "lockstep/plan.h"
+#include "exec/exec.h"
+#include "model/model.h"
+#include "optim/optim.h"
+#include "plan/plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

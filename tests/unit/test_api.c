@@ -4,13 +4,14 @@
  * The contract: strings and structs of options may be anything; objects (a model, a data set) must be real ones.
  */
 #include "base/log.h"
-#include "lockstep/checkpoint.h"
-#include "lockstep/comm.h"
-#include "lockstep/data.h"
-#include "lockstep/model.h"
-#include "lockstep/optim.h"
-#include "lockstep/predict.h"
+#include "checkpoint/checkpoint.h"
+#include "comm/comm.h"
+#include "data/data.h"
+#include "lockstep/measure.h"
 #include "lockstep/train.h"
+#include "model/model.h"
+#include "optim/optim.h"
+#include "predict/predict.h"
 
 #include <fcntl.h>
 #include <math.h>

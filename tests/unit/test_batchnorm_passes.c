@@ -1,8 +1,8 @@
 /* test_batchnorm_passes.c: the passes of batch norm give the same bits at every width of vectors. */
+#include "backend/backend.h"
 #include "backend/cpu/batchnorm_passes.h"
 #include "base/rng.h"
 #include "engine.h"
-#include "lockstep/backend.h"
 
 #include <stdlib.h>
 #include <string.h>

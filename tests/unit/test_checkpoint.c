@@ -1,6 +1,6 @@
 /* test_checkpoint.c: what is written comes back; what was written by others is read; what cannot be saved is refused.
  */
-#include "lockstep/checkpoint.h"
+#include "checkpoint/checkpoint.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

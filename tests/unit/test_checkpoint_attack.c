@@ -1,7 +1,7 @@
 /* test_checkpoint_attack.c: hostile, cut and damaged files are refused, for the right reason, quickly and in little
  * memory. */
 #include "base/clock.h"
-#include "lockstep/checkpoint.h"
+#include "checkpoint/checkpoint.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* test_data_flow.c: from a sample number to a batch: built-in data sets, transform, sampler, loader. */
+#include "backend/backend.h"
 #include "base/clock.h"
 #include "base/rng.h"
 #include "data/format.h"
-#include "lockstep/backend.h"
 
 #include <pthread.h>
 #include <setjmp.h>

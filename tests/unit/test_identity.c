@@ -1,6 +1,6 @@
 /* test_identity.c: what decides the bits of a run: made, sent, compared. */
 #include "engine.h"
-#include "train/identity.h"
+#include "session/identity.h"
 
 #include <stdio.h>
 
@@ -28,9 +28,9 @@ static void make(struct identity *id, int64_t threads, int64_t seed, int64_t epo
                                        .is_training = true,
                                        .with_test = with_test,
                                        .optim = {.momentum = 0.9}};
-    check_ok(session_open(&s, &so));
-    check_ok(identity_of(id, &o, &s));
-    session_close(&s);
+    check_ok(ls__session_open(&s, &so));
+    check_ok(ls__identity_of(id, &o, &s));
+    ls__session_close(&s);
 }
 
 static void change(struct identity *id, enum identity_key key, const char *value)
@@ -45,11 +45,11 @@ static void test_threads_and_epochs_do_not_matter(void **state)
     struct identity_difference d = {0};
     make(&a, 1, 1, 5, true);
     make(&b, 3, 1, 7, false);
-    if (identity_differs(&a, &b, IDENTITY_RESUME, &d)) fail_msg("%s: '%s' and '%s'", d.what, d.mine, d.theirs);
-    assert_true(identity_differs(&a, &b, IDENTITY_WORKERS, &d)); /* workers must agree on the epochs */
+    if (ls__identity_differs(&a, &b, IDENTITY_RESUME, &d)) fail_msg("%s: '%s' and '%s'", d.what, d.mine, d.theirs);
+    assert_true(ls__identity_differs(&a, &b, IDENTITY_WORKERS, &d)); /* workers must agree on the epochs */
     assert_int_equal(d.key, IDENTITY_EPOCHS);
-    identity_release(&a);
-    identity_release(&b);
+    ls__identity_release(&a);
+    ls__identity_release(&b);
 }
 
 static void test_run_comes_first(void **state)
@@ -59,21 +59,21 @@ static void test_run_comes_first(void **state)
     make(&a, 1, 1, 5, true);
     make(&b, 1, 2, 5, true);
     change(&b, IDENTITY_ISA, "avx2");
-    assert_true(identity_differs(&a, &b, IDENTITY_RUN, &d));
+    assert_true(ls__identity_differs(&a, &b, IDENTITY_RUN, &d));
     assert_int_equal(d.key, IDENTITY_SEED);
     assert_false(d.is_bits);
     assert_string_equal(d.mine, "1");
     assert_string_equal(d.theirs, "2");
     change(&b, IDENTITY_SEED, "1");
-    assert_false(identity_differs(&a, &b, IDENTITY_RUN, &d));
-    assert_true(identity_differs(&a, &b, IDENTITY_RESUME, &d));
+    assert_false(ls__identity_differs(&a, &b, IDENTITY_RUN, &d));
+    assert_true(ls__identity_differs(&a, &b, IDENTITY_RESUME, &d));
     assert_int_equal(d.key, IDENTITY_ISA);
     assert_true(d.is_bits);
     change(&b, IDENTITY_ISA, NULL);
-    assert_true(identity_differs(&a, &b, IDENTITY_RESUME, &d));
+    assert_true(ls__identity_differs(&a, &b, IDENTITY_RESUME, &d));
     assert_string_equal(d.theirs, "(not recorded)");
-    identity_release(&a);
-    identity_release(&b);
+    ls__identity_release(&a);
+    ls__identity_release(&b);
 }
 
 static void test_advice(void **state)
@@ -84,12 +84,12 @@ static void test_advice(void **state)
     make(&b, 1, 1, 5, true);
     change(&a, IDENTITY_ISA, "avx512");
     change(&b, IDENTITY_ISA, "avx2");
-    assert_true(identity_differs(&a, &b, IDENTITY_RESUME, &d));
+    assert_true(ls__identity_differs(&a, &b, IDENTITY_RESUME, &d));
     assert_string_equal(d.advice, "give --isa avx2");
-    assert_true(identity_differs(&b, &a, IDENTITY_RESUME, &d));
+    assert_true(ls__identity_differs(&b, &a, IDENTITY_RESUME, &d));
     assert_non_null(strstr(d.advice, "from its beginning"));
-    identity_release(&a);
-    identity_release(&b);
+    ls__identity_release(&a);
+    ls__identity_release(&b);
 }
 
 /* A hash that differs is explained by the first layer that does. */
@@ -101,16 +101,16 @@ static void test_first_kernel(void **state)
     make(&b, 1, 1, 5, true);
     change(&a, IDENTITY_KERNELS, "a conv2d ref\nrelu relu ref\nfc linear ref\n");
     change(&b, IDENTITY_KERNELS, "a conv2d ref\nrelu relu own\nfc linear dot\n");
-    assert_false(identity_differs(&a, &b, IDENTITY_WORKERS, &d)); /* the hash decides */
+    assert_false(ls__identity_differs(&a, &b, IDENTITY_WORKERS, &d)); /* the hash decides */
     change(&b, IDENTITY_PLAN_HASH, "0");
-    assert_true(identity_differs(&a, &b, IDENTITY_RESUME, &d));
+    assert_true(ls__identity_differs(&a, &b, IDENTITY_RESUME, &d));
     assert_string_equal(d.mine, "relu relu ref");
     assert_string_equal(d.theirs, "relu relu own");
     change(&b, IDENTITY_KERNELS, "a conv2d ref");
-    assert_true(identity_differs(&a, &b, IDENTITY_RESUME, &d));
+    assert_true(ls__identity_differs(&a, &b, IDENTITY_RESUME, &d));
     assert_string_equal(d.theirs, "(none)");
-    identity_release(&a);
-    identity_release(&b);
+    ls__identity_release(&a);
+    ls__identity_release(&b);
 }
 
 static void test_on_the_wire(void **state)
@@ -119,21 +119,21 @@ static void test_on_the_wire(void **state)
     struct identity_difference d;
     char *text;
     make(&a, 1, 1, 5, true);
-    check_ok(identity_to_text(&a, &text));
-    check_ok(identity_from_text(&b, text, strlen(text)));
-    assert_false(identity_differs(&a, &b, IDENTITY_WORKERS, &d));
+    check_ok(ls__identity_to_text(&a, &text));
+    check_ok(ls__identity_from_text(&b, text, strlen(text)));
+    assert_false(ls__identity_differs(&a, &b, IDENTITY_WORKERS, &d));
     for (int i = 0; i < N_IDENTITY; i++) {
         if (!a.values[i]) assert_null(b.values[i]);
         if (a.values[i]) assert_string_equal(a.values[i], b.values[i]);
     }
-    identity_release(&b);
+    ls__identity_release(&b);
     static const char *const bad[] = {"", "[]", "{\"seed\": 1}", "{\"seed\": \"1\"", "{} {}"};
     for (int i = 0; i < 5; i++) {
-        check_fails(identity_from_text(&b, bad[i], strlen(bad[i])), LS_DATA, "identity of a run");
-        identity_release(&b);
+        check_fails(ls__identity_from_text(&b, bad[i], strlen(bad[i])), LS_DATA, "identity of a run");
+        ls__identity_release(&b);
     }
     free(text);
-    identity_release(&a);
+    ls__identity_release(&a);
 }
 
 int main(void)

@@ -1,9 +1,9 @@
 /* test_lanes.c: both widths of the kernels with samples in the lanes against loops that need no explanation, on sizes
  * that fill vectors and sizes that do not. */
+#include "backend/backend.h"
 #include "backend/cpu/lanes_ops.h"
 #include "base/rng.h"
 #include "engine.h"
-#include "lockstep/backend.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* test_model.c: the zoo is what its names promise, and texts become the graphs they describe. */
-#include "lockstep/model.h"
+#include "model/model.h"
 
 #include <math.h>
 #include <setjmp.h>

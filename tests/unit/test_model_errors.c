@@ -1,7 +1,7 @@
 /* test_model_errors.c: every mistake in a model text gets one line that names file, line and mistake, in bounded time.
  */
 #include "base/clock.h"
-#include "lockstep/model.h"
+#include "model/model.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

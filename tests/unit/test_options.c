@@ -11,8 +11,8 @@
 #include "cli/help_man.c"
 #include "cli/options.c"
 
-#include "lockstep/backend.h"
-#include "train/defaults.h"
+#include "backend/backend.h"
+#include "settings/defaults.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* test_predict.c: laws of predictions, units of networks, the picture and the sentence. */
-#include "lockstep/predict.h"
+#include "predict/predict.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -112,7 +112,7 @@ static void test_monotone_in_the_network(void **state)
     {
         double before = INFINITY;
         for (double bandwidth = 1e6; bandwidth < 1e12; bandwidth *= 3) {
-            const struct ls_predict_network net = {"", 5e-5, bandwidth, 0.4};
+            const struct ls_predict_network net = {.name = "", .latency = 5e-5, .bandwidth = bandwidth, .cpu = 0.4};
             struct ls_predict_cluster c = cluster(w, per_node, threads, &net);
             c.cores = threads * per_node; /* packing takes from computing */
             double step = ls_predict_step(&usual, &c, (enum ls_predict_algorithm)a).step_seconds;
@@ -120,7 +120,7 @@ static void test_monotone_in_the_network(void **state)
             before = step;
         }
         for (double latency = 1e-2; latency > 1e-7; latency /= 5) {
-            const struct ls_predict_network net = {"", latency, 1e12, 0.4};
+            const struct ls_predict_network net = {.name = "", .latency = latency, .bandwidth = 1e12, .cpu = 0.4};
             struct ls_predict_cluster c = cluster(w, per_node, threads, &net);
             double step = ls_predict_step(&usual, &c, (enum ls_predict_algorithm)a).step_seconds;
             if (latency < 1e-2) expect_at_most("less latency", step, before);

@@ -7,8 +7,8 @@
 #include "base/log.h"
 #include "engine.h"
 #include "scratch.h"
-#include "train/session.h"
-#include "train/state.h"
+#include "session/session.h"
+#include "session/state.h"
 
 #include <math.h>
 #include <signal.h>
@@ -72,14 +72,14 @@ static enum ls_status live(const char *device)
     double loss, accuracy;
     bool is_stopped;
     const struct session_options o = options(device);
-    enum ls_status status = session_open(&s, &o);
+    enum ls_status status = ls__session_open(&s, &o);
     if (status == LS_OK) status = ls_exec_init_store(s.exec, 1);
     if (status == LS_OK) status = step(&s, 0);
-    if (status == LS_OK) status = session_hash(&s, hex);
-    if (status == LS_OK) status = session_snapshot(&s, 1, &snap);
-    if (status == LS_OK) status = session_evaluate(&s, false, &loss, &accuracy, &is_stopped);
-    snapshot_release(&snap);
-    session_close(&s);
+    if (status == LS_OK) status = ls__session_hash(&s, hex);
+    if (status == LS_OK) status = ls__session_snapshot(&s, 1, &snap);
+    if (status == LS_OK) status = ls__session_evaluate(&s, false, &loss, &accuracy, &is_stopped);
+    ls__snapshot_release(&snap);
+    ls__session_close(&s);
     return status;
 }
 
@@ -129,8 +129,8 @@ static void test_default_shards(void **state)
 {
     int64_t before = 0;
     for (int64_t batch = 1; batch <= 5000; batch++) {
-        const int64_t n = session_default_shards(batch);
-        assert_int_equal(n, session_default_shards(batch)); /* of the batch alone */
+        const int64_t n = ls__session_default_shards(batch);
+        assert_int_equal(n, ls__session_default_shards(batch)); /* of the batch alone */
         assert_true(n >= 1 && n <= batch);
         if (batch >= 4) assert_true(n >= 4);
         assert_true(n <= 32);
@@ -138,8 +138,8 @@ static void test_default_shards(void **state)
         if (batch >= 512) assert_int_equal(n, 32);
         before = n;
     }
-    assert_int_equal(session_default_shards(128), 8);
-    assert_int_equal(session_default_shards(INT64_MAX / 2), 32);
+    assert_int_equal(ls__session_default_shards(128), 8);
+    assert_int_equal(ls__session_default_shards(INT64_MAX / 2), 32);
 }
 
 static void test_sizes(void **state)
@@ -152,7 +152,7 @@ static void test_sizes(void **state)
         o.batch_size = cases[i][0];
         o.shards = cases[i][1];
         o.threads = 64;
-        check_ok(session_open(&s, &o));
+        check_ok(ls__session_open(&s, &o));
         assert_true(s.batch_size == (cases[i][0] < 44 ? cases[i][0] : 44)); /* no more than there is */
         assert_true(s.shards * s.shard_size >= s.batch_size);
         assert_true((s.shards - 1) * s.shard_size < s.batch_size); /* no empty shard */
@@ -164,7 +164,7 @@ static void test_sizes(void **state)
                 assert_non_null(ls_exec_plan(s.exec, n - first < s.shard_size ? n - first : s.shard_size, true));
         }
         assert_non_null(ls_exec_plan(s.exec, s.eval_size, false));
-        session_close(&s);
+        ls__session_close(&s);
     }
     ls__log_set_level(LS_LOG_INFO);
 }
@@ -193,13 +193,13 @@ static void test_no_shard_of_one_before_batchnorm(void **state)
         o.model_text = vectors;
         o.batch_size = cases[i].batch_size;
         o.shards = cases[i].shards;
-        enum ls_status status = session_open(&s, &o);
+        enum ls_status status = ls__session_open(&s, &o);
         assert_int_equal(status, cases[i].want ? LS_OK : LS_USAGE);
         if (status == LS_OK && s.shards != cases[i].want) print_error("case %zu: %d shards\n", i, (int)s.shards);
         if (status == LS_OK) assert_int_equal(s.shards, cases[i].want);
         if (status != LS_OK && !strstr(ls_error_message(), cases[i].message)) print_error("%s\n", ls_error_message());
         if (status != LS_OK) assert_non_null(strstr(ls_error_message(), cases[i].message));
-        session_close(&s);
+        ls__session_close(&s);
     }
     ls__log_set_level(LS_LOG_INFO);
 }
@@ -212,25 +212,25 @@ static void test_most_shards(void **state)
     o.data = "fake:2x8x8:4:2000";
     o.batch_size = 2000;
     o.shards = 2000;
-    check_ok(session_open(&s, &o));
+    check_ok(ls__session_open(&s, &o));
     assert_true(s.shards <= 512 && s.shards * s.shard_size >= 2000);
-    session_close(&s);
+    ls__session_close(&s);
 }
 
 static void test_bad_options(void **state)
 {
     struct session s;
     struct session_options o = options("gpu9");
-    check_fails(session_open(&s, &o), LS_USAGE, "--device gpu9");
-    session_close(&s);
+    check_fails(ls__session_open(&s, &o), LS_USAGE, "--device gpu9");
+    ls__session_close(&s);
     o = options("ref");
     o.resize = "8x8x8";
-    check_fails(session_open(&s, &o), LS_USAGE, "--resize 8x8x8");
-    session_close(&s);
+    check_fails(ls__session_open(&s, &o), LS_USAGE, "--resize 8x8x8");
+    ls__session_close(&s);
     o = options("ref");
     o.model_text = "model t\ninput 1x8x8\nflatten\nlinear fc classes\n";
-    check_fails(session_open(&s, &o), LS_DATA, "t.net");
-    session_close(&s);
+    check_fails(ls__session_open(&s, &o), LS_DATA, "t.net");
+    ls__session_close(&s);
 }
 
 /* --- checkpoints --- */
@@ -253,20 +253,20 @@ static void save(struct session *s, int64_t at_step)
 {
     struct snapshot snap;
     const struct ls_ckpt_meta meta = {"made by", "a test"};
-    check_ok(session_snapshot(s, at_step, &snap));
+    check_ok(ls__session_snapshot(s, at_step, &snap));
     check_ok(ls_ckpt_write(path, snap.tensors, snap.n, &meta, 1));
-    snapshot_release(&snap);
+    ls__snapshot_release(&snap);
 }
 
 static void hash(struct session *s, char hex[33])
 {
-    check_ok(session_hash(s, hex));
+    check_ok(ls__session_hash(s, hex));
     assert_int_equal(strlen(hex), 32);
 }
 
 static void open_trained(struct session *s, const struct session_options *o, int n_steps)
 {
-    check_ok(session_open(s, o));
+    check_ok(ls__session_open(s, o));
     check_ok(ls_exec_init_store(s->exec, 9));
     for (int i = 0; i < n_steps; i++) check_ok(step(s, i));
 }
@@ -289,7 +289,7 @@ static void test_round_trip(void **state)
         hash(&b, then);
         assert_string_not_equal(first, then);
         check_ok(ls_ckpt_open(&ckpt, path));
-        check_ok(session_load(&b, ckpt, path, true));
+        check_ok(ls__session_load(&b, ckpt, path, true));
         hash(&b, then);
         assert_string_equal(first, then);
         const struct ls_ckpt_tensor *counter = ls_ckpt_find(ckpt, "b.num_batches_tracked");
@@ -304,8 +304,8 @@ static void test_round_trip(void **state)
         hash(&a, first);
         hash(&b, then);
         assert_string_equal(first, then);
-        session_close(&a);
-        session_close(&b);
+        ls__session_close(&a);
+        ls__session_close(&b);
     }
 }
 
@@ -323,13 +323,13 @@ static void test_evaluation_of_a_checkpoint(void **state)
         open_trained(&a, &o, 3);
         save(&a, 3);
         hash(&a, first);
-        check_ok(session_evaluate(&a, false, &loss[0], &accuracy[0], &is_stopped));
+        check_ok(ls__session_evaluate(&a, false, &loss[0], &accuracy[0], &is_stopped));
         o.is_training = false;
         o.batch_size = 5;
-        check_ok(session_open(&b, &o));
+        check_ok(ls__session_open(&b, &o));
         check_ok(ls_ckpt_open(&ckpt, path));
-        check_ok(session_load(&b, ckpt, path, false));
-        check_ok(session_evaluate(&b, false, &loss[1], &accuracy[1], &is_stopped));
+        check_ok(ls__session_load(&b, ckpt, path, false));
+        check_ok(ls__session_evaluate(&b, false, &loss[1], &accuracy[1], &is_stopped));
         hash(&b, then);
         assert_string_equal(first, then);
         if (fabs(loss[0] - loss[1]) > 1e-5 || accuracy[0] != accuracy[1])
@@ -338,8 +338,8 @@ static void test_evaluation_of_a_checkpoint(void **state)
         assert_true(fabs(loss[0] - loss[1]) <= 1e-5);
         assert_true(accuracy[0] == accuracy[1]);
         ls_ckpt_close(&ckpt);
-        session_close(&a);
-        session_close(&b);
+        ls__session_close(&a);
+        ls__session_close(&b);
     }
 }
 
@@ -350,12 +350,12 @@ static void check_refused(const char *text, bool with_state, const struct ls_opt
     struct session_options o = options("ref");
     o.model_text = text;
     o.optim = *optim;
-    check_ok(session_open(&s, &o));
+    check_ok(ls__session_open(&s, &o));
     check_ok(ls_ckpt_open(&ckpt, path));
-    check_fails(session_load(&s, ckpt, path, with_state), LS_CHECKPOINT, piece);
+    check_fails(ls__session_load(&s, ckpt, path, with_state), LS_CHECKPOINT, piece);
     assert_non_null(strstr(ls_error_message(), path));
     ls_ckpt_close(&ckpt);
-    session_close(&s);
+    ls__session_close(&s);
 }
 
 static void test_another_models_checkpoint(void **state)
@@ -374,7 +374,7 @@ static void test_another_models_checkpoint(void **state)
     check_ok(ls_exec_set(s.exec, ls_store_find(s.store, "fc.bias"), bias));
     save(&s, 1);
     check_refused(net, false, &sgd, "tensor 'fc.bias' holds a value that is not finite");
-    session_close(&s);
+    ls__session_close(&s);
 }
 
 /* The hash is of the weights: not of the optimizer's state, the threads or the backend's layouts. */
@@ -398,7 +398,7 @@ static void test_hash(void **state)
             check_ok(ls_exec_set(s.exec, ls_store_find(s.store, "fc.bias"), ones));
             hash(&s, other);
             assert_string_not_equal(first, other);
-            session_close(&s);
+            ls__session_close(&s);
         }
 }
 

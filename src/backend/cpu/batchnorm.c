@@ -192,7 +192,9 @@ static enum ls_status launch_bwd(const struct ls_bound *b, const struct ls_step_
 
 static const struct bn_passes *best_passes(void)
 {
-    return cpu_isa_has_avx512() ? ls__bn_passes_avx512 : cpu_isa_has_avx2() ? ls__bn_passes_avx2 : ls__bn_passes_any;
+    return ls__cpu_isa_has_avx512() ? ls__bn_passes_avx512
+           : ls__cpu_isa_has_avx2() ? ls__bn_passes_avx2
+                                    : ls__bn_passes_any;
 }
 
 /* A kernel over input 0 in this layout, if it is one of blocking.h's; else in blocks of 16, and the plan reorders. */
@@ -200,16 +202,16 @@ static enum ls_status make(const struct ls_prep *prep, const struct ls_impl *imp
                            struct bn_kernel **k)
 {
     enum dnn_blocking blocking;
-    const struct ls_value *src = dnn_value_in(prep, 0);
-    TRY(dnn_blocking_of(prep->device, &layout, src, &blocking));
+    const struct ls_value *src = ls__dnn_value_in(prep, 0);
+    TRY(ls__dnn_blocking_of(prep->device, &layout, src, &blocking));
     if (blocking == DNN_OTHER) {
         blocking = DNN_BLOCK16;
-        TRY(dnn_blocking_layout(prep->device, src, blocking, &layout));
+        TRY(ls__dnn_blocking_layout(prep->device, src, blocking, &layout));
     }
     TRY(ls_kernel_create(k, sizeof **k, prep, impl));
     (*k)->base.in[0] = (*k)->base.out[0] = layout;
     (*k)->passes = best_passes();
-    (*k)->view = dnn_view_of(&src->shape, blocking);
+    (*k)->view = ls__dnn_view_of(&src->shape, blocking);
     if ((*k)->view.hw == 1 && blocking == DNN_PLAIN) { /* [mb,c,1,1] lies as [mb,c] does */
         (*k)->view.is_last = true;
         (*k)->view.block = src->shape.dims[1];

@@ -8,25 +8,25 @@ static enum ls_status make_md(const struct ls_value *v, enum dnn_blocking blocki
 {
     dnnl_dims_t dims = {0};
     for (int i = 0; i < v->shape.n_dims; i++) dims[i] = v->shape.dims[i];
-    return dnn_check(dnn_md_make(box, v->shape.n_dims, dims, tags[blocking]), "descriptor");
+    return ls__dnn_check(ls__dnn_md_make(box, v->shape.n_dims, dims, tags[blocking]), "descriptor");
 }
 
-enum ls_status dnn_blocking_of(const struct ls_device *device, const struct ls_layout *layout, const struct ls_value *v,
-                               enum dnn_blocking *out)
+enum ls_status ls__dnn_blocking_of(const struct ls_device *device, const struct ls_layout *layout,
+                                   const struct ls_value *v, enum dnn_blocking *out)
 {
     *out = layout->id == LS_LAYOUT_PLAIN ? DNN_PLAIN : DNN_OTHER;
     if (layout->id <= 0 || v->shape.n_dims != 4) return LS_OK;
     for (enum dnn_blocking b = DNN_BLOCK8; b < DNN_OTHER && *out == DNN_OTHER; b++) {
         struct dnn_md_box box = {.is_set = false};
         TRY(make_md(v, b, &box));
-        if (dnn_md_equal(dnn_md_of(&box), dnn_md_of(&device->layouts[layout->id - 1]))) *out = b;
-        dnn_md_free(&box);
+        if (ls__dnn_md_equal(ls__dnn_md_of(&box), ls__dnn_md_of(&device->layouts[layout->id - 1]))) *out = b;
+        ls__dnn_md_free(&box);
     }
     return LS_OK;
 }
 
-enum ls_status dnn_blocking_layout(struct ls_device *device, const struct ls_value *v, enum dnn_blocking blocking,
-                                   struct ls_layout *out)
+enum ls_status ls__dnn_blocking_layout(struct ls_device *device, const struct ls_value *v, enum dnn_blocking blocking,
+                                       struct ls_layout *out)
 {
     struct dnn_md_box box = {.is_set = false};
     if (blocking == DNN_PLAIN) {
@@ -34,12 +34,12 @@ enum ls_status dnn_blocking_layout(struct ls_device *device, const struct ls_val
         return LS_OK;
     }
     TRY(make_md(v, blocking, &box));
-    enum ls_status status = dnn_layout_from(device, dnn_md_of(&box), v, 1, out);
-    dnn_md_free(&box);
+    enum ls_status status = ls__dnn_layout_from(device, ls__dnn_md_of(&box), v, 1, out);
+    ls__dnn_md_free(&box);
     return status;
 }
 
-struct dnn_view dnn_view_of(const struct ls_shape *shape, enum dnn_blocking blocking)
+struct dnn_view ls__dnn_view_of(const struct ls_shape *shape, enum dnn_blocking blocking)
 {
     struct dnn_view v = {.mb = shape->dims[0], .c = shape->dims[1], .hw = 1, .block = 1};
     for (int i = 2; i < shape->n_dims; i++) v.hw *= shape->dims[i];
@@ -51,13 +51,13 @@ struct dnn_view dnn_view_of(const struct ls_shape *shape, enum dnn_blocking bloc
     return v;
 }
 
-enum ls_status dnn_library_md(const struct ls_prep *prep, struct dnn_md_box *box)
+enum ls_status ls__dnn_library_md(const struct ls_prep *prep, struct dnn_md_box *box)
 {
-    const struct ls_value *v = dnn_value_in(prep, 0);
+    const struct ls_value *v = ls__dnn_value_in(prep, 0);
     struct ls_layout layout = prep->in[0], samples_last;
     if (v->shape.n_dims == 4 && layout.id > LS_LAYOUT_PLAIN) {
-        TRY(dnn_samples_last(prep->device, v, &samples_last));
-        if (layout.id == samples_last.id) TRY(dnn_blocking_layout(prep->device, v, DNN_BLOCK16, &layout));
+        TRY(ls__dnn_samples_last(prep->device, v, &samples_last));
+        if (layout.id == samples_last.id) TRY(ls__dnn_blocking_layout(prep->device, v, DNN_BLOCK16, &layout));
     }
-    return dnn_layout_md(prep->device, &layout, v, 1, box);
+    return ls__dnn_layout_md(prep->device, &layout, v, 1, box);
 }

@@ -17,16 +17,16 @@ struct dnn_view {
 };
 
 /* Which of these a layout of v is; DNN_OTHER if none. */
-enum ls_status dnn_blocking_of(const struct ls_device *device, const struct ls_layout *layout, const struct ls_value *v,
-                               enum dnn_blocking *out) LS_MUST_CHECK;
+enum ls_status ls__dnn_blocking_of(const struct ls_device *device, const struct ls_layout *layout,
+                                   const struct ls_value *v, enum dnn_blocking *out) LS_MUST_CHECK;
 /* The layout of v that is blocked so; v has four dimensions unless `blocking` is DNN_PLAIN. */
-enum ls_status dnn_blocking_layout(struct ls_device *device, const struct ls_value *v, enum dnn_blocking blocking,
-                                   struct ls_layout *out) LS_MUST_CHECK;
+enum ls_status ls__dnn_blocking_layout(struct ls_device *device, const struct ls_value *v, enum dnn_blocking blocking,
+                                       struct ls_layout *out) LS_MUST_CHECK;
 /* [mb,c] is seen as one block of c channels, not as c blocks of one. */
-struct dnn_view dnn_view_of(const struct ls_shape *shape, enum dnn_blocking blocking);
+struct dnn_view ls__dnn_view_of(const struct ls_shape *shape, enum dnn_blocking blocking);
 
 /* The descriptor of input 0 for a primitive of oneDNN: as it lies, unless it lies samples last, for which oneDNN has
  * reference code only: then in blocks of 16 channels, and the plan reorders. */
-enum ls_status dnn_library_md(const struct ls_prep *prep, struct dnn_md_box *box) LS_MUST_CHECK;
+enum ls_status ls__dnn_library_md(const struct ls_prep *prep, struct dnn_md_box *box) LS_MUST_CHECK;
 
 #endif

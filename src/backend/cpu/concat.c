@@ -48,15 +48,15 @@ static bool is_aligned(enum dnn_blocking blocking, int64_t first, int64_t n, int
 /* The first input that is not plain decides, if all fit. */
 static enum ls_status choose_blocking(const struct ls_prep *prep, enum dnn_blocking *out)
 {
-    const int64_t c = dnn_value_out(prep, 0)->shape.dims[1];
+    const int64_t c = ls__dnn_value_out(prep, 0)->shape.dims[1];
     int64_t first = 0;
     *out = DNN_PLAIN;
     for (int i = 0; i < prep->node->n_in && *out == DNN_PLAIN; i++) {
-        TRY(dnn_blocking_of(prep->device, &prep->in[i], dnn_value_in(prep, i), out));
+        TRY(ls__dnn_blocking_of(prep->device, &prep->in[i], ls__dnn_value_in(prep, i), out));
         if (*out == DNN_OTHER) *out = DNN_PLAIN;
     }
     for (int i = 0; i < prep->node->n_in; i++) {
-        const int64_t n = dnn_value_in(prep, i)->shape.dims[1];
+        const int64_t n = ls__dnn_value_in(prep, i)->shape.dims[1];
         if (!is_aligned(*out, first, n, c)) *out = DNN_PLAIN;
         first += n;
     }
@@ -66,16 +66,16 @@ static enum ls_status choose_blocking(const struct ls_prep *prep, enum dnn_block
 static enum ls_status build_forward(const struct ls_prep *prep, struct concat *k)
 {
     enum dnn_blocking blocking;
-    const struct ls_value *dst = dnn_value_out(prep, 0);
+    const struct ls_value *dst = ls__dnn_value_out(prep, 0);
     int64_t first = 0;
     TRY(choose_blocking(prep, &blocking));
-    const struct dnn_view all = dnn_view_of(&dst->shape, blocking);
+    const struct dnn_view all = ls__dnn_view_of(&dst->shape, blocking);
     set_whole(k, &all);
-    TRY(dnn_blocking_layout(prep->device, dst, blocking, &k->base.out[0]));
+    TRY(ls__dnn_blocking_layout(prep->device, dst, blocking, &k->base.out[0]));
     for (int i = 0; i < prep->node->n_in; i++) {
-        const struct ls_value *src = dnn_value_in(prep, i);
-        const struct dnn_view one = dnn_view_of(&src->shape, blocking);
-        TRY(dnn_blocking_layout(prep->device, src, blocking, &k->base.in[i]));
+        const struct ls_value *src = ls__dnn_value_in(prep, i);
+        const struct dnn_view one = ls__dnn_view_of(&src->shape, blocking);
+        TRY(ls__dnn_blocking_layout(prep->device, src, blocking, &k->base.in[i]));
         add_part(k, &all, first, &one);
         first += one.c;
     }
@@ -85,16 +85,17 @@ static enum ls_status build_forward(const struct ls_prep *prep, struct concat *k
 static enum ls_status build_bwd(const struct ls_prep *prep, struct concat *k)
 {
     enum dnn_blocking blocking;
-    const struct ls_value *diff_dst = dnn_value_in(prep, 0), *diff_src = dnn_value_out(prep, 0);
+    const struct ls_value *diff_dst = ls__dnn_value_in(prep, 0), *diff_src = ls__dnn_value_out(prep, 0);
     const int64_t first = prep->node->attrs.offset;
-    TRY(dnn_blocking_of(prep->device, &prep->in[0], diff_dst, &blocking));
+    TRY(ls__dnn_blocking_of(prep->device, &prep->in[0], diff_dst, &blocking));
     if (blocking == DNN_OTHER || !is_aligned(blocking, first, diff_src->shape.dims[1], diff_dst->shape.dims[1]))
         blocking = DNN_PLAIN;
-    const struct dnn_view all = dnn_view_of(&diff_dst->shape, blocking), one = dnn_view_of(&diff_src->shape, blocking);
+    const struct dnn_view all = ls__dnn_view_of(&diff_dst->shape, blocking),
+                          one = ls__dnn_view_of(&diff_src->shape, blocking);
     set_whole(k, &all);
     add_part(k, &all, first, &one);
-    TRY(dnn_blocking_layout(prep->device, diff_dst, blocking, &k->base.in[0]));
-    return dnn_blocking_layout(prep->device, diff_src, blocking, &k->base.out[0]);
+    TRY(ls__dnn_blocking_layout(prep->device, diff_dst, blocking, &k->base.in[0]));
+    return ls__dnn_blocking_layout(prep->device, diff_src, blocking, &k->base.out[0]);
 }
 
 static enum ls_status prepare(const struct ls_prep *prep, const struct ls_impl *impl,

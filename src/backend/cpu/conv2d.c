@@ -21,7 +21,7 @@ static void window_of(const struct ls_prep *prep, const struct dnn_kernel *k, co
                       const struct ls_shape *dst, struct dnn_window *w)
 {
     const struct ls_attrs *a = &prep->node->attrs;
-    dnn_window_of(a, w);
+    ls__dnn_window_of(a, w);
     w->skip = skip_of(k);
     for (int i = 0; i < 2; i++) {
         int64_t extent = (w->kernel[i] - 1) * (w->dilates[i] + 1) + 1;
@@ -40,48 +40,49 @@ static const_dnnl_primitive_desc_t hint_of(const struct ls_prep *prep)
     const struct ls_impl *const forward[] = {&ls__cpu_conv2d, &ls__cpu_conv2d_wino, &ls__cpu_conv2d_dnnl2,
                                              &ls__cpu_conv2d_dnnl3, &ls__cpu_conv2d_dnnl4};
     const_dnnl_primitive_desc_t hint = NULL;
-    for (int i = 0; i < 5 && !hint; i++) hint = dnn_hint(prep, forward[i]);
+    for (int i = 0; i < 5 && !hint; i++) hint = ls__dnn_hint(prep, forward[i]);
     return hint;
 }
 
 static enum ls_status make_forward(const struct ls_prep *prep, struct dnn_kernel *k, struct dnn_md_box md[4],
                                    dnnl_primitive_attr_t attr)
 {
-    const struct ls_value *src = dnn_value_in(prep, 0), *weights = dnn_value_in(prep, 1), *bias = dnn_value_in(prep, 2);
-    const struct ls_value *dst = dnn_value_out(prep, 0);
+    const struct ls_value *src = ls__dnn_value_in(prep, 0), *weights = ls__dnn_value_in(prep, 1),
+                          *bias = ls__dnn_value_in(prep, 2);
+    const struct ls_value *dst = ls__dnn_value_out(prep, 0);
     int groups = prep->node->attrs.groups;
     struct dnn_window w;
     window_of(prep, k, &src->shape, &dst->shape, &w);
-    TRY(dnn_any_md(src, 1, &md[0]));
-    TRY(dnn_any_md(weights, groups, &md[1]));
-    if (bias) TRY(dnn_plain_md(bias, 1, &md[2]));
-    TRY(dnn_any_md(dst, 1, &md[3]));
-    TRY(dnn_check(dnn_conv_fwd(&k->pd, k->engine, alg_of(k), dnn_md_of(&md[0]), dnn_md_of(&md[1]), dnn_md_of(&md[2]),
-                               dnn_md_of(&md[3]), &w, attr),
-                  "convolution"));
-    TRY(dnn_add_in(prep, k, DNNL_ARG_SRC, 0, 1));
-    TRY(dnn_add_in(prep, k, DNNL_ARG_WEIGHTS, 1, groups));
-    TRY(dnn_add_in(prep, k, DNNL_ARG_BIAS, 2, 1));
-    return dnn_add_out(prep, k, DNNL_ARG_DST, 0, 1);
+    TRY(ls__dnn_any_md(src, 1, &md[0]));
+    TRY(ls__dnn_any_md(weights, groups, &md[1]));
+    if (bias) TRY(ls__dnn_plain_md(bias, 1, &md[2]));
+    TRY(ls__dnn_any_md(dst, 1, &md[3]));
+    TRY(ls__dnn_check(ls__dnn_conv_fwd(&k->pd, k->engine, alg_of(k), ls__dnn_md_of(&md[0]), ls__dnn_md_of(&md[1]),
+                                       ls__dnn_md_of(&md[2]), ls__dnn_md_of(&md[3]), &w, attr),
+                      "convolution"));
+    TRY(ls__dnn_add_in(prep, k, DNNL_ARG_SRC, 0, 1));
+    TRY(ls__dnn_add_in(prep, k, DNNL_ARG_WEIGHTS, 1, groups));
+    TRY(ls__dnn_add_in(prep, k, DNNL_ARG_BIAS, 2, 1));
+    return ls__dnn_add_out(prep, k, DNNL_ARG_DST, 0, 1);
 }
 
 static enum ls_status make_bwd_data(const struct ls_prep *prep, struct dnn_kernel *k, struct dnn_md_box md[4],
                                     dnnl_primitive_attr_t attr)
 {
-    const struct ls_value *diff_dst = dnn_value_in(prep, 0), *weights = dnn_value_in(prep, 1),
-                          *diff_src = dnn_value_out(prep, 0);
+    const struct ls_value *diff_dst = ls__dnn_value_in(prep, 0), *weights = ls__dnn_value_in(prep, 1),
+                          *diff_src = ls__dnn_value_out(prep, 0);
     int groups = prep->node->attrs.groups;
     struct dnn_window w;
     window_of(prep, k, &diff_src->shape, &diff_dst->shape, &w);
-    TRY(dnn_any_md(diff_src, 1, &md[0]));
-    TRY(dnn_any_md(weights, groups, &md[1]));
-    TRY(dnn_any_md(diff_dst, 1, &md[2]));
-    TRY(dnn_check(dnn_conv_bwd_data(&k->pd, k->engine, alg_of(k), dnn_md_of(&md[0]), dnn_md_of(&md[1]),
-                                    dnn_md_of(&md[2]), &w, attr, hint_of(prep)),
-                  "convolution backward by data"));
-    TRY(dnn_add_in(prep, k, DNNL_ARG_DIFF_DST, 0, 1));
-    TRY(dnn_add_in(prep, k, DNNL_ARG_WEIGHTS, 1, groups));
-    return dnn_add_out(prep, k, DNNL_ARG_DIFF_SRC, 0, 1);
+    TRY(ls__dnn_any_md(diff_src, 1, &md[0]));
+    TRY(ls__dnn_any_md(weights, groups, &md[1]));
+    TRY(ls__dnn_any_md(diff_dst, 1, &md[2]));
+    TRY(ls__dnn_check(ls__dnn_conv_bwd_data(&k->pd, k->engine, alg_of(k), ls__dnn_md_of(&md[0]), ls__dnn_md_of(&md[1]),
+                                            ls__dnn_md_of(&md[2]), &w, attr, hint_of(prep)),
+                      "convolution backward by data"));
+    TRY(ls__dnn_add_in(prep, k, DNNL_ARG_DIFF_DST, 0, 1));
+    TRY(ls__dnn_add_in(prep, k, DNNL_ARG_WEIGHTS, 1, groups));
+    return ls__dnn_add_out(prep, k, DNNL_ARG_DIFF_SRC, 0, 1);
 }
 
 static bool is_same_kind(const_dnnl_primitive_desc_t a, const_dnnl_primitive_desc_t b)
@@ -95,52 +96,54 @@ static bool is_same_kind(const_dnnl_primitive_desc_t a, const_dnnl_primitive_des
 static enum ls_status make_bwd_weights(const struct ls_prep *prep, struct dnn_kernel *k, struct dnn_md_box md[4],
                                        dnnl_primitive_attr_t attr)
 {
-    const struct ls_value *src = dnn_value_in(prep, 0), *diff_dst = dnn_value_in(prep, 1);
-    const struct ls_value *diff_weights = dnn_value_out(prep, 0), *diff_bias = dnn_value_out(prep, 1);
+    const struct ls_value *src = ls__dnn_value_in(prep, 0), *diff_dst = ls__dnn_value_in(prep, 1);
+    const struct ls_value *diff_weights = ls__dnn_value_out(prep, 0), *diff_bias = ls__dnn_value_out(prep, 1);
     int groups = prep->node->attrs.groups;
     struct dnn_window w;
     window_of(prep, k, &src->shape, &diff_dst->shape, &w);
-    TRY(dnn_any_md(src, 1, &md[0]));
-    TRY(dnn_any_md(diff_weights, groups, &md[1]));
-    if (diff_bias) TRY(dnn_plain_md(diff_bias, 1, &md[2]));
-    TRY(dnn_any_md(diff_dst, 1, &md[3]));
+    TRY(ls__dnn_any_md(src, 1, &md[0]));
+    TRY(ls__dnn_any_md(diff_weights, groups, &md[1]));
+    if (diff_bias) TRY(ls__dnn_plain_md(diff_bias, 1, &md[2]));
+    TRY(ls__dnn_any_md(diff_dst, 1, &md[3]));
     const_dnnl_primitive_desc_t hint = hint_of(prep);
-    TRY(dnn_check(dnn_conv_bwd_weights(&k->pd, k->engine, alg_of(k), dnn_md_of(&md[0]), dnn_md_of(&md[1]),
-                                       dnn_md_of(&md[2]), dnn_md_of(&md[3]), &w, attr, hint),
-                  "convolution backward by weights"));
+    TRY(ls__dnn_check(ls__dnn_conv_bwd_weights(&k->pd, k->engine, alg_of(k), ls__dnn_md_of(&md[0]),
+                                               ls__dnn_md_of(&md[1]), ls__dnn_md_of(&md[2]), ls__dnn_md_of(&md[3]), &w,
+                                               attr, hint),
+                      "convolution backward by weights"));
     if (prep->out[0].id != LS_LAYOUT_ANY) {
         struct dnn_md_box wished = {0};
         dnnl_primitive_desc_t other = NULL;
-        TRY(dnn_layout_md(prep->device, &prep->out[0], diff_weights, groups, &wished));
-        dnnl_status_t status = dnn_conv_bwd_weights(&other, k->engine, alg_of(k), dnn_md_of(&md[0]), dnn_md_of(&wished),
-                                                    dnn_md_of(&md[2]), dnn_md_of(&md[3]), &w, attr, hint);
+        TRY(ls__dnn_layout_md(prep->device, &prep->out[0], diff_weights, groups, &wished));
+        dnnl_status_t status =
+            ls__dnn_conv_bwd_weights(&other, k->engine, alg_of(k), ls__dnn_md_of(&md[0]), ls__dnn_md_of(&wished),
+                                     ls__dnn_md_of(&md[2]), ls__dnn_md_of(&md[3]), &w, attr, hint);
         if (status == dnnl_success && is_same_kind(other, k->pd)) {
             dnnl_primitive_desc_destroy(k->pd);
             k->pd = other;
         } else if (other) {
             dnnl_primitive_desc_destroy(other);
         }
-        dnn_md_free(&wished);
+        ls__dnn_md_free(&wished);
     }
-    TRY(dnn_add_in(prep, k, DNNL_ARG_SRC, 0, 1));
-    TRY(dnn_add_in(prep, k, DNNL_ARG_DIFF_DST, 1, 1));
-    TRY(dnn_add_out(prep, k, DNNL_ARG_DIFF_WEIGHTS, 0, groups));
-    return dnn_add_out(prep, k, DNNL_ARG_DIFF_BIAS, 1, 1);
+    TRY(ls__dnn_add_in(prep, k, DNNL_ARG_SRC, 0, 1));
+    TRY(ls__dnn_add_in(prep, k, DNNL_ARG_DIFF_DST, 1, 1));
+    TRY(ls__dnn_add_out(prep, k, DNNL_ARG_DIFF_WEIGHTS, 0, groups));
+    return ls__dnn_add_out(prep, k, DNNL_ARG_DIFF_BIAS, 1, 1);
 }
 
 static enum ls_status prepare_forward(const struct ls_prep *prep, struct ls_kernel **out)
 {
-    return dnn_prepare(prep, &ls__cpu_conv2d, make_forward, prep->node->attrs.relu, out);
+    return ls__dnn_prepare(prep, &ls__cpu_conv2d, make_forward, prep->node->attrs.relu, out);
 }
 
 static enum ls_status prepare_bwd_data(const struct ls_prep *prep, struct ls_kernel **out)
 {
-    return dnn_prepare(prep, &ls__cpu_conv2d_bwd_data, make_bwd_data, false, out);
+    return ls__dnn_prepare(prep, &ls__cpu_conv2d_bwd_data, make_bwd_data, false, out);
 }
 
 static enum ls_status prepare_bwd_weights(const struct ls_prep *prep, struct ls_kernel **out)
 {
-    return dnn_prepare(prep, &ls__cpu_conv2d_bwd_weights, make_bwd_weights, false, out);
+    return ls__dnn_prepare(prep, &ls__cpu_conv2d_bwd_weights, make_bwd_weights, false, out);
 }
 
 const struct ls_impl ls__cpu_conv2d = DNN_IMPL(LS_OP_CONV2D, prepare_forward);
@@ -160,7 +163,7 @@ static enum ls_status prepare_next(const struct ls_prep *prep, const struct ls_i
                                    struct ls_kernel **out)
 {
     if (!prep->is_asked_for) return ls_fail(LS_UNSUPPORTED, "only where a table asks for it");
-    TRY(dnn_prepare(prep, impl, make, prep->node->op == LS_OP_CONV2D && prep->node->attrs.relu, out));
+    TRY(ls__dnn_prepare(prep, impl, make, prep->node->op == LS_OP_CONV2D && prep->node->attrs.relu, out));
     if (!is_reference((const struct dnn_kernel *)*out)) return LS_OK;
     ls_kernel_destroy(out);
     return ls_fail(LS_UNSUPPORTED, "the library has only its reference code left");
@@ -174,10 +177,10 @@ static enum ls_status prepare_next(const struct ls_prep *prep, const struct ls_i
     const struct ls_impl ls__cpu_conv2d##suffix##_##number = {.name = #number,                                         \
                                                               .op = (OP),                                              \
                                                               .prepare = prepare##suffix##_##number,                   \
-                                                              .bind = dnn_bind,                                        \
-                                                              .unbind = dnn_unbind,                                    \
-                                                              .launch = dnn_launch,                                    \
-                                                              .release = dnn_release};
+                                                              .bind = ls__dnn_bind,                                    \
+                                                              .unbind = ls__dnn_unbind,                                \
+                                                              .launch = ls__dnn_launch,                                \
+                                                              .release = ls__dnn_release};
 
 NEXT_IMPL(LS_OP_CONV2D, , make_forward, dnnl2)
 NEXT_IMPL(LS_OP_CONV2D, , make_forward, dnnl3)
@@ -211,26 +214,26 @@ static enum ls_status suits_winograd(const struct ls_prep *prep, const struct ls
 
 static enum ls_status prepare_forward_wino(const struct ls_prep *prep, struct ls_kernel **out)
 {
-    TRY(suits_winograd(prep, dnn_value_in(prep, 0), dnn_value_out(prep, 0)));
-    return dnn_prepare(prep, &ls__cpu_conv2d_wino, make_forward, prep->node->attrs.relu, out);
+    TRY(suits_winograd(prep, ls__dnn_value_in(prep, 0), ls__dnn_value_out(prep, 0)));
+    return ls__dnn_prepare(prep, &ls__cpu_conv2d_wino, make_forward, prep->node->attrs.relu, out);
 }
 
 static enum ls_status prepare_bwd_data_wino(const struct ls_prep *prep, struct ls_kernel **out)
 {
-    TRY(suits_winograd(prep, dnn_value_out(prep, 0), dnn_value_in(prep, 0)));
-    return dnn_prepare(prep, &ls__cpu_conv2d_bwd_data_wino, make_bwd_data, false, out);
+    TRY(suits_winograd(prep, ls__dnn_value_out(prep, 0), ls__dnn_value_in(prep, 0)));
+    return ls__dnn_prepare(prep, &ls__cpu_conv2d_bwd_data_wino, make_bwd_data, false, out);
 }
 
 static enum ls_status prepare_bwd_weights_wino(const struct ls_prep *prep, struct ls_kernel **out)
 {
-    TRY(suits_winograd(prep, dnn_value_in(prep, 0), dnn_value_in(prep, 1)));
-    return dnn_prepare(prep, &ls__cpu_conv2d_bwd_weights_wino, make_bwd_weights, false, out);
+    TRY(suits_winograd(prep, ls__dnn_value_in(prep, 0), ls__dnn_value_in(prep, 1)));
+    return ls__dnn_prepare(prep, &ls__cpu_conv2d_bwd_weights_wino, make_bwd_weights, false, out);
 }
 
 #define WINO_IMPL(OP, prepare_fn)                                                                                      \
     {                                                                                                                  \
-        .name = "wino", .op = (OP), .prepare = (prepare_fn), .bind = dnn_bind, .unbind = dnn_unbind,                   \
-        .launch = dnn_launch, .release = dnn_release                                                                   \
+        .name = "wino", .op = (OP), .prepare = (prepare_fn), .bind = ls__dnn_bind, .unbind = ls__dnn_unbind,           \
+        .launch = ls__dnn_launch, .release = ls__dnn_release                                                           \
     }
 const struct ls_impl ls__cpu_conv2d_wino = WINO_IMPL(LS_OP_CONV2D, prepare_forward_wino);
 const struct ls_impl ls__cpu_conv2d_bwd_data_wino = WINO_IMPL(LS_OP_CONV2D_BWD_DATA, prepare_bwd_data_wino);

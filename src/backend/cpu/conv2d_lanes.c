@@ -24,7 +24,7 @@ static enum ls_status check(const struct ls_attrs *a, const struct ls_shape *src
 {
     int64_t fewer = src->dims[1] < dst->dims[1] ? src->dims[1] : dst->dims[1];
     int64_t more = src->dims[1] > dst->dims[1] ? src->dims[1] : dst->dims[1];
-    if (!lanes_best()) return ls_fail(LS_UNSUPPORTED, "needs AVX2");
+    if (!ls__lanes_best()) return ls_fail(LS_UNSUPPORTED, "needs AVX2");
     if (fewer > FEW_CHANNELS || more > NOT_MANY_CHANNELS)
         return ls_fail(LS_UNSUPPORTED, "enough channels to fill vectors with them");
     if (a->sh != 1 || a->sw != 1 || a->dh > 1 || a->dw > 1 || a->groups != 1)
@@ -68,7 +68,7 @@ static enum ls_status prepare(const struct ls_prep *prep, const struct ls_impl *
                               .ph = a->ph,
                               .pw = a->pw};
     if (is_turned) conv = turned(&conv);
-    const struct lanes_ops *ops = lanes_best();
+    const struct lanes_ops *ops = ls__lanes_best();
     TRY(ls_kernel_create(out, sizeof **out + ops->tables_bytes(&conv), prep, impl));
     (*out)->ops = ops;
     (*out)->conv = conv;
@@ -92,13 +92,13 @@ static enum ls_status finish(struct lanes_kernel *k, enum ls_status status, stru
 
 static enum ls_status prepare_forward(const struct ls_prep *prep, struct ls_kernel **out)
 {
-    const struct ls_value *src = dnn_value_in(prep, 0), *dst = dnn_value_out(prep, 0);
+    const struct ls_value *src = ls__dnn_value_in(prep, 0), *dst = ls__dnn_value_out(prep, 0);
     struct lanes_kernel *k = NULL;
     TRY(prepare(prep, &ls__cpu_conv2d_lanes, src, dst, false, &k));
     k->base.scratch_bytes = k->ops->forward_scratch(&k->conv);
     set_name(k, k->ops->forward_is_winograd(&k->conv));
-    enum ls_status status = dnn_samples_last(prep->device, src, &k->base.in[0]);
-    if (status == LS_OK) status = dnn_samples_last(prep->device, dst, &k->base.out[0]);
+    enum ls_status status = ls__dnn_samples_last(prep->device, src, &k->base.in[0]);
+    if (status == LS_OK) status = ls__dnn_samples_last(prep->device, dst, &k->base.out[0]);
     return finish(k, status, out);
 }
 
@@ -111,13 +111,13 @@ static enum ls_status launch_forward(const struct ls_bound *b, const struct ls_s
 
 static enum ls_status prepare_bwd_data(const struct ls_prep *prep, struct ls_kernel **out)
 {
-    const struct ls_value *diff_dst = dnn_value_in(prep, 0), *diff_src = dnn_value_out(prep, 0);
+    const struct ls_value *diff_dst = ls__dnn_value_in(prep, 0), *diff_src = ls__dnn_value_out(prep, 0);
     struct lanes_kernel *k = NULL;
     TRY(prepare(prep, &ls__cpu_conv2d_bwd_data_lanes, diff_src, diff_dst, true, &k));
     k->base.scratch_bytes = k->ops->forward_scratch(&k->conv);
     set_name(k, k->ops->forward_is_winograd(&k->conv));
-    enum ls_status status = dnn_samples_last(prep->device, diff_dst, &k->base.in[0]);
-    if (status == LS_OK) status = dnn_samples_last(prep->device, diff_src, &k->base.out[0]);
+    enum ls_status status = ls__dnn_samples_last(prep->device, diff_dst, &k->base.in[0]);
+    if (status == LS_OK) status = ls__dnn_samples_last(prep->device, diff_src, &k->base.out[0]);
     return finish(k, status, out);
 }
 
@@ -130,13 +130,13 @@ static enum ls_status launch_bwd_data(const struct ls_bound *b, const struct ls_
 
 static enum ls_status prepare_bwd_weights(const struct ls_prep *prep, struct ls_kernel **out)
 {
-    const struct ls_value *src = dnn_value_in(prep, 0), *diff_dst = dnn_value_in(prep, 1);
+    const struct ls_value *src = ls__dnn_value_in(prep, 0), *diff_dst = ls__dnn_value_in(prep, 1);
     struct lanes_kernel *k = NULL;
     TRY(prepare(prep, &ls__cpu_conv2d_bwd_weights_lanes, src, diff_dst, false, &k));
     k->base.scratch_bytes = k->ops->backward_weights_scratch(&k->conv);
     set_name(k, k->ops->backward_weights_is_winograd(&k->conv));
-    enum ls_status status = dnn_samples_last(prep->device, src, &k->base.in[0]);
-    if (status == LS_OK) status = dnn_samples_last(prep->device, diff_dst, &k->base.in[1]);
+    enum ls_status status = ls__dnn_samples_last(prep->device, src, &k->base.in[0]);
+    if (status == LS_OK) status = ls__dnn_samples_last(prep->device, diff_dst, &k->base.in[1]);
     return finish(k, status, out);
 }
 

@@ -54,7 +54,7 @@ static enum ls_status device_open(struct ls_device **out)
     TRY(check_runtime());
     TRY(ls__calloc(out, 1, sizeof **out));
     dnnl_set_primitive_cache_capacity(0); /* kernels live in plans; a second copy would only cost memory */
-    enum ls_status status = dnn_check(dnnl_engine_create(&(*out)->engine, dnnl_cpu, 0), "engine");
+    enum ls_status status = ls__dnn_check(dnnl_engine_create(&(*out)->engine, dnnl_cpu, 0), "engine");
     if (status != LS_OK) {
         free(*out);
         *out = NULL;
@@ -66,7 +66,7 @@ static void device_close(struct ls_device **device)
 {
     struct ls_device *d = *device;
     if (!d) return;
-    for (int i = 0; i < d->n_layouts; i++) dnn_md_free(&d->layouts[i]);
+    for (int i = 0; i < d->n_layouts; i++) ls__dnn_md_free(&d->layouts[i]);
     free(d->layouts);
     dnnl_engine_destroy(d->engine);
     free(d);
@@ -77,7 +77,7 @@ static void describe(const struct ls_device *device, char *text, size_t size)
 {
     char isa[24];
     const dnnl_version_t *v = dnnl_version();
-    cpu_isa_name(isa, sizeof isa);
+    ls__cpu_isa_name(isa, sizeof isa);
     snprintf(text, size, "oneDNN %d.%d.%d, %s", v->major, v->minor, v->patch, isa);
 }
 
@@ -85,7 +85,7 @@ static void identify(const struct ls_device *device, struct ls_backend_id *id)
 {
     const dnnl_version_t *v = dnnl_version();
     snprintf(id->software, sizeof id->software, "onednn-%d.%d.%d", v->major, v->minor, v->patch);
-    cpu_isa_level(id->isa, sizeof id->isa);
+    ls__cpu_isa_level(id->isa, sizeof id->isa);
 }
 
 /* What is not listed here is done by ref: reshape, reductions and updates, whose loops are vectorised there. */
@@ -149,7 +149,7 @@ const struct ls_backend ls_backend_cpu = {
     .device_close = device_close,
     .describe = describe,
     .identify = identify,
-    .limit_isa = cpu_isa_limit,
+    .limit_isa = ls__cpu_isa_limit,
     .thread_begin = thread_begin,
     .impls = impls,
 };

@@ -2,7 +2,7 @@
 #ifndef LS_BACKEND_CPU_H
 #define LS_BACKEND_CPU_H
 
-#include "lockstep/backend.h"
+#include "backend/backend.h"
 
 extern const struct ls_backend ls_backend_cpu;
 

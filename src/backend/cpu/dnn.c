@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum ls_status dnn_check(dnnl_status_t status, const char *what)
+enum ls_status ls__dnn_check(dnnl_status_t status, const char *what)
 {
     if (status == dnnl_success) return LS_OK;
     if (status == dnnl_unimplemented) return ls_fail(LS_UNSUPPORTED, "oneDNN has no %s for this problem", what);
@@ -32,48 +32,48 @@ static int dims_of(const struct ls_value *v, int groups, dnnl_dims_t dims)
 
 static const dnnl_format_tag_t plain_tags[] = {dnnl_format_tag_undef, dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde};
 
-enum ls_status dnn_plain_md(const struct ls_value *v, int groups, struct dnn_md_box *box)
+enum ls_status ls__dnn_plain_md(const struct ls_value *v, int groups, struct dnn_md_box *box)
 {
     dnnl_dims_t dims;
     int n = dims_of(v, groups, dims);
-    return dnn_check(dnn_md_make(box, n, dims, plain_tags[n]), "plain descriptor");
+    return ls__dnn_check(ls__dnn_md_make(box, n, dims, plain_tags[n]), "plain descriptor");
 }
 
-enum ls_status dnn_any_md(const struct ls_value *v, int groups, struct dnn_md_box *box)
+enum ls_status ls__dnn_any_md(const struct ls_value *v, int groups, struct dnn_md_box *box)
 {
     dnnl_dims_t dims;
     int n = dims_of(v, groups, dims);
-    return dnn_check(dnn_md_make(box, n, dims, dnnl_format_tag_any), "descriptor");
+    return ls__dnn_check(ls__dnn_md_make(box, n, dims, dnnl_format_tag_any), "descriptor");
 }
 
-enum ls_status dnn_layout_md(const struct ls_device *device, const struct ls_layout *layout, const struct ls_value *v,
-                             int groups, struct dnn_md_box *box)
+enum ls_status ls__dnn_layout_md(const struct ls_device *device, const struct ls_layout *layout,
+                                 const struct ls_value *v, int groups, struct dnn_md_box *box)
 {
-    if (layout->id == LS_LAYOUT_PLAIN) return dnn_plain_md(v, groups, box);
-    if (layout->id == LS_LAYOUT_ANY) return dnn_any_md(v, groups, box);
-    return dnn_check(dnn_md_clone(box, dnn_md_of(&device->layouts[layout->id - 1])), "descriptor");
+    if (layout->id == LS_LAYOUT_PLAIN) return ls__dnn_plain_md(v, groups, box);
+    if (layout->id == LS_LAYOUT_ANY) return ls__dnn_any_md(v, groups, box);
+    return ls__dnn_check(ls__dnn_md_clone(box, ls__dnn_md_of(&device->layouts[layout->id - 1])), "descriptor");
 }
 
-enum ls_status dnn_layout_from(struct ls_device *device, dnn_md md, const struct ls_value *v, int groups,
-                               struct ls_layout *out)
+enum ls_status ls__dnn_layout_from(struct ls_device *device, dnn_md md, const struct ls_value *v, int groups,
+                                   struct ls_layout *out)
 {
     struct dnn_md_box plain = {0};
-    TRY(dnn_plain_md(v, groups, &plain));
-    bool is_plain = dnn_md_equal(md, dnn_md_of(&plain));
-    dnn_md_free(&plain);
+    TRY(ls__dnn_plain_md(v, groups, &plain));
+    bool is_plain = ls__dnn_md_equal(md, ls__dnn_md_of(&plain));
+    ls__dnn_md_free(&plain);
     if (is_plain) {
         *out = ls_layout_plain(&v->shape, v->dtype);
         return LS_OK;
     }
-    out->bytes = dnn_md_bytes(md);
-    dnn_md_tag(md, out->tag, sizeof out->tag);
+    out->bytes = ls__dnn_md_bytes(md);
+    ls__dnn_md_tag(md, out->tag, sizeof out->tag);
     for (int i = 0; i < device->n_layouts; i++)
-        if (dnn_md_equal(md, dnn_md_of(&device->layouts[i]))) {
+        if (ls__dnn_md_equal(md, ls__dnn_md_of(&device->layouts[i]))) {
             out->id = i + 1;
             return LS_OK;
         }
     TRY(ls__grow(&device->layouts, (size_t)device->n_layouts, (size_t)device->n_layouts + 1, sizeof *device->layouts));
-    TRY(dnn_check(dnn_md_clone(&device->layouts[device->n_layouts], md), "descriptor"));
+    TRY(ls__dnn_check(ls__dnn_md_clone(&device->layouts[device->n_layouts], md), "descriptor"));
     out->id = ++device->n_layouts;
     return LS_OK;
 }
@@ -83,36 +83,36 @@ static enum ls_status make_attr(bool relu, dnnl_primitive_attr_t *attr)
     *attr = NULL;
     dnnl_status_t status = dnnl_primitive_attr_create(attr);
     if (status == dnnl_success) status = dnnl_primitive_attr_set_scratchpad_mode(*attr, dnnl_scratchpad_mode_user);
-    if (status == dnnl_success) status = dnn_attr_deterministic(*attr);
+    if (status == dnnl_success) status = ls__dnn_attr_deterministic(*attr);
     if (status == dnnl_success && relu) {
         dnnl_post_ops_t ops = NULL;
         status = dnnl_post_ops_create(&ops);
-        if (status == dnnl_success) status = dnn_append_relu(ops);
+        if (status == dnnl_success) status = ls__dnn_append_relu(ops);
         if (status == dnnl_success) status = dnnl_primitive_attr_set_post_ops(*attr, ops);
         if (ops) dnnl_post_ops_destroy(ops);
     }
-    return dnn_check(status, "attributes");
+    return ls__dnn_check(status, "attributes");
 }
 
-enum ls_status dnn_samples_last(struct ls_device *device, const struct ls_value *v, struct ls_layout *out)
+enum ls_status ls__dnn_samples_last(struct ls_device *device, const struct ls_value *v, struct ls_layout *out)
 {
     struct dnn_md_box box = {0};
     dnnl_dims_t dims;
     int n = dims_of(v, 1, dims);
     if (n != 4) return ls_fail(LS_UNSUPPORTED, "not an image");
-    TRY(dnn_check(dnn_md_make(&box, n, dims, dnnl_bcda), "descriptor"));
-    enum ls_status status = dnn_layout_from(device, dnn_md_of(&box), v, 1, out);
-    dnn_md_free(&box);
+    TRY(ls__dnn_check(ls__dnn_md_make(&box, n, dims, dnnl_bcda), "descriptor"));
+    enum ls_status status = ls__dnn_layout_from(device, ls__dnn_md_of(&box), v, 1, out);
+    ls__dnn_md_free(&box);
     return status;
 }
 
-const struct ls_value *dnn_value_in(const struct ls_prep *prep, int index)
+const struct ls_value *ls__dnn_value_in(const struct ls_prep *prep, int index)
 {
     const struct ls_node *n = prep->node;
     return index < n->n_in && n->in[index] >= 0 ? &prep->graph->values[n->in[index]] : NULL;
 }
 
-const struct ls_value *dnn_value_out(const struct ls_prep *prep, int index)
+const struct ls_value *ls__dnn_value_out(const struct ls_prep *prep, int index)
 {
     const struct ls_node *n = prep->node;
     return index < n->n_out && n->out[index] >= 0 ? &prep->graph->values[n->out[index]] : NULL;
@@ -125,7 +125,7 @@ static enum ls_status add_arg(const struct ls_prep *prep, struct dnn_kernel *k, 
     struct ls_layout *layout = arg.is_out ? &k->base.out[arg.index] : &k->base.in[arg.index];
     if (k->n_args == DNN_MAX_ARGS) return ls_fail(LS_INTERNAL, "too many arguments");
     dnn_md md = dnnl_primitive_desc_query_md(k->pd, dnnl_query_exec_arg_md, arg.arg);
-    bool is_known = md && dnn_md_bytes(md) > 0;
+    bool is_known = md && ls__dnn_md_bytes(md) > 0;
     if (!is_known && v->is_workspace) { /* not wanted */
         layout->bytes = 0;
         return LS_OK;
@@ -133,24 +133,24 @@ static enum ls_status add_arg(const struct ls_prep *prep, struct dnn_kernel *k, 
     struct dnn_arg *a = &k->args[k->n_args++];
     *a = arg;
     if (!is_known)
-        return dnn_plain_md(v, 1, &a->md); /* 2.6 does not tell of batch norm's scale and shift: plain vectors */
-    TRY(dnn_check(dnn_md_clone(&a->md, md), "descriptor"));
+        return ls__dnn_plain_md(v, 1, &a->md); /* 2.6 does not tell of batch norm's scale and shift: plain vectors */
+    TRY(ls__dnn_check(ls__dnn_md_clone(&a->md, md), "descriptor"));
     if (v->is_workspace) {
-        *layout = (struct ls_layout){.id = LS_LAYOUT_PLAIN, .bytes = dnn_md_bytes(md), .tag = "workspace"};
+        *layout = (struct ls_layout){.id = LS_LAYOUT_PLAIN, .bytes = ls__dnn_md_bytes(md), .tag = "workspace"};
         return LS_OK;
     }
-    return dnn_layout_from(prep->device, md, v, groups, layout);
+    return ls__dnn_layout_from(prep->device, md, v, groups, layout);
 }
 
-enum ls_status dnn_add_in(const struct ls_prep *prep, struct dnn_kernel *k, int arg, int index, int groups)
+enum ls_status ls__dnn_add_in(const struct ls_prep *prep, struct dnn_kernel *k, int arg, int index, int groups)
 {
-    return add_arg(prep, k, (struct dnn_arg){.arg = arg, .index = index}, dnn_value_in(prep, index), groups);
+    return add_arg(prep, k, (struct dnn_arg){.arg = arg, .index = index}, ls__dnn_value_in(prep, index), groups);
 }
 
-enum ls_status dnn_add_out(const struct ls_prep *prep, struct dnn_kernel *k, int arg, int index, int groups)
+enum ls_status ls__dnn_add_out(const struct ls_prep *prep, struct dnn_kernel *k, int arg, int index, int groups)
 {
-    return add_arg(prep, k, (struct dnn_arg){.arg = arg, .is_out = true, .index = index}, dnn_value_out(prep, index),
-                   groups);
+    return add_arg(prep, k, (struct dnn_arg){.arg = arg, .is_out = true, .index = index},
+                   ls__dnn_value_out(prep, index), groups);
 }
 
 /* oneDNN 2.6 writes its machine code into memory without asking whether it got any: ask first. */
@@ -168,19 +168,19 @@ static enum ls_status finish(struct dnn_kernel *k)
 {
     const char *info = NULL;
     TRY(check_room());
-    TRY(dnn_check(dnnl_primitive_create(&k->primitive, k->pd), "primitive"));
+    TRY(ls__dnn_check(dnnl_primitive_create(&k->primitive, k->pd), "primitive"));
     dnn_md scratch = dnnl_primitive_desc_query_md(k->pd, dnnl_query_scratchpad_md, 0);
-    if (scratch && dnn_md_bytes(scratch) > 0) {
-        k->base.scratch_bytes = dnn_md_bytes(scratch);
-        TRY(dnn_check(dnn_md_clone(&k->scratch, scratch), "scratchpad"));
+    if (scratch && ls__dnn_md_bytes(scratch) > 0) {
+        k->base.scratch_bytes = ls__dnn_md_bytes(scratch);
+        TRY(ls__dnn_check(ls__dnn_md_clone(&k->scratch, scratch), "scratchpad"));
     }
     if (dnnl_primitive_desc_query(k->pd, dnnl_query_impl_info_str, 0, &info) == dnnl_success && info)
         snprintf(k->base.name, sizeof k->base.name, "dnnl:%s", info);
     return LS_OK;
 }
 
-enum ls_status dnn_prepare(const struct ls_prep *prep, const struct ls_impl *impl, dnn_make *make, bool relu,
-                           struct ls_kernel **out)
+enum ls_status ls__dnn_prepare(const struct ls_prep *prep, const struct ls_impl *impl, dnn_make *make, bool relu,
+                               struct ls_kernel **out)
 {
     struct dnn_kernel *k = NULL;
     struct dnn_md_box md[4] = {{.is_set = false}};
@@ -190,26 +190,26 @@ enum ls_status dnn_prepare(const struct ls_prep *prep, const struct ls_impl *imp
     enum ls_status status = make_attr(relu, &attr);
     if (status == LS_OK) status = make(prep, k, md, attr);
     if (status == LS_OK) status = finish(k);
-    for (int i = 0; i < 4; i++) dnn_md_free(&md[i]);
+    for (int i = 0; i < 4; i++) ls__dnn_md_free(&md[i]);
     if (attr) dnnl_primitive_attr_destroy(attr);
     *out = &k->base;
     if (status != LS_OK) ls_kernel_destroy(out);
     return status;
 }
 
-const_dnnl_primitive_desc_t dnn_hint(const struct ls_prep *prep, const struct ls_impl *impl)
+const_dnnl_primitive_desc_t ls__dnn_hint(const struct ls_prep *prep, const struct ls_impl *impl)
 {
     if (!prep->forward || prep->forward->impl != impl) return NULL;
     return ((const struct dnn_kernel *)prep->forward)->pd;
 }
 
-void dnn_release(struct ls_kernel *kernel)
+void ls__dnn_release(struct ls_kernel *kernel)
 {
     struct dnn_kernel *k = (struct dnn_kernel *)kernel;
     if (k->primitive) dnnl_primitive_destroy(k->primitive);
     if (k->pd) dnnl_primitive_desc_destroy(k->pd);
-    for (int i = 0; i < k->n_args; i++) dnn_md_free(&k->args[i].md);
-    dnn_md_free(&k->scratch);
+    for (int i = 0; i < k->n_args; i++) ls__dnn_md_free(&k->args[i].md);
+    ls__dnn_md_free(&k->scratch);
 }
 
 /* What belongs to one thread: memory objects over its addresses, and a stream. */
@@ -223,18 +223,18 @@ static enum ls_status add_memory(struct bound_args *e, dnnl_engine_t engine, int
                                  void *data)
 {
     dnnl_memory_t memory = NULL;
-    TRY(dnn_check(dnnl_memory_create(&memory, dnn_md_of(md), engine, data), "memory object"));
+    TRY(ls__dnn_check(dnnl_memory_create(&memory, ls__dnn_md_of(md), engine, data), "memory object"));
     e->args[e->n_args++] = (dnnl_exec_arg_t){arg, memory};
     return LS_OK;
 }
 
-enum ls_status dnn_bind(struct ls_bound *b)
+enum ls_status ls__dnn_bind(struct ls_bound *b)
 {
     const struct dnn_kernel *k = (const struct dnn_kernel *)b->kernel;
     struct bound_args *e;
     TRY(ls__calloc(&e, 1, sizeof *e));
     b->extra = e;
-    TRY(dnn_check(dnnl_stream_create(&e->stream, k->engine, dnnl_stream_default_flags), "stream"));
+    TRY(ls__dnn_check(dnnl_stream_create(&e->stream, k->engine, dnnl_stream_default_flags), "stream"));
     for (int i = 0; i < k->n_args; i++) {
         const struct dnn_arg *a = &k->args[i];
         TRY(add_memory(e, k->engine, a->arg, &a->md, a->is_out ? b->out[a->index] : b->in[a->index]));
@@ -243,7 +243,7 @@ enum ls_status dnn_bind(struct ls_bound *b)
     return LS_OK;
 }
 
-void dnn_unbind(struct ls_bound *b)
+void ls__dnn_unbind(struct ls_bound *b)
 {
     struct bound_args *e = b->extra;
     if (!e) return;
@@ -253,14 +253,14 @@ void dnn_unbind(struct ls_bound *b)
     b->extra = NULL;
 }
 
-enum ls_status dnn_launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
+enum ls_status ls__dnn_launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     const struct dnn_kernel *k = (const struct dnn_kernel *)b->kernel;
     const struct bound_args *e = b->extra;
-    return dnn_check(dnnl_primitive_execute(k->primitive, e->stream, e->n_args, e->args), k->base.name);
+    return ls__dnn_check(dnnl_primitive_execute(k->primitive, e->stream, e->n_args, e->args), k->base.name);
 }
 
-void dnn_window_of(const struct ls_attrs *a, struct dnn_window *w)
+void ls__dnn_window_of(const struct ls_attrs *a, struct dnn_window *w)
 {
     *w = (struct dnn_window){.strides = {a->sh, a->sw},
                              .kernel = {a->kh, a->kw},

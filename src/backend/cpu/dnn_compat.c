@@ -41,32 +41,32 @@ static void write_tag(const struct blocks *b, char *tag, size_t size)
 
 #if DNNL_VERSION_MAJOR >= 3
 
-dnn_md dnn_md_of(const struct dnn_md_box *box)
+dnn_md ls__dnn_md_of(const struct dnn_md_box *box)
 {
     return box->is_set ? box->md : NULL;
 }
 
-dnnl_status_t dnn_md_make(struct dnn_md_box *box, int ndims, const dnnl_dims_t dims, dnnl_format_tag_t tag)
+dnnl_status_t ls__dnn_md_make(struct dnn_md_box *box, int ndims, const dnnl_dims_t dims, dnnl_format_tag_t tag)
 {
     DNN_TRY(dnnl_memory_desc_create_with_tag(&box->md, ndims, dims, dnnl_f32, tag));
     box->is_set = true;
     return dnnl_success;
 }
 
-dnnl_status_t dnn_md_clone(struct dnn_md_box *box, dnn_md from)
+dnnl_status_t ls__dnn_md_clone(struct dnn_md_box *box, dnn_md from)
 {
     DNN_TRY(dnnl_memory_desc_clone(&box->md, from));
     box->is_set = true;
     return dnnl_success;
 }
 
-void dnn_md_free(struct dnn_md_box *box)
+void ls__dnn_md_free(struct dnn_md_box *box)
 {
     if (box->is_set) dnnl_memory_desc_destroy(box->md);
     box->is_set = false;
 }
 
-void dnn_md_tag(dnn_md md, char *tag, size_t size)
+void ls__dnn_md_tag(dnn_md md, char *tag, size_t size)
 {
     dnnl_format_kind_t kind;
     struct blocks b = {0};
@@ -85,7 +85,7 @@ void dnn_md_tag(dnn_md md, char *tag, size_t size)
     write_tag(&b, tag, size);
 }
 
-int dnn_md_groups(dnn_md md)
+int ls__dnn_md_groups(dnn_md md)
 {
     int ndims = 0;
     dnnl_dims_t *dims;
@@ -93,7 +93,7 @@ int dnn_md_groups(dnn_md md)
     return dnnl_memory_desc_query(md, dnnl_query_dims, &dims) == dnnl_success ? (int)(*dims)[0] : 1;
 }
 
-dnnl_status_t dnn_append_relu(dnnl_post_ops_t ops)
+dnnl_status_t ls__dnn_append_relu(dnnl_post_ops_t ops)
 {
     return dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_relu, 0.f, 0.f);
 }
@@ -110,9 +110,9 @@ static dnnl_status_t skip_impls(dnnl_status_t status, dnnl_primitive_desc_t *pd,
     return status;
 }
 
-dnnl_status_t dnn_conv_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg, dnn_md src,
-                           dnn_md weights, dnn_md bias, dnn_md dst, const struct dnn_window *w,
-                           dnnl_primitive_attr_t attr)
+dnnl_status_t ls__dnn_conv_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg, dnn_md src,
+                               dnn_md weights, dnn_md bias, dnn_md dst, const struct dnn_window *w,
+                               dnnl_primitive_attr_t attr)
 {
     return skip_impls(dnnl_convolution_forward_primitive_desc_create(pd, engine, dnnl_forward_training, alg, src,
                                                                      weights, bias, dst, w->strides, w->dilates,
@@ -120,9 +120,9 @@ dnnl_status_t dnn_conv_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl
                       pd, w->skip);
 }
 
-dnnl_status_t dnn_conv_bwd_data(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg, dnn_md diff_src,
-                                dnn_md weights, dnn_md diff_dst, const struct dnn_window *w, dnnl_primitive_attr_t attr,
-                                const_dnnl_primitive_desc_t hint)
+dnnl_status_t ls__dnn_conv_bwd_data(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg,
+                                    dnn_md diff_src, dnn_md weights, dnn_md diff_dst, const struct dnn_window *w,
+                                    dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint)
 {
     return skip_impls(dnnl_convolution_backward_data_primitive_desc_create(pd, engine, alg, diff_src, weights, diff_dst,
                                                                            w->strides, w->dilates, w->padding_l,
@@ -130,9 +130,10 @@ dnnl_status_t dnn_conv_bwd_data(dnnl_primitive_desc_t *pd, dnnl_engine_t engine,
                       pd, w->skip);
 }
 
-dnnl_status_t dnn_conv_bwd_weights(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg, dnn_md src,
-                                   dnn_md diff_weights, dnn_md diff_bias, dnn_md diff_dst, const struct dnn_window *w,
-                                   dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint)
+dnnl_status_t ls__dnn_conv_bwd_weights(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg, dnn_md src,
+                                       dnn_md diff_weights, dnn_md diff_bias, dnn_md diff_dst,
+                                       const struct dnn_window *w, dnnl_primitive_attr_t attr,
+                                       const_dnnl_primitive_desc_t hint)
 {
     return skip_impls(dnnl_convolution_backward_weights_primitive_desc_create(
                           pd, engine, alg, src, diff_weights, diff_bias, diff_dst, w->strides, w->dilates, w->padding_l,
@@ -140,22 +141,22 @@ dnnl_status_t dnn_conv_bwd_weights(dnnl_primitive_desc_t *pd, dnnl_engine_t engi
                       pd, w->skip);
 }
 
-dnnl_status_t dnn_ip_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md src, dnn_md weights, dnn_md bias,
-                         dnn_md dst, dnnl_primitive_attr_t attr)
+dnnl_status_t ls__dnn_ip_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md src, dnn_md weights, dnn_md bias,
+                             dnn_md dst, dnnl_primitive_attr_t attr)
 {
     return dnnl_inner_product_forward_primitive_desc_create(pd, engine, dnnl_forward_training, src, weights, bias, dst,
                                                             attr);
 }
 
-dnnl_status_t dnn_ip_bwd_data(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md diff_src, dnn_md weights,
-                              dnn_md diff_dst, dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint)
+dnnl_status_t ls__dnn_ip_bwd_data(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md diff_src, dnn_md weights,
+                                  dnn_md diff_dst, dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint)
 {
     return dnnl_inner_product_backward_data_primitive_desc_create(pd, engine, diff_src, weights, diff_dst, hint, attr);
 }
 
-dnnl_status_t dnn_ip_bwd_weights(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md src, dnn_md diff_weights,
-                                 dnn_md diff_bias, dnn_md diff_dst, dnnl_primitive_attr_t attr,
-                                 const_dnnl_primitive_desc_t hint)
+dnnl_status_t ls__dnn_ip_bwd_weights(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md src, dnn_md diff_weights,
+                                     dnn_md diff_bias, dnn_md diff_dst, dnnl_primitive_attr_t attr,
+                                     const_dnnl_primitive_desc_t hint)
 {
     return dnnl_inner_product_backward_weights_primitive_desc_create(pd, engine, src, diff_weights, diff_bias, diff_dst,
                                                                      hint, attr);
@@ -166,33 +167,33 @@ static dnnl_alg_kind_t pool_alg(bool is_max)
     return is_max ? dnnl_pooling_max : dnnl_pooling_avg_include_padding;
 }
 
-dnnl_status_t dnn_pool_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_training, bool is_max, dnn_md src,
-                           dnn_md dst, const struct dnn_window *w, dnnl_primitive_attr_t attr)
+dnnl_status_t ls__dnn_pool_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_training, bool is_max,
+                               dnn_md src, dnn_md dst, const struct dnn_window *w, dnnl_primitive_attr_t attr)
 {
     return dnnl_pooling_forward_primitive_desc_create(
         pd, engine, is_training ? dnnl_forward_training : dnnl_forward_inference, pool_alg(is_max), src, dst,
         w->strides, w->kernel, w->dilates, w->padding_l, w->padding_r, attr);
 }
 
-dnnl_status_t dnn_pool_bwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_max, dnn_md diff_src,
-                           dnn_md diff_dst, const struct dnn_window *w, dnnl_primitive_attr_t attr,
-                           const_dnnl_primitive_desc_t hint)
+dnnl_status_t ls__dnn_pool_bwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_max, dnn_md diff_src,
+                               dnn_md diff_dst, const struct dnn_window *w, dnnl_primitive_attr_t attr,
+                               const_dnnl_primitive_desc_t hint)
 {
     return dnnl_pooling_backward_primitive_desc_create(pd, engine, pool_alg(is_max), diff_src, diff_dst, w->strides,
                                                        w->kernel, w->dilates, w->padding_l, w->padding_r, hint, attr);
 }
 
-dnnl_status_t dnn_lrn_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_training, dnn_md data, int size,
-                          float alpha, float beta, float k, dnnl_primitive_attr_t attr)
+dnnl_status_t ls__dnn_lrn_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_training, dnn_md data, int size,
+                              float alpha, float beta, float k, dnnl_primitive_attr_t attr)
 {
     return dnnl_lrn_forward_primitive_desc_create(pd, engine,
                                                   is_training ? dnnl_forward_training : dnnl_forward_inference,
                                                   dnnl_lrn_across_channels, data, data, size, alpha, beta, k, attr);
 }
 
-dnnl_status_t dnn_lrn_bwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md diff, dnn_md data, int size,
-                          float alpha, float beta, float k, dnnl_primitive_attr_t attr,
-                          const_dnnl_primitive_desc_t hint)
+dnnl_status_t ls__dnn_lrn_bwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md diff, dnn_md data, int size,
+                              float alpha, float beta, float k, dnnl_primitive_attr_t attr,
+                              const_dnnl_primitive_desc_t hint)
 {
     return dnnl_lrn_backward_primitive_desc_create(pd, engine, dnnl_lrn_across_channels, diff, diff, data, size, alpha,
                                                    beta, k, hint, attr);
@@ -200,31 +201,31 @@ dnnl_status_t dnn_lrn_bwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_m
 
 #else /* 2.x */
 
-dnn_md dnn_md_of(const struct dnn_md_box *box)
+dnn_md ls__dnn_md_of(const struct dnn_md_box *box)
 {
     return box->is_set ? &box->md : NULL;
 }
 
-dnnl_status_t dnn_md_make(struct dnn_md_box *box, int ndims, const dnnl_dims_t dims, dnnl_format_tag_t tag)
+dnnl_status_t ls__dnn_md_make(struct dnn_md_box *box, int ndims, const dnnl_dims_t dims, dnnl_format_tag_t tag)
 {
     DNN_TRY(dnnl_memory_desc_init_by_tag(&box->md, ndims, dims, dnnl_f32, tag));
     box->is_set = true;
     return dnnl_success;
 }
 
-dnnl_status_t dnn_md_clone(struct dnn_md_box *box, dnn_md from)
+dnnl_status_t ls__dnn_md_clone(struct dnn_md_box *box, dnn_md from)
 {
     box->md = *from;
     box->is_set = true;
     return dnnl_success;
 }
 
-void dnn_md_free(struct dnn_md_box *box)
+void ls__dnn_md_free(struct dnn_md_box *box)
 {
     box->is_set = false;
 }
 
-void dnn_md_tag(dnn_md md, char *tag, size_t size)
+void ls__dnn_md_tag(dnn_md md, char *tag, size_t size)
 {
     struct blocks b = {.ndims = md->ndims};
     snprintf(tag, size, "opaque");
@@ -236,12 +237,12 @@ void dnn_md_tag(dnn_md md, char *tag, size_t size)
     write_tag(&b, tag, size);
 }
 
-int dnn_md_groups(dnn_md md)
+int ls__dnn_md_groups(dnn_md md)
 {
     return md->ndims == 5 ? (int)md->dims[0] : 1;
 }
 
-dnnl_status_t dnn_append_relu(dnnl_post_ops_t ops)
+dnnl_status_t ls__dnn_append_relu(dnnl_post_ops_t ops)
 {
     return dnnl_post_ops_append_eltwise(ops, 1.f, dnnl_eltwise_relu, 0.f, 0.f);
 }
@@ -261,9 +262,9 @@ static dnnl_status_t create_after(dnnl_primitive_desc_t *pd, const dnnl_convolut
     return *pd ? dnnl_success : dnnl_unimplemented;
 }
 
-dnnl_status_t dnn_conv_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg, dnn_md src,
-                           dnn_md weights, dnn_md bias, dnn_md dst, const struct dnn_window *w,
-                           dnnl_primitive_attr_t attr)
+dnnl_status_t ls__dnn_conv_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg, dnn_md src,
+                               dnn_md weights, dnn_md bias, dnn_md dst, const struct dnn_window *w,
+                               dnnl_primitive_attr_t attr)
 {
     dnnl_convolution_desc_t d;
     DNN_TRY(dnnl_dilated_convolution_forward_desc_init(&d, dnnl_forward_training, alg, src, weights, bias, dst,
@@ -271,9 +272,9 @@ dnnl_status_t dnn_conv_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl
     return create_after(pd, &d, attr, engine, NULL, w->skip);
 }
 
-dnnl_status_t dnn_conv_bwd_data(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg, dnn_md diff_src,
-                                dnn_md weights, dnn_md diff_dst, const struct dnn_window *w, dnnl_primitive_attr_t attr,
-                                const_dnnl_primitive_desc_t hint)
+dnnl_status_t ls__dnn_conv_bwd_data(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg,
+                                    dnn_md diff_src, dnn_md weights, dnn_md diff_dst, const struct dnn_window *w,
+                                    dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint)
 {
     dnnl_convolution_desc_t d;
     DNN_TRY(dnnl_dilated_convolution_backward_data_desc_init(&d, alg, diff_src, weights, diff_dst, w->strides,
@@ -281,9 +282,10 @@ dnnl_status_t dnn_conv_bwd_data(dnnl_primitive_desc_t *pd, dnnl_engine_t engine,
     return create_after(pd, &d, attr, engine, hint, w->skip);
 }
 
-dnnl_status_t dnn_conv_bwd_weights(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg, dnn_md src,
-                                   dnn_md diff_weights, dnn_md diff_bias, dnn_md diff_dst, const struct dnn_window *w,
-                                   dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint)
+dnnl_status_t ls__dnn_conv_bwd_weights(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg, dnn_md src,
+                                       dnn_md diff_weights, dnn_md diff_bias, dnn_md diff_dst,
+                                       const struct dnn_window *w, dnnl_primitive_attr_t attr,
+                                       const_dnnl_primitive_desc_t hint)
 {
     dnnl_convolution_desc_t d;
     DNN_TRY(dnnl_dilated_convolution_backward_weights_desc_init(&d, alg, src, diff_weights, diff_bias, diff_dst,
@@ -291,25 +293,25 @@ dnnl_status_t dnn_conv_bwd_weights(dnnl_primitive_desc_t *pd, dnnl_engine_t engi
     return create_after(pd, &d, attr, engine, hint, w->skip);
 }
 
-dnnl_status_t dnn_ip_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md src, dnn_md weights, dnn_md bias,
-                         dnn_md dst, dnnl_primitive_attr_t attr)
+dnnl_status_t ls__dnn_ip_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md src, dnn_md weights, dnn_md bias,
+                             dnn_md dst, dnnl_primitive_attr_t attr)
 {
     dnnl_inner_product_desc_t d;
     DNN_TRY(dnnl_inner_product_forward_desc_init(&d, dnnl_forward_training, src, weights, bias, dst));
     return dnnl_primitive_desc_create(pd, &d, attr, engine, NULL);
 }
 
-dnnl_status_t dnn_ip_bwd_data(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md diff_src, dnn_md weights,
-                              dnn_md diff_dst, dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint)
+dnnl_status_t ls__dnn_ip_bwd_data(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md diff_src, dnn_md weights,
+                                  dnn_md diff_dst, dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint)
 {
     dnnl_inner_product_desc_t d;
     DNN_TRY(dnnl_inner_product_backward_data_desc_init(&d, diff_src, weights, diff_dst));
     return dnnl_primitive_desc_create(pd, &d, attr, engine, hint);
 }
 
-dnnl_status_t dnn_ip_bwd_weights(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md src, dnn_md diff_weights,
-                                 dnn_md diff_bias, dnn_md diff_dst, dnnl_primitive_attr_t attr,
-                                 const_dnnl_primitive_desc_t hint)
+dnnl_status_t ls__dnn_ip_bwd_weights(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md src, dnn_md diff_weights,
+                                     dnn_md diff_bias, dnn_md diff_dst, dnnl_primitive_attr_t attr,
+                                     const_dnnl_primitive_desc_t hint)
 {
     dnnl_inner_product_desc_t d;
     DNN_TRY(dnnl_inner_product_backward_weights_desc_init(&d, src, diff_weights, diff_bias, diff_dst));
@@ -321,8 +323,8 @@ static dnnl_alg_kind_t pool_alg(bool is_max)
     return is_max ? dnnl_pooling_max : dnnl_pooling_avg_include_padding;
 }
 
-dnnl_status_t dnn_pool_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_training, bool is_max, dnn_md src,
-                           dnn_md dst, const struct dnn_window *w, dnnl_primitive_attr_t attr)
+dnnl_status_t ls__dnn_pool_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_training, bool is_max,
+                               dnn_md src, dnn_md dst, const struct dnn_window *w, dnnl_primitive_attr_t attr)
 {
     dnnl_pooling_desc_t d;
     DNN_TRY(dnnl_pooling_forward_desc_init(&d, is_training ? dnnl_forward_training : dnnl_forward_inference,
@@ -331,9 +333,9 @@ dnnl_status_t dnn_pool_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool
     return dnnl_primitive_desc_create(pd, &d, attr, engine, NULL);
 }
 
-dnnl_status_t dnn_pool_bwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_max, dnn_md diff_src,
-                           dnn_md diff_dst, const struct dnn_window *w, dnnl_primitive_attr_t attr,
-                           const_dnnl_primitive_desc_t hint)
+dnnl_status_t ls__dnn_pool_bwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_max, dnn_md diff_src,
+                               dnn_md diff_dst, const struct dnn_window *w, dnnl_primitive_attr_t attr,
+                               const_dnnl_primitive_desc_t hint)
 {
     dnnl_pooling_desc_t d;
     DNN_TRY(dnnl_pooling_backward_desc_init(&d, pool_alg(is_max), diff_src, diff_dst, w->strides, w->kernel,
@@ -341,8 +343,8 @@ dnnl_status_t dnn_pool_bwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool
     return dnnl_primitive_desc_create(pd, &d, attr, engine, hint);
 }
 
-dnnl_status_t dnn_lrn_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_training, dnn_md data, int size,
-                          float alpha, float beta, float k, dnnl_primitive_attr_t attr)
+dnnl_status_t ls__dnn_lrn_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_training, dnn_md data, int size,
+                              float alpha, float beta, float k, dnnl_primitive_attr_t attr)
 {
     dnnl_lrn_desc_t d;
     DNN_TRY(dnnl_lrn_forward_desc_init(&d, is_training ? dnnl_forward_training : dnnl_forward_inference,
@@ -350,9 +352,9 @@ dnnl_status_t dnn_lrn_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool 
     return dnnl_primitive_desc_create(pd, &d, attr, engine, NULL);
 }
 
-dnnl_status_t dnn_lrn_bwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md diff, dnn_md data, int size,
-                          float alpha, float beta, float k, dnnl_primitive_attr_t attr,
-                          const_dnnl_primitive_desc_t hint)
+dnnl_status_t ls__dnn_lrn_bwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md diff, dnn_md data, int size,
+                              float alpha, float beta, float k, dnnl_primitive_attr_t attr,
+                              const_dnnl_primitive_desc_t hint)
 {
     dnnl_lrn_desc_t d;
     DNN_TRY(dnnl_lrn_backward_desc_init(&d, dnnl_lrn_across_channels, diff, data, size, alpha, beta, k));
@@ -361,7 +363,7 @@ dnnl_status_t dnn_lrn_bwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_m
 
 #endif
 
-dnnl_status_t dnn_attr_deterministic(dnnl_primitive_attr_t attr)
+dnnl_status_t ls__dnn_attr_deterministic(dnnl_primitive_attr_t attr)
 {
 #if DNNL_VERSION_MAJOR > 3 || (DNNL_VERSION_MAJOR == 3 && DNNL_VERSION_MINOR >= 4)
     return dnnl_primitive_attr_set_deterministic(attr, 1);
@@ -370,12 +372,12 @@ dnnl_status_t dnn_attr_deterministic(dnnl_primitive_attr_t attr)
 #endif
 }
 
-bool dnn_md_equal(dnn_md a, dnn_md b)
+bool ls__dnn_md_equal(dnn_md a, dnn_md b)
 {
     return dnnl_memory_desc_equal(a, b) == 1;
 }
 
-size_t dnn_md_bytes(dnn_md md)
+size_t ls__dnn_md_bytes(dnn_md md)
 {
     return dnnl_memory_desc_get_size(md);
 }

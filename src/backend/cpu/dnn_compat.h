@@ -27,20 +27,21 @@ struct dnn_md_box {
     bool is_set;
 };
 
-dnn_md dnn_md_of(const struct dnn_md_box *box);
-dnnl_status_t dnn_md_make(struct dnn_md_box *box, int ndims, const dnnl_dims_t dims, dnnl_format_tag_t tag); /* f32 */
-dnnl_status_t dnn_md_clone(struct dnn_md_box *box, dnn_md from);
-void dnn_md_free(struct dnn_md_box *box);
-bool dnn_md_equal(dnn_md a, dnn_md b);
-size_t dnn_md_bytes(dnn_md md);
+dnn_md ls__dnn_md_of(const struct dnn_md_box *box);
+dnnl_status_t ls__dnn_md_make(struct dnn_md_box *box, int ndims, const dnnl_dims_t dims,
+                              dnnl_format_tag_t tag); /* f32 */
+dnnl_status_t ls__dnn_md_clone(struct dnn_md_box *box, dnn_md from);
+void ls__dnn_md_free(struct dnn_md_box *box);
+bool ls__dnn_md_equal(dnn_md a, dnn_md b);
+size_t ls__dnn_md_bytes(dnn_md md);
 /* "aBcd16b", "ab", or "opaque" when the format is not made of blocks. */
-void dnn_md_tag(dnn_md md, char *tag, size_t size);
+void ls__dnn_md_tag(dnn_md md, char *tag, size_t size);
 /* The number of groups of 5-D (grouped convolution) weights, 1 for anything else. */
-int dnn_md_groups(dnn_md md);
+int ls__dnn_md_groups(dnn_md md);
 
-dnnl_status_t dnn_append_relu(dnnl_post_ops_t ops);
+dnnl_status_t ls__dnn_append_relu(dnnl_post_ops_t ops);
 /* Asks for the same bits every time where that can be asked for (3.4 and later); before, one thread is enough. */
-dnnl_status_t dnn_attr_deterministic(dnnl_primitive_attr_t attr);
+dnnl_status_t ls__dnn_attr_deterministic(dnnl_primitive_attr_t attr);
 
 /* The geometry of a sliding window, 2-D. */
 struct dnn_window {
@@ -49,31 +50,32 @@ struct dnn_window {
 };
 
 /* alg: dnnl_convolution_direct, or dnnl_convolution_winograd, which 3.x knows but no longer has for x86. */
-dnnl_status_t dnn_conv_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg, dnn_md src,
-                           dnn_md weights, dnn_md bias, dnn_md dst, const struct dnn_window *w,
-                           dnnl_primitive_attr_t attr);
-dnnl_status_t dnn_conv_bwd_data(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg, dnn_md diff_src,
-                                dnn_md weights, dnn_md diff_dst, const struct dnn_window *w, dnnl_primitive_attr_t attr,
-                                const_dnnl_primitive_desc_t hint);
-dnnl_status_t dnn_conv_bwd_weights(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg, dnn_md src,
-                                   dnn_md diff_weights, dnn_md diff_bias, dnn_md diff_dst, const struct dnn_window *w,
-                                   dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint);
-dnnl_status_t dnn_ip_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md src, dnn_md weights, dnn_md bias,
-                         dnn_md dst, dnnl_primitive_attr_t attr);
-dnnl_status_t dnn_ip_bwd_data(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md diff_src, dnn_md weights,
-                              dnn_md diff_dst, dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint);
-dnnl_status_t dnn_ip_bwd_weights(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md src, dnn_md diff_weights,
-                                 dnn_md diff_bias, dnn_md diff_dst, dnnl_primitive_attr_t attr,
-                                 const_dnnl_primitive_desc_t hint);
-dnnl_status_t dnn_pool_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_training, bool is_max, dnn_md src,
-                           dnn_md dst, const struct dnn_window *w, dnnl_primitive_attr_t attr);
-dnnl_status_t dnn_pool_bwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_max, dnn_md diff_src,
-                           dnn_md diff_dst, const struct dnn_window *w, dnnl_primitive_attr_t attr,
-                           const_dnnl_primitive_desc_t hint);
-dnnl_status_t dnn_lrn_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_training, dnn_md data, int size,
-                          float alpha, float beta, float k, dnnl_primitive_attr_t attr);
-dnnl_status_t dnn_lrn_bwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md diff, dnn_md data, int size,
-                          float alpha, float beta, float k, dnnl_primitive_attr_t attr,
-                          const_dnnl_primitive_desc_t hint);
+dnnl_status_t ls__dnn_conv_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg, dnn_md src,
+                               dnn_md weights, dnn_md bias, dnn_md dst, const struct dnn_window *w,
+                               dnnl_primitive_attr_t attr);
+dnnl_status_t ls__dnn_conv_bwd_data(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg,
+                                    dnn_md diff_src, dnn_md weights, dnn_md diff_dst, const struct dnn_window *w,
+                                    dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint);
+dnnl_status_t ls__dnn_conv_bwd_weights(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg, dnn_md src,
+                                       dnn_md diff_weights, dnn_md diff_bias, dnn_md diff_dst,
+                                       const struct dnn_window *w, dnnl_primitive_attr_t attr,
+                                       const_dnnl_primitive_desc_t hint);
+dnnl_status_t ls__dnn_ip_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md src, dnn_md weights, dnn_md bias,
+                             dnn_md dst, dnnl_primitive_attr_t attr);
+dnnl_status_t ls__dnn_ip_bwd_data(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md diff_src, dnn_md weights,
+                                  dnn_md diff_dst, dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint);
+dnnl_status_t ls__dnn_ip_bwd_weights(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md src, dnn_md diff_weights,
+                                     dnn_md diff_bias, dnn_md diff_dst, dnnl_primitive_attr_t attr,
+                                     const_dnnl_primitive_desc_t hint);
+dnnl_status_t ls__dnn_pool_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_training, bool is_max,
+                               dnn_md src, dnn_md dst, const struct dnn_window *w, dnnl_primitive_attr_t attr);
+dnnl_status_t ls__dnn_pool_bwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_max, dnn_md diff_src,
+                               dnn_md diff_dst, const struct dnn_window *w, dnnl_primitive_attr_t attr,
+                               const_dnnl_primitive_desc_t hint);
+dnnl_status_t ls__dnn_lrn_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_training, dnn_md data, int size,
+                              float alpha, float beta, float k, dnnl_primitive_attr_t attr);
+dnnl_status_t ls__dnn_lrn_bwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md diff, dnn_md data, int size,
+                              float alpha, float beta, float k, dnnl_primitive_attr_t attr,
+                              const_dnnl_primitive_desc_t hint);
 
 #endif

@@ -185,7 +185,7 @@ static enum ls_status prepare(const struct ls_prep *prep, const struct ls_impl *
 {
     struct dropout *k;
     const char *name;
-    const struct ls_shape *shape = &dnn_value_in(prep, 0)->shape;
+    const struct ls_shape *shape = &ls__dnn_value_in(prep, 0)->shape;
     TRY(ls_kernel_create(&k, sizeof *k, prep, impl));
     k->mb = shape->dims[0];
     k->n = ls_shape_count(shape) / k->mb;

@@ -2,7 +2,7 @@
 #ifndef LS_BACKEND_CPU_IMPLS_H
 #define LS_BACKEND_CPU_IMPLS_H
 
-#include "lockstep/backend.h"
+#include "backend/backend.h"
 
 extern const struct ls_impl ls__cpu_conv2d, ls__cpu_conv2d_bwd_data, ls__cpu_conv2d_bwd_weights;
 extern const struct ls_impl ls__cpu_conv2d_lanes, ls__cpu_conv2d_bwd_data_lanes, ls__cpu_conv2d_bwd_weights_lanes;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* The sets both APIs know have names; of others the number identifies the run as well. */
-void cpu_isa_name(char *text, size_t size)
+void ls__cpu_isa_name(char *text, size_t size)
 {
     static const struct {
         int isa;
@@ -44,14 +44,14 @@ static bool is_effective(dnnl_cpu_isa_t isa)
     return (dnnl_get_effective_cpu_isa() & isa) == isa;
 }
 
-void cpu_isa_level(char *text, size_t size)
+void ls__cpu_isa_level(char *text, size_t size)
 {
     snprintf(text, size, "other");
     for (int i = N_LEVELS - 1; i >= 0; i--)
         if (is_effective(levels[i].isa)) snprintf(text, size, "%s", levels[i].name);
 }
 
-enum ls_status cpu_isa_limit(const char *level)
+enum ls_status ls__cpu_isa_limit(const char *level)
 {
     char have[24];
     int i = 0;
@@ -59,7 +59,7 @@ enum ls_status cpu_isa_limit(const char *level)
     if (i == N_LEVELS) return ls_fail(LS_USAGE, "--isa %s: expected native, avx512 or avx2", level);
     /* Refused once oneDNN has been asked for its set; then the level must be the one wanted already. */
     dnnl_status_t status = dnnl_set_max_cpu_isa(levels[i].isa);
-    cpu_isa_level(have, sizeof have);
+    ls__cpu_isa_level(have, sizeof have);
     if (strcmp(have, level) == 0) return LS_OK;
     if (status != dnnl_success && is_effective(levels[i].isa))
         return ls_fail(LS_UNSUPPORTED,
@@ -72,26 +72,26 @@ enum ls_status cpu_isa_limit(const char *level)
 
 #if defined(__x86_64__)
 
-bool cpu_isa_has_avx512(void)
+bool ls__cpu_isa_has_avx512(void)
 {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
            is_effective(dnnl_cpu_isa_avx512_core);
 }
 
-bool cpu_isa_has_avx2(void)
+bool ls__cpu_isa_has_avx2(void)
 {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && is_effective(dnnl_cpu_isa_avx2);
 }
 
 #else
 
-bool cpu_isa_has_avx512(void)
+bool ls__cpu_isa_has_avx512(void)
 {
     return false;
 }
 
-bool cpu_isa_has_avx2(void)
+bool ls__cpu_isa_has_avx2(void)
 {
     return false;
 }

@@ -14,13 +14,13 @@
 
 /* May the own kernels use it: the machine has it and nothing forbids it. AVX-512 with F, VL, BW and DQ; AVX2 with FMA.
  */
-bool cpu_isa_has_avx512(void);
-bool cpu_isa_has_avx2(void);
+bool ls__cpu_isa_has_avx512(void);
+bool ls__cpu_isa_has_avx2(void);
 
-void cpu_isa_level(char *text, size_t size); /* "avx512" */
-void cpu_isa_name(char *text, size_t size);  /* in full, as oneDNN calls it: "avx512_core_bf16" */
+void ls__cpu_isa_level(char *text, size_t size); /* "avx512" */
+void ls__cpu_isa_name(char *text, size_t size);  /* in full, as oneDNN calls it: "avx512_core_bf16" */
 
 /* See limit_isa in lockstep/backend.h. */
-enum ls_status cpu_isa_limit(const char *level) LS_MUST_CHECK;
+enum ls_status ls__cpu_isa_limit(const char *level) LS_MUST_CHECK;
 
 #endif

@@ -4,12 +4,12 @@
 #include "backend/cpu/isa.h"
 #include "backend/cpu/lanes_ops.h"
 
-bool lanes_are_available(void)
+bool ls__lanes_are_available(void)
 {
-    return cpu_isa_has_avx512();
+    return ls__cpu_isa_has_avx512();
 }
 
-const struct lanes_ops *lanes_best(void)
+const struct lanes_ops *ls__lanes_best(void)
 {
-    return cpu_isa_has_avx512() ? &ls__lanes_avx512 : cpu_isa_has_avx2() ? &ls__lanes_avx2 : NULL;
+    return ls__cpu_isa_has_avx512() ? &ls__lanes_avx512 : ls__cpu_isa_has_avx2() ? &ls__lanes_avx2 : NULL;
 }

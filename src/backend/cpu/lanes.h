@@ -21,7 +21,7 @@
 enum { LANES = 16, LANES_MAX_KERNEL = 7 };
 
 /* AVX-512 with everything linear_dot.c and linear_sum.c are compiled for. */
-bool lanes_are_available(void);
+bool ls__lanes_are_available(void);
 
 struct lanes_conv {
     int n, ic, ih, iw, oc, oh, ow, kh, kw, ph, pw; /* stride and dilation 1; n samples */
@@ -55,6 +55,6 @@ struct lanes_ops {
 };
 
 /* The widest this process may use, or NULL. */
-const struct lanes_ops *lanes_best(void);
+const struct lanes_ops *ls__lanes_best(void);
 
 #endif

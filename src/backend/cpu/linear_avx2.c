@@ -1,4 +1,4 @@
-/* linear_avx2.c: linear_tiles.h with AVX2: 16 registers of 8 floats. */
+/* linear_avx2.c: ls__linear_tiles.h with AVX2: 16 registers of 8 floats. */
 #include "backend/cpu/linear_tiles.h"
 
 #if defined(__x86_64__)
@@ -29,8 +29,8 @@ static const struct linear_tiles tiles = {
     .pack_narrow = pack_narrow,
     .sum = sum,
 };
-const struct linear_tiles *const linear_tiles_avx2 = &tiles;
+const struct linear_tiles *const ls__linear_tiles_avx2 = &tiles;
 
 #else
-const struct linear_tiles *const linear_tiles_avx2 = NULL;
+const struct linear_tiles *const ls__linear_tiles_avx2 = NULL;
 #endif

@@ -1,4 +1,4 @@
-/* linear_avx512.c: linear_tiles.h with AVX-512: 32 registers of 16 floats. */
+/* linear_avx512.c: ls__linear_tiles.h with AVX-512: 32 registers of 16 floats. */
 #include "backend/cpu/linear_tiles.h"
 
 #if defined(__x86_64__)
@@ -43,8 +43,8 @@ static const struct linear_tiles tiles = {
     .pack_narrow = pack_narrow,
     .sum = sum,
 };
-const struct linear_tiles *const linear_tiles_avx512 = &tiles;
+const struct linear_tiles *const ls__linear_tiles_avx512 = &tiles;
 
 #else
-const struct linear_tiles *const linear_tiles_avx512 = NULL;
+const struct linear_tiles *const ls__linear_tiles_avx512 = NULL;
 #endif

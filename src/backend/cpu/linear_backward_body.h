@@ -1,6 +1,6 @@
-/* linear_backward_body.h: backward by data of linear_tiles.h for VEC samples and `size` inputs at once, one accumulator
- * each (MOST_INPUTS at most). Weights come in runs of `size` lines, one run per block of outputs, too far apart for the
- * machine to foresee: they are fetched BLOCKS_AHEAD blocks before they are used. */
+/* linear_backward_body.h: backward by data of ls__linear_tiles.h for VEC samples and `size` inputs at once, one
+ * accumulator each (MOST_INPUTS at most). Weights come in runs of `size` lines, one run per block of outputs, too far
+ * apart for the machine to foresee: they are fetched BLOCKS_AHEAD blocks before they are used. */
 VEC_TARGET INLINE void V(backward)(int size, const float *d, const float *w, ptrdiff_t step, int n_blocks, float *out)
 {
     V(float) acc[MOST_INPUTS];

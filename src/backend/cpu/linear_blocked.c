@@ -1,5 +1,5 @@
 /* linear_blocked.c: forward and backward by data of large linear layers, weights in blocks of 16 outputs
- * (linear_tiles.h); linear_sum.c makes the gradient in the same layout.
+ * (ls__linear_tiles.h); linear_sum.c makes the gradient in the same layout.
  *
  * A large layer is read from memory once per shard and direction, which takes as long as the arithmetic on 16 samples:
  * the loops must do nothing but multiply, and memory must run ahead of them.
@@ -23,18 +23,19 @@ struct blocked_kernel {
     bool relu;
 };
 
-const struct linear_tiles *linear_tiles(void)
+const struct linear_tiles *ls__linear_tiles(void)
 {
-    return cpu_isa_has_avx512() ? linear_tiles_avx512 : cpu_isa_has_avx2() ? linear_tiles_avx2 : NULL;
+    return ls__cpu_isa_has_avx512() ? ls__linear_tiles_avx512 : ls__cpu_isa_has_avx2() ? ls__linear_tiles_avx2 : NULL;
 }
 
-enum ls_status linear_blocked_layout(struct ls_device *device, const struct ls_value *weights, struct ls_layout *out)
+enum ls_status ls__linear_blocked_layout(struct ls_device *device, const struct ls_value *weights,
+                                         struct ls_layout *out)
 {
     struct dnn_md_box box = {0};
     dnnl_dims_t dims = {weights->shape.dims[0], weights->shape.dims[1]};
-    TRY(dnn_check(dnn_md_make(&box, 2, dims, dnnl_AB16b16a), "descriptor"));
-    enum ls_status status = dnn_layout_from(device, dnn_md_of(&box), weights, 1, out);
-    dnn_md_free(&box);
+    TRY(ls__dnn_check(ls__dnn_md_make(&box, 2, dims, dnnl_AB16b16a), "descriptor"));
+    enum ls_status status = ls__dnn_layout_from(device, ls__dnn_md_of(&box), weights, 1, out);
+    ls__dnn_md_free(&box);
     return status;
 }
 
@@ -103,19 +104,19 @@ static enum ls_status launch_backward(const struct ls_bound *b, const struct ls_
 static enum ls_status prepare(const struct ls_prep *prep, const struct ls_impl *impl, const struct ls_shape *src,
                               struct blocked_kernel **out)
 {
-    const struct ls_value *weights = dnn_value_in(prep, 1);
+    const struct ls_value *weights = ls__dnn_value_in(prep, 1);
     const struct ls_shape *w = &weights->shape;
     struct ls_layout blocked;
     struct blocked_kernel *k;
-    if (!linear_tiles()) return ls_fail(LS_UNSUPPORTED, "needs AVX2");
-    TRY(linear_blocked_layout(prep->device, weights, &blocked));
+    if (!ls__linear_tiles()) return ls_fail(LS_UNSUPPORTED, "needs AVX2");
+    TRY(ls__linear_blocked_layout(prep->device, weights, &blocked));
     if (prep->in[1].id != blocked.id && ls_shape_count(w) < LARGE_LAYER) return ls_fail(LS_UNSUPPORTED, "small layer");
     if (prep->in[1].id != blocked.id && prep->in[1].id != LS_LAYOUT_ANY)
         return ls_fail(LS_UNSUPPORTED, "the weights lie as %s", prep->in[1].tag);
     TRY(ls_kernel_create(&k, sizeof *k, prep, impl));
-    snprintf(k->base.name, sizeof k->base.name, "blocked:%s", linear_tiles()->name);
+    snprintf(k->base.name, sizeof k->base.name, "blocked:%s", ls__linear_tiles()->name);
     k->base.in[1] = blocked;
-    k->tiles = linear_tiles();
+    k->tiles = ls__linear_tiles();
     k->mb = (int)src->dims[0];
     k->ic = (int)w->dims[1];
     k->oc = (int)w->dims[0];
@@ -128,7 +129,7 @@ static enum ls_status prepare(const struct ls_prep *prep, const struct ls_impl *
 static enum ls_status prepare_forward(const struct ls_prep *prep, struct ls_kernel **out)
 {
     struct blocked_kernel *k = NULL;
-    TRY(prepare(prep, &ls__cpu_linear_blocked, &dnn_value_in(prep, 0)->shape, &k));
+    TRY(prepare(prep, &ls__cpu_linear_blocked, &ls__dnn_value_in(prep, 0)->shape, &k));
     k->relu = prep->node->attrs.relu;
     k->base.scratch_bytes = (size_t)round_up(k->mb, TILE_SAMPLES) * (size_t)k->ic * sizeof(float);
     *out = &k->base;
@@ -138,7 +139,7 @@ static enum ls_status prepare_forward(const struct ls_prep *prep, struct ls_kern
 static enum ls_status prepare_backward(const struct ls_prep *prep, struct ls_kernel **out)
 {
     struct blocked_kernel *k = NULL;
-    TRY(prepare(prep, &ls__cpu_linear_bwd_data_blocked, &dnn_value_in(prep, 0)->shape, &k));
+    TRY(prepare(prep, &ls__cpu_linear_bwd_data_blocked, &ls__dnn_value_in(prep, 0)->shape, &k));
     k->base.scratch_bytes = ((size_t)k->oc_pad + (size_t)k->ic_pad) * TILE_SAMPLES * sizeof(float);
     *out = &k->base;
     return LS_OK;

@@ -1,12 +1,12 @@
-/* linear_blocked.h: large linear layers whose weights lie in blocks of 16 outputs (linear_tiles.h). */
+/* linear_blocked.h: large linear layers whose weights lie in blocks of 16 outputs (ls__linear_tiles.h). */
 #ifndef LS_BACKEND_CPU_LINEAR_BLOCKED_H
 #define LS_BACKEND_CPU_LINEAR_BLOCKED_H
 
-#include "lockstep/backend.h"
+#include "backend/backend.h"
 
 /* The layout [oc/16][ic][16] of weights [oc,ic], interned in the device. */
-enum ls_status linear_blocked_layout(struct ls_device *device, const struct ls_value *weights,
-                                     struct ls_layout *out) LS_MUST_CHECK;
+enum ls_status ls__linear_blocked_layout(struct ls_device *device, const struct ls_value *weights,
+                                         struct ls_layout *out) LS_MUST_CHECK;
 
 static inline int round_up(int x, int to)
 {

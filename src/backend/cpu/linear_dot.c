@@ -6,9 +6,9 @@
  * rows of weights stay in the first cache for all samples, and each weight comes from memory once per shard. The order
  * of every sum is fixed. AVX-512.
  */
+#include "backend/backend.h"
 #include "backend/cpu/impls.h"
 #include "backend/cpu/lanes.h"
-#include "lockstep/backend.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -116,7 +116,7 @@ static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out
     const struct ls_node *n = prep->node;
     const struct ls_shape *src = &prep->graph->values[n->in[0]].shape, *dst = &prep->graph->values[n->out[0]].shape;
     struct dot_kernel *k;
-    if (!lanes_are_available()) return ls_fail(LS_UNSUPPORTED, "needs AVX-512");
+    if (!ls__lanes_are_available()) return ls_fail(LS_UNSUPPORTED, "needs AVX-512");
     if (src->dims[0] > MAX_SAMPLES) return ls_fail(LS_UNSUPPORTED, "enough samples for a packed product");
     TRY(ls_kernel_create(&k, sizeof *k, prep, &ls__cpu_linear_dot));
     k->mb = (int)src->dims[0];

@@ -6,8 +6,8 @@
  * The product of two matrices over the batch, cut at the shards. One of them, v, gives vectors, the other, b, single
  * numbers: v is diff_dst where the weights lie in blocks of 16 outputs, src where they lie plain. Both are packed into
  * panels, for rows of a large layer lie a power of two apart and would fall onto each other in the cache. A part is
- * a unit of about UNIT_B x UNIT_V weights. The tile (linear_tiles.h) holds 3 x 32 sums in registers over all shards, so
- * that each of them is read and written once per step. Scratch: struct job.
+ * a unit of about UNIT_B x UNIT_V weights. The tile (ls__linear_tiles.h) holds 3 x 32 sums in registers over all
+ * shards, so that each of them is read and written once per step. Scratch: struct job.
  *
  * With join->update the sums of a unit stay in the scratch, which a cache holds, and are applied to the weights there
  * and then: of memory only weights and momentum are touched, a third of the bytes. The same additions, the same bits.
@@ -296,19 +296,19 @@ static void set_sides(struct sum_kernel *k, const struct ls_shape *src, const st
 static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out)
 {
     const struct ls_node *n = prep->node;
-    const struct ls_value *sums = dnn_value_out(prep, 0);
+    const struct ls_value *sums = ls__dnn_value_out(prep, 0);
     struct sum_kernel *k;
     struct ls_layout blocked;
-    if (!linear_tiles()) return ls_fail(LS_UNSUPPORTED, "needs AVX2");
-    TRY(linear_blocked_layout(prep->device, sums, &blocked));
+    if (!ls__linear_tiles()) return ls_fail(LS_UNSUPPORTED, "needs AVX2");
+    TRY(ls__linear_blocked_layout(prep->device, sums, &blocked));
     if (prep->out[0].id > LS_LAYOUT_PLAIN && prep->out[0].id != blocked.id)
         return ls_fail(LS_UNSUPPORTED, "the weights lie as %s", prep->out[0].tag);
     TRY(ls_kernel_create(&k, sizeof *k, prep, &ls__cpu_linear_sum));
-    k->tiles = linear_tiles();
-    k->batch = (int)dnn_value_in(prep, 0)->shape.dims[0];
+    k->tiles = ls__linear_tiles();
+    k->batch = (int)ls__dnn_value_in(prep, 0)->shape.dims[0];
     k->is_blocked = prep->out[0].id == blocked.id;
     if (k->is_blocked) k->base.out[0] = prep->out[0];
-    set_sides(k, &dnn_value_in(prep, 0)->shape, &dnn_value_in(prep, 1)->shape, n->attrs.scale_log2);
+    set_sides(k, &ls__dnn_value_in(prep, 0)->shape, &ls__dnn_value_in(prep, 1)->shape, n->attrs.scale_log2);
     snprintf(k->name, sizeof k->name, "%s", n->name);
     snprintf(k->base.name, sizeof k->base.name, "own:%s", k->tiles->name);
     k->base.scratch_bytes = ((size_t)round_up(2 * k->batch, 16) + (size_t)(k->batch * k->tiles->sum_width) +

@@ -1,4 +1,4 @@
-/* linear_tiles.h: the inner loops of large linear layers, once for AVX-512 and once for AVX2.
+/* ls__linear_tiles.h: the inner loops of large linear layers, once for AVX-512 and once for AVX2.
  *
  * Weights lie as [oc/16][ic][16]: blocks of 16 outputs, ic filled up to a multiple of 16 (oneDNN's AB16b16a), zeros in
  * the padding. The three directions read or write that one array, front to back or in runs of cache lines:
@@ -15,7 +15,7 @@
 #ifndef LS_BACKEND_CPU_LINEAR_TILES_H
 #define LS_BACKEND_CPU_LINEAR_TILES_H
 
-#include "lockstep/backend.h"
+#include "backend/backend.h"
 
 enum { TILE_SAMPLES = 16, TILE_OUTPUTS = 16 }; /* samples of a group, outputs of a block */
 enum { SUM_ROWS = 3 };                         /* columns of b that sum takes at a time */
@@ -62,7 +62,8 @@ struct linear_tiles {
 };
 
 /* The best for this process, or NULL. */
-const struct linear_tiles *linear_tiles(void);
-extern const struct linear_tiles *const linear_tiles_avx512, *const linear_tiles_avx2; /* NULL: not on this machine */
+const struct linear_tiles *ls__linear_tiles(void);
+extern const struct linear_tiles *const ls__linear_tiles_avx512,
+    *const ls__linear_tiles_avx2; /* NULL: not on this machine */
 
 #endif

@@ -1,4 +1,4 @@
-/* linear_tiles_body.h: linear_tiles.h, written once for vectors of VEC floats. Included by linear_avx512.c and
+/* linear_tiles_body.h: ls__linear_tiles.h, written once for vectors of VEC floats. Included by linear_avx512.c and
  * linear_avx2.c, which define
  *
  *     VEC, VEC_TARGET   width and instruction set

@@ -23,20 +23,20 @@ static enum ls_status try_layout(const struct ls_prep *prep, struct dnn_kernel *
     const bool is_training = prep->graph->is_training;
     struct dnn_md_box md = {.is_set = false};
     dnnl_primitive_desc_t bwd = NULL;
-    TRY(dnn_layout_md(prep->device, layout, dnn_value_in(prep, 0), 1, &md));
-    bool is_good = dnn_lrn_fwd(&k->pd, k->engine, is_training, dnn_md_of(&md), a->size, a->alpha, a->beta, a->k,
-                               attr) == dnnl_success &&
+    TRY(ls__dnn_layout_md(prep->device, layout, ls__dnn_value_in(prep, 0), 1, &md));
+    bool is_good = ls__dnn_lrn_fwd(&k->pd, k->engine, is_training, ls__dnn_md_of(&md), a->size, a->alpha, a->beta, a->k,
+                                   attr) == dnnl_success &&
                    is_fast(k->pd);
     if (is_good && is_training)
-        is_good = dnn_lrn_bwd(&bwd, k->engine, dnn_md_of(&md), dnn_md_of(&md), a->size, a->alpha, a->beta, a->k, attr,
-                              k->pd) == dnnl_success &&
+        is_good = ls__dnn_lrn_bwd(&bwd, k->engine, ls__dnn_md_of(&md), ls__dnn_md_of(&md), a->size, a->alpha, a->beta,
+                                  a->k, attr, k->pd) == dnnl_success &&
                   is_fast(bwd);
     if (bwd) dnnl_primitive_desc_destroy(bwd);
     if (k->pd && !is_good) {
         dnnl_primitive_desc_destroy(k->pd);
         k->pd = NULL;
     }
-    dnn_md_free(&md);
+    ls__dnn_md_free(&md);
     return LS_OK;
 }
 
@@ -44,39 +44,39 @@ static enum ls_status make_forward(const struct ls_prep *prep, struct dnn_kernel
                                    dnnl_primitive_attr_t attr)
 {
     struct ls_layout layouts[3] = {prep->in[0]};
-    TRY(dnn_blocking_layout(prep->device, dnn_value_in(prep, 0), DNN_BLOCK16, &layouts[1]));
-    TRY(dnn_blocking_layout(prep->device, dnn_value_in(prep, 0), DNN_BLOCK8, &layouts[2]));
+    TRY(ls__dnn_blocking_layout(prep->device, ls__dnn_value_in(prep, 0), DNN_BLOCK16, &layouts[1]));
+    TRY(ls__dnn_blocking_layout(prep->device, ls__dnn_value_in(prep, 0), DNN_BLOCK8, &layouts[2]));
     for (int i = 0; i < 3 && !k->pd; i++) TRY(try_layout(prep, k, &layouts[i], attr));
     if (!k->pd) return ls_fail(LS_UNSUPPORTED, "oneDNN has no fast lrn for this problem");
-    TRY(dnn_add_in(prep, k, DNNL_ARG_SRC, 0, 1));
-    TRY(dnn_add_out(prep, k, DNNL_ARG_DST, 0, 1));
-    return dnn_add_out(prep, k, DNNL_ARG_WORKSPACE, 1, 1);
+    TRY(ls__dnn_add_in(prep, k, DNNL_ARG_SRC, 0, 1));
+    TRY(ls__dnn_add_out(prep, k, DNNL_ARG_DST, 0, 1));
+    return ls__dnn_add_out(prep, k, DNNL_ARG_WORKSPACE, 1, 1);
 }
 
 static enum ls_status make_bwd(const struct ls_prep *prep, struct dnn_kernel *k, struct dnn_md_box md[4],
                                dnnl_primitive_attr_t attr)
 {
     const struct ls_attrs *a = &prep->node->attrs;
-    const_dnnl_primitive_desc_t hint = dnn_hint(prep, &ls__cpu_lrn);
+    const_dnnl_primitive_desc_t hint = ls__dnn_hint(prep, &ls__cpu_lrn);
     if (!hint) return ls_fail(LS_UNSUPPORTED, "the forward lrn is not oneDNN's");
-    TRY(dnn_layout_md(prep->device, &prep->forward->in[0], dnn_value_in(prep, 0), 1, &md[0]));
-    TRY(dnn_check(dnn_lrn_bwd(&k->pd, k->engine, dnn_md_of(&md[0]), dnn_md_of(&md[0]), a->size, a->alpha, a->beta, a->k,
-                              attr, hint),
-                  "lrn backward"));
-    TRY(dnn_add_in(prep, k, DNNL_ARG_SRC, 0, 1));
-    TRY(dnn_add_in(prep, k, DNNL_ARG_DIFF_DST, 1, 1));
-    TRY(dnn_add_in(prep, k, DNNL_ARG_WORKSPACE, 2, 1));
-    return dnn_add_out(prep, k, DNNL_ARG_DIFF_SRC, 0, 1);
+    TRY(ls__dnn_layout_md(prep->device, &prep->forward->in[0], ls__dnn_value_in(prep, 0), 1, &md[0]));
+    TRY(ls__dnn_check(ls__dnn_lrn_bwd(&k->pd, k->engine, ls__dnn_md_of(&md[0]), ls__dnn_md_of(&md[0]), a->size,
+                                      a->alpha, a->beta, a->k, attr, hint),
+                      "lrn backward"));
+    TRY(ls__dnn_add_in(prep, k, DNNL_ARG_SRC, 0, 1));
+    TRY(ls__dnn_add_in(prep, k, DNNL_ARG_DIFF_DST, 1, 1));
+    TRY(ls__dnn_add_in(prep, k, DNNL_ARG_WORKSPACE, 2, 1));
+    return ls__dnn_add_out(prep, k, DNNL_ARG_DIFF_SRC, 0, 1);
 }
 
 static enum ls_status prepare_forward(const struct ls_prep *prep, struct ls_kernel **out)
 {
-    return dnn_prepare(prep, &ls__cpu_lrn, make_forward, false, out);
+    return ls__dnn_prepare(prep, &ls__cpu_lrn, make_forward, false, out);
 }
 
 static enum ls_status prepare_bwd(const struct ls_prep *prep, struct ls_kernel **out)
 {
-    return dnn_prepare(prep, &ls__cpu_lrn_bwd, make_bwd, false, out);
+    return ls__dnn_prepare(prep, &ls__cpu_lrn_bwd, make_bwd, false, out);
 }
 
 const struct ls_impl ls__cpu_lrn = DNN_IMPL(LS_OP_LRN, prepare_forward);

@@ -16,11 +16,11 @@ static enum ls_status make(const struct ls_prep *prep, const struct ls_impl *imp
                            const struct ls_value *dst, struct pool_kernel **k)
 {
     const struct ls_attrs *a = &prep->node->attrs;
-    if (!lanes_best()) return ls_fail(LS_UNSUPPORTED, "needs AVX2");
+    if (!ls__lanes_best()) return ls_fail(LS_UNSUPPORTED, "needs AVX2");
     if (a->kh != a->kw || a->sh != a->kh || a->sw != a->kw || a->ph || a->pw || a->kh > MAX_WINDOW)
         return ls_fail(LS_UNSUPPORTED, "windows overlap, are padded or not square");
     TRY(ls_kernel_create(k, sizeof **k, prep, impl));
-    (*k)->ops = lanes_best();
+    (*k)->ops = ls__lanes_best();
     (*k)->pool = (struct lanes_pool){.n = (int)src->shape.dims[0],
                                      .c = (int)src->shape.dims[1],
                                      .ih = (int)src->shape.dims[2],
@@ -33,15 +33,15 @@ static enum ls_status make(const struct ls_prep *prep, const struct ls_impl *imp
 
 static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out)
 {
-    const struct ls_value *src = dnn_value_in(prep, 0), *dst = dnn_value_out(prep, 0);
+    const struct ls_value *src = ls__dnn_value_in(prep, 0), *dst = ls__dnn_value_out(prep, 0);
     struct ls_layout layout;
     struct pool_kernel *k = NULL;
-    TRY(dnn_samples_last(prep->device, src, &layout));
+    TRY(ls__dnn_samples_last(prep->device, src, &layout));
     if (layout.id != prep->in[0].id) return ls_fail(LS_UNSUPPORTED, "the input does not lie samples last");
     TRY(make(prep, &ls__cpu_maxpool_lanes, src, dst, &k));
     k->base.in[0] = layout;
     *out = &k->base;
-    enum ls_status status = dnn_samples_last(prep->device, dst, &k->base.out[0]);
+    enum ls_status status = ls__dnn_samples_last(prep->device, dst, &k->base.out[0]);
     if (status != LS_OK) ls_kernel_destroy(out);
     return status;
 }
@@ -58,7 +58,7 @@ static enum ls_status prepare_bwd(const struct ls_prep *prep, struct ls_kernel *
     struct pool_kernel *k = NULL;
     if (!prep->forward || prep->forward->impl != &ls__cpu_maxpool_lanes)
         return ls_fail(LS_UNSUPPORTED, "the forward pooling is another one's");
-    TRY(make(prep, &ls__cpu_maxpool_bwd_lanes, dnn_value_out(prep, 0), dnn_value_in(prep, 0), &k));
+    TRY(make(prep, &ls__cpu_maxpool_bwd_lanes, ls__dnn_value_out(prep, 0), ls__dnn_value_in(prep, 0), &k));
     k->base.in[0] = prep->forward->out[0];
     k->base.in[1] = prep->forward->out[1];
     k->base.out[0] = prep->forward->in[0];

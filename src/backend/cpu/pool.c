@@ -8,7 +8,7 @@
 static void window_of(const struct ls_attrs *a, const struct ls_shape *src, const struct ls_shape *dst,
                       struct dnn_window *w)
 {
-    dnn_window_of(a, w);
+    ls__dnn_window_of(a, w);
     for (int i = 0; i < 2; i++)
         w->padding_r[i] = (dst->dims[2 + i] - 1) * w->strides[i] + w->kernel[i] - src->dims[2 + i] - w->padding_l[i];
 }
@@ -16,40 +16,42 @@ static void window_of(const struct ls_attrs *a, const struct ls_shape *src, cons
 static enum ls_status forward(const struct ls_prep *prep, struct dnn_kernel *k, struct dnn_md_box md[4],
                               dnnl_primitive_attr_t attr, bool is_max)
 {
-    const struct ls_value *src = dnn_value_in(prep, 0), *dst = dnn_value_out(prep, 0);
+    const struct ls_value *src = ls__dnn_value_in(prep, 0), *dst = ls__dnn_value_out(prep, 0);
     struct dnn_window w;
     window_of(&prep->node->attrs, &src->shape, &dst->shape, &w);
     if (w.padding_r[0] < 0 || w.padding_r[1] < 0) { /* rows at the end that no window reaches */
         w.padding_r[0] = w.padding_r[0] < 0 ? 0 : w.padding_r[0];
         w.padding_r[1] = w.padding_r[1] < 0 ? 0 : w.padding_r[1];
     }
-    TRY(dnn_library_md(prep, &md[0]));
-    TRY(dnn_any_md(dst, 1, &md[1]));
+    TRY(ls__dnn_library_md(prep, &md[0]));
+    TRY(ls__dnn_any_md(dst, 1, &md[1]));
     bool is_training = prep->graph->is_training;
-    TRY(dnn_check(dnn_pool_fwd(&k->pd, k->engine, is_training, is_max, dnn_md_of(&md[0]), dnn_md_of(&md[1]), &w, attr),
-                  "pooling"));
-    TRY(dnn_add_in(prep, k, DNNL_ARG_SRC, 0, 1));
-    TRY(dnn_add_out(prep, k, DNNL_ARG_DST, 0, 1));
-    return is_max ? dnn_add_out(prep, k, DNNL_ARG_WORKSPACE, 1, 1) : LS_OK;
+    TRY(ls__dnn_check(ls__dnn_pool_fwd(&k->pd, k->engine, is_training, is_max, ls__dnn_md_of(&md[0]),
+                                       ls__dnn_md_of(&md[1]), &w, attr),
+                      "pooling"));
+    TRY(ls__dnn_add_in(prep, k, DNNL_ARG_SRC, 0, 1));
+    TRY(ls__dnn_add_out(prep, k, DNNL_ARG_DST, 0, 1));
+    return is_max ? ls__dnn_add_out(prep, k, DNNL_ARG_WORKSPACE, 1, 1) : LS_OK;
 }
 
 static enum ls_status backward(const struct ls_prep *prep, struct dnn_kernel *k, struct dnn_md_box md[4],
                                dnnl_primitive_attr_t attr, bool is_max)
 {
-    const struct ls_value *diff_dst = dnn_value_in(prep, 0), *diff_src = dnn_value_out(prep, 0);
-    const_dnnl_primitive_desc_t hint = dnn_hint(prep, is_max ? &ls__cpu_maxpool : &ls__cpu_avgpool);
+    const struct ls_value *diff_dst = ls__dnn_value_in(prep, 0), *diff_src = ls__dnn_value_out(prep, 0);
+    const_dnnl_primitive_desc_t hint = ls__dnn_hint(prep, is_max ? &ls__cpu_maxpool : &ls__cpu_avgpool);
     struct dnn_window w;
     if (!hint) return ls_fail(LS_UNSUPPORTED, "the forward pooling is not oneDNN's");
     window_of(&prep->node->attrs, &diff_src->shape, &diff_dst->shape, &w);
     if (w.padding_r[0] < 0) w.padding_r[0] = 0;
     if (w.padding_r[1] < 0) w.padding_r[1] = 0;
-    TRY(dnn_layout_md(prep->device, &prep->forward->in[0], diff_src, 1, &md[0]));
-    TRY(dnn_layout_md(prep->device, &prep->forward->out[0], diff_dst, 1, &md[1]));
-    TRY(dnn_check(dnn_pool_bwd(&k->pd, k->engine, is_max, dnn_md_of(&md[0]), dnn_md_of(&md[1]), &w, attr, hint),
-                  "pooling backward"));
-    TRY(dnn_add_in(prep, k, DNNL_ARG_DIFF_DST, 0, 1));
-    TRY(dnn_add_out(prep, k, DNNL_ARG_DIFF_SRC, 0, 1));
-    return is_max ? dnn_add_in(prep, k, DNNL_ARG_WORKSPACE, 1, 1) : LS_OK;
+    TRY(ls__dnn_layout_md(prep->device, &prep->forward->in[0], diff_src, 1, &md[0]));
+    TRY(ls__dnn_layout_md(prep->device, &prep->forward->out[0], diff_dst, 1, &md[1]));
+    TRY(ls__dnn_check(
+        ls__dnn_pool_bwd(&k->pd, k->engine, is_max, ls__dnn_md_of(&md[0]), ls__dnn_md_of(&md[1]), &w, attr, hint),
+        "pooling backward"));
+    TRY(ls__dnn_add_in(prep, k, DNNL_ARG_DIFF_DST, 0, 1));
+    TRY(ls__dnn_add_out(prep, k, DNNL_ARG_DIFF_SRC, 0, 1));
+    return is_max ? ls__dnn_add_in(prep, k, DNNL_ARG_WORKSPACE, 1, 1) : LS_OK;
 }
 
 static enum ls_status make_max(const struct ls_prep *prep, struct dnn_kernel *k, struct dnn_md_box md[4],
@@ -78,22 +80,22 @@ static enum ls_status make_avg_bwd(const struct ls_prep *prep, struct dnn_kernel
 
 static enum ls_status prepare_max(const struct ls_prep *prep, struct ls_kernel **out)
 {
-    return dnn_prepare(prep, &ls__cpu_maxpool, make_max, false, out);
+    return ls__dnn_prepare(prep, &ls__cpu_maxpool, make_max, false, out);
 }
 
 static enum ls_status prepare_avg(const struct ls_prep *prep, struct ls_kernel **out)
 {
-    return dnn_prepare(prep, &ls__cpu_avgpool, make_avg, false, out);
+    return ls__dnn_prepare(prep, &ls__cpu_avgpool, make_avg, false, out);
 }
 
 static enum ls_status prepare_max_bwd(const struct ls_prep *prep, struct ls_kernel **out)
 {
-    return dnn_prepare(prep, &ls__cpu_maxpool_bwd, make_max_bwd, false, out);
+    return ls__dnn_prepare(prep, &ls__cpu_maxpool_bwd, make_max_bwd, false, out);
 }
 
 static enum ls_status prepare_avg_bwd(const struct ls_prep *prep, struct ls_kernel **out)
 {
-    return dnn_prepare(prep, &ls__cpu_avgpool_bwd, make_avg_bwd, false, out);
+    return ls__dnn_prepare(prep, &ls__cpu_avgpool_bwd, make_avg_bwd, false, out);
 }
 
 const struct ls_impl ls__cpu_maxpool = DNN_IMPL(LS_OP_MAXPOOL, prepare_max);

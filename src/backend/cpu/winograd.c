@@ -25,8 +25,8 @@ struct wino_kernel {
 static const struct wino_code *code_of_machine(void)
 {
 #if defined(__x86_64__)
-    if (cpu_isa_has_avx512()) return &wino_avx512;
-    if (cpu_isa_has_avx2()) return &wino_avx2;
+    if (ls__cpu_isa_has_avx512()) return &ls__wino_avx512;
+    if (ls__cpu_isa_has_avx2()) return &ls__wino_avx2;
 #endif
     return NULL;
 }
@@ -102,16 +102,16 @@ static enum ls_status weights_layout(const struct ls_prep *prep, const struct ls
     for (int i = 0; i < 4; i++) dims[i] = weights->shape.dims[i];
     const dnnl_format_tag_t tag =
         lanes == 16 ? (is_turned ? dnnl_ABcd16a16b : dnnl_ABcd16b16a) : (is_turned ? dnnl_ABcd8a8b : dnnl_ABcd8b8a);
-    TRY(dnn_check(dnn_md_make(&box, 4, dims, tag), "descriptor"));
-    enum ls_status status = dnn_layout_from(prep->device, dnn_md_of(&box), weights, 1, out);
-    dnn_md_free(&box);
+    TRY(ls__dnn_check(ls__dnn_md_make(&box, 4, dims, tag), "descriptor"));
+    enum ls_status status = ls__dnn_layout_from(prep->device, ls__dnn_md_of(&box), weights, 1, out);
+    ls__dnn_md_free(&box);
     return status;
 }
 
 static enum ls_status image_layout(const struct ls_prep *prep, const struct ls_value *image, int lanes,
                                    struct ls_layout *out)
 {
-    return dnn_blocking_layout(prep->device, image, lanes == 16 ? DNN_BLOCK16 : DNN_BLOCK8, out);
+    return ls__dnn_blocking_layout(prep->device, image, lanes == 16 ? DNN_BLOCK16 : DNN_BLOCK8, out);
 }
 
 static enum ls_status create(const struct ls_prep *prep, const struct ls_impl *impl, const struct ls_value *src,
@@ -147,12 +147,13 @@ static enum ls_status finish(struct wino_kernel *k, enum ls_status status, struc
 
 static enum ls_status prepare_forward(const struct ls_prep *prep, struct ls_kernel **out)
 {
-    const struct ls_value *src = dnn_value_in(prep, 0), *dst = dnn_value_out(prep, 0);
+    const struct ls_value *src = ls__dnn_value_in(prep, 0), *dst = ls__dnn_value_out(prep, 0);
     struct wino_kernel *k = NULL;
     TRY(create(prep, &ls__cpu_conv2d_winograd, src, dst, &k));
     k->base.scratch_bytes = plan_forward(&k->conv, k->code->lanes) * sizeof(float);
     enum ls_status status = image_layout(prep, src, k->code->lanes, &k->base.in[0]);
-    if (status == LS_OK) status = weights_layout(prep, dnn_value_in(prep, 1), k->code->lanes, false, &k->base.in[1]);
+    if (status == LS_OK)
+        status = weights_layout(prep, ls__dnn_value_in(prep, 1), k->code->lanes, false, &k->base.in[1]);
     if (status == LS_OK) status = image_layout(prep, dst, k->code->lanes, &k->base.out[0]);
     return finish(k, status, out);
 }
@@ -182,13 +183,13 @@ static struct wino_conv turned(const struct wino_conv *c)
 
 static enum ls_status prepare_bwd_data(const struct ls_prep *prep, struct ls_kernel **out)
 {
-    const struct ls_value *diff_dst = dnn_value_in(prep, 0), *diff_src = dnn_value_out(prep, 0);
+    const struct ls_value *diff_dst = ls__dnn_value_in(prep, 0), *diff_src = ls__dnn_value_out(prep, 0);
     struct wino_kernel *k = NULL;
     TRY(create(prep, &ls__cpu_conv2d_bwd_data_winograd, diff_src, diff_dst, &k));
     k->conv = turned(&k->conv);
     k->base.scratch_bytes = plan_forward(&k->conv, k->code->lanes) * sizeof(float);
     enum ls_status status = image_layout(prep, diff_dst, k->code->lanes, &k->base.in[0]);
-    if (status == LS_OK) status = weights_layout(prep, dnn_value_in(prep, 1), k->code->lanes, true, &k->base.in[1]);
+    if (status == LS_OK) status = weights_layout(prep, ls__dnn_value_in(prep, 1), k->code->lanes, true, &k->base.in[1]);
     if (status == LS_OK) status = image_layout(prep, diff_src, k->code->lanes, &k->base.out[0]);
     return finish(k, status, out);
 }
@@ -202,13 +203,14 @@ static enum ls_status launch_bwd_data(const struct ls_bound *b, const struct ls_
 
 static enum ls_status prepare_bwd_weights(const struct ls_prep *prep, struct ls_kernel **out)
 {
-    const struct ls_value *src = dnn_value_in(prep, 0), *diff_dst = dnn_value_in(prep, 1);
+    const struct ls_value *src = ls__dnn_value_in(prep, 0), *diff_dst = ls__dnn_value_in(prep, 1);
     struct wino_kernel *k = NULL;
     TRY(create(prep, &ls__cpu_conv2d_bwd_weights_winograd, src, diff_dst, &k));
     k->base.scratch_bytes = plan_weights(&k->conv, k->code->lanes) * sizeof(float);
     enum ls_status status = image_layout(prep, src, k->code->lanes, &k->base.in[0]);
     if (status == LS_OK) status = image_layout(prep, diff_dst, k->code->lanes, &k->base.in[1]);
-    if (status == LS_OK) status = weights_layout(prep, dnn_value_out(prep, 0), k->code->lanes, false, &k->base.out[0]);
+    if (status == LS_OK)
+        status = weights_layout(prep, ls__dnn_value_out(prep, 0), k->code->lanes, false, &k->base.out[0]);
     return finish(k, status, out);
 }
 

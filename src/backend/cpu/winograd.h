@@ -56,7 +56,7 @@ struct wino_code {
                              float *diff_bias, float *scratch);
 };
 
-extern const struct wino_code wino_avx512, wino_avx2;
+extern const struct wino_code ls__wino_avx512, ls__wino_avx2;
 
 /* Outputs of a tile, per side. */
 static inline int wino_out(const struct wino_conv *c)

@@ -5,7 +5,7 @@
 #define WINO_LANES 8
 #define WINO_ROWS 6 /* 12 sums, two vectors of U and one of V: 15 of 16 registers */
 #define WINO_TARGET target("avx2,fma,prfchw")
-#define WINO_CODE wino_avx2
+#define WINO_CODE ls__wino_avx2
 
 typedef __m256 vec;
 #define v_zero _mm256_setzero_ps

@@ -5,7 +5,7 @@
 #define WINO_LANES 16
 #define WINO_ROWS 14 /* 28 sums, two vectors of U and one of V: 31 of 32 registers */
 #define WINO_TARGET target("avx512f,avx512vl,avx512bw,avx512dq,prfchw")
-#define WINO_CODE wino_avx512
+#define WINO_CODE ls__wino_avx512
 
 typedef __m512 vec;
 #define v_zero _mm512_setzero_ps

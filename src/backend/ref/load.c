@@ -8,9 +8,9 @@
  * supplies the draws, in this order whether or not an augmentation is on: crop row, crop column, mirror; the second
  * call: cut-out row, cut-out column.
  */
+#include "backend/backend.h"
 #include "base/rng.h"
 #include "base/simd.h"
-#include "lockstep/backend.h"
 
 #include <string.h>
 

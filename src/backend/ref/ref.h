@@ -13,8 +13,8 @@
 #ifndef LS_BACKEND_REF_REF_H
 #define LS_BACKEND_REF_REF_H
 
+#include "backend/backend.h"
 #include "base/simd.h"
-#include "lockstep/backend.h"
 
 #define LS_REF_INLINE static inline __attribute__((always_inline))
 

@@ -1,0 +1,38 @@
+/* result.h: what a training run leaves, in one struct. */
+#ifndef LOCKSTEP_RESULT_H
+#define LOCKSTEP_RESULT_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ls_seconds {
+    double load, compute, communicate, wait, checkpoint, evaluate;
+};
+
+/* What result.json holds; the names are the JSON keys. */
+struct ls_result {
+    char model[128], data[256], device[32], precision[16], sync[32];
+    int64_t batch_size, shards, workers, threads, epochs, steps, images;
+    double train_seconds, total_seconds, images_per_second;
+    double train_loss, train_accuracy, test_loss, test_accuracy; /* NAN: not measured, null in JSON */
+    char weights_hash[33];
+    int64_t peak_rss_bytes;
+    double cpu_percent_mean;
+    struct ls_seconds seconds;
+    int64_t bytes_sent;
+    double first_step_seconds; /* from the start of the process to the end of the first step */
+    struct {                   /* seconds of a step, in a job of several machines; NAN: not one */
+        double predicted, predicted_alone, measured;
+    } step;
+    char run_dir[512];
+    int rank; /* of the process that holds this result; 0 has all of it */
+};
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,222 @@
+/* backend.h: the seam between plans and the code that computes.
+ *
+ * A backend is a const table. It offers, for each op, a list of implementations, best first. The life of a kernel:
+ *
+ *     prepare   once per plan and node: decides everything (algorithm, layouts, scratch) or refuses with LS_UNSUPPORTED
+ *               and a reason, which `lockstep plan` prints
+ *     bind      once per thread: the addresses are known and never change, so descriptors can be made now
+ *     launch    once per shard and step: computes, or enqueues what computes; allocates nothing, decides nothing
+ *
+ * A kernel is immutable after prepare and shared by all threads; what bind makes belongs to one thread.
+ *
+ * Determinism: launch must give the same bits for the same inputs on every call, whichever thread makes it. One launch
+ * runs on the calling thread only.
+ *
+ * Memory: bound addresses are in the device's memory. It is the host's unless the backend has a `memory` of its own;
+ * then nobody but its kernels and its copy touches what lies there.
+ */
+#ifndef LS_BACKEND_H
+#define LS_BACKEND_H
+
+#include "graph/graph.h"
+#include "lockstep/status.h"
+#include "tensor/tensor.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ls_bound;
+
+/* What changes from step to step or shard to shard and is not a tensor: plain values, which a device may copy as they
+ * are. */
+struct ls_step_ctx {
+    uint64_t seed;
+    int64_t step;            /* global step, from 0: keys dropout, and Adam's bias correction uses step + 1 */
+    int n_valid;             /* samples of this shard that count; the rest is padding (evaluation only) */
+    int first;               /* KEEP: position of the shard's first sample in the batch */
+    int shard_size, batch_n; /* LINEAR_SUM: samples per shard (the last takes the rest) and in this batch */
+    float grad_scale;        /* 1 / (samples in the global batch): the loss is the mean over the batch */
+    float share;             /* n_valid / (samples in the global batch) */
+    float lr;
+    float clip_scale; /* 1, or less when the gradient's norm exceeds the limit */
+    /* REDUCE, LINEAR_SUM, SGD, ADAMW and RUNNING_STATS work on part `part` of `n_parts` of their elements
+     * (ls_part_range), so that large tensors can be spread over threads. All other ops see 0 of 1. */
+    int part, n_parts;
+};
+
+/* What LINEAR_SUM gets besides, in the host's memory. */
+struct ls_join {
+    const unsigned char *mine; /* per shard, whether its rows are here; NULL: all are */
+    /* (optional) an SGD or ADAMW of the weights and its step: each piece of sums is applied as soon as it is made, and
+     * out[0] is not touched. Only after `fits` has agreed to every shard. */
+    const struct ls_bound *update;
+    const struct ls_step_ctx *update_ctx;
+};
+
+/* The elements [*begin, *end) of `count` that belong to a part; parts begin at multiples of 16. */
+void ls_part_range(int64_t count, int part, int n_parts, int64_t *begin, int64_t *end);
+
+struct ls_kernel;
+struct ls_device; /* a backend's own state: engine, interned layouts */
+
+struct ls_prep {
+    struct ls_device *device;
+    const struct ls_graph *graph;
+    const struct ls_node *node;
+    /* The layouts the inputs have now. LS_LAYOUT_ANY: a parameter nobody has decided on yet; the kernel's wish decides.
+     * An absent optional input is all zero. */
+    struct ls_layout in[LS_MAX_IN];
+    /* ANY, or the layout the plan would like for an output (the gradient of a parameter: the parameter's). The kernel
+     * may make another; the plan then reorders. */
+    struct ls_layout out[LS_MAX_OUT];
+    const struct ls_kernel *forward; /* kernel of node->forward, or NULL */
+    /* A table or `lockstep tune` asks for this very implementation: refuse only what cannot be computed, not what is
+     * likely to be slow. */
+    bool is_asked_for;
+};
+
+/* Made by prepare with ls_kernel_create; implementations embed it as the first member of their own struct. */
+struct ls_kernel {
+    const struct ls_impl *impl;
+    char name[64];                    /* for people: "ref", "dnnl:jit:avx512_core" */
+    struct ls_layout in[LS_MAX_IN];   /* what launch needs its inputs to be */
+    struct ls_layout out[LS_MAX_OUT]; /* what it makes; .bytes is the size of a workspace */
+    size_t scratch_bytes;
+    int n_parts;    /* (optional, default: by the number of elements) parts an op that has them is best cut into */
+    bool may_alias; /* out[0] may lie where in[alias_in] lies, if that input is not needed any more */
+    int alias_in;
+    bool is_view; /* out[0] IS in[0] in memory (reshape); launch is never called */
+};
+
+struct ls_bound {
+    const struct ls_kernel *kernel;
+    void *in[LS_MAX_IN], *out[LS_MAX_OUT]; /* NULL = absent */
+    void *scratch;                         /* scratch_bytes, 64-byte aligned, contents undefined */
+    const uint32_t *samples;               /* [n_valid] sample numbers of the shard: key dropout; NULL: 0, 1, ... */
+    void *extra;                           /* what bind made */
+};
+
+struct ls_impl {
+    const char *name; /* "ref", "dnnl" */
+    enum ls_op op;
+    /* required. On success *out is a kernel; LS_UNSUPPORTED = "not this problem", anything else ends planning. */
+    enum ls_status (*prepare)(const struct ls_prep *prep, struct ls_kernel **out);
+    /* (optional, default: nothing to do) fills b->extra. */
+    enum ls_status (*bind)(struct ls_bound *b);
+    void (*unbind)(struct ls_bound *b);
+    /* required unless every kernel is a view, or for LINEAR_SUM. REDUCE returns LS_NONFINITE when an element is not
+     * finite or outside the fixed-point range; the sums are then worthless and the step is abandoned. Where launch only
+     * enqueues, ls_device_memory.settle returns it, and updates enqueued after it change nothing. */
+    enum ls_status (*launch)(const struct ls_bound *b, const struct ls_step_ctx *ctx);
+    /* required for LINEAR_SUM, instead of launch */
+    enum ls_status (*launch_join)(const struct ls_bound *b, const struct ls_step_ctx *ctx, const struct ls_join *join);
+    /* (optional) LINEAR_SUM: whether the sums of shard ctx->part are surely finite and within the range, so that
+     * launch_join cannot fail; one that has it takes join->update. */
+    bool (*fits)(const struct ls_bound *b, const struct ls_step_ctx *ctx);
+    /* (optional) SGD, ADAMW: launch for the elements [begin, begin + n), whose sums are elsewhere; zeroes them. */
+    void (*update)(const struct ls_bound *b, const struct ls_step_ctx *ctx, int64_t begin, int64_t n, int64_t *sums);
+    /* (optional, default: free) ends what prepare made beyond the struct itself; the struct is freed by the caller. */
+    void (*release)(struct ls_kernel *kernel);
+};
+
+/* bytes -> floats: augmentation (training only, keyed by (seed, epoch, sample)) and normalisation in one pass. */
+struct ls_transform {
+    int c, h, w;
+    float mean[3], std[3]; /* identity: 0 and 1 */
+    int crop_pad;          /* zero-pad by this much, then a random crop of the original size; 0 = off */
+    bool flip;             /* mirror left-right with probability 1/2 */
+    int cutout;            /* a square of this size set to the mean; 0 = off */
+};
+void ls_transform_apply(const struct ls_transform *t, bool is_training, uint64_t seed, int64_t epoch, int64_t sample,
+                        const uint8_t *in /* [c,h,w] */, float *out /* [c,h,w] */);
+
+/* The samples of a shard, on their way into its arena. */
+struct ls_load {
+    const struct ls_transform *transform;
+    bool is_training;
+    uint64_t seed;
+    int64_t epoch;
+    int n, mb;                    /* samples, and what the plan is for: the rest becomes zeros with label -1 */
+    const uint32_t *samples;      /* [n] in the host's memory, as the next two */
+    const uint16_t *labels;       /* [n] */
+    const uint8_t *const *pixels; /* [n] -> [c,h,w] bytes */
+    float *dst;                   /* [mb,c,h,w] in the device's memory, as the next two */
+    int32_t *dst_labels;          /* [mb] */
+    uint32_t *dst_samples;        /* [mb] */
+};
+
+/* Memory of a device's own. All required. Copies are done when the function returns. */
+enum ls_copy { LS_TO_DEVICE, LS_TO_HOST };
+struct ls_device_memory {
+    enum ls_status (*alloc)(struct ls_device *device, size_t bytes, void **out); /* zeroed, 256-byte aligned */
+    void (*free)(struct ls_device *device, void *data, size_t bytes);
+    enum ls_status (*copy)(struct ls_device *device, void *dst, const void *src, size_t bytes, enum ls_copy direction);
+    enum ls_status (*fill)(struct ls_device *device, void *data, int byte, size_t bytes);
+    /* Waits for all that was enqueued. Returns the first failure since the last call, and forgets it. */
+    enum ls_status (*settle)(struct ls_device *device);
+};
+
+/* What a kernel's bits depend on besides its name; the key of tuning tables. */
+struct ls_backend_id {
+    char software[32]; /* "onednn-2.6.3", "lockstep" */
+    char isa[24];      /* a level: "avx512", "avx2", "sse41"; "any": the same bits on every machine */
+};
+
+struct ls_backend {
+    const char *name; /* "ref", "cpu" */
+    /* device: required */
+    enum ls_status (*device_open)(struct ls_device **out);
+    void (*device_close)(struct ls_device **device);
+    /* "oneDNN 2.6.3, avx512_core": part of the run's identity */
+    void (*describe)(const struct ls_device *device, char *text, size_t size);
+    void (*identify)(const struct ls_device *device, struct ls_backend_id *id);
+    /* (optional, default: nothing to limit) use no instructions beyond level "avx2" or "avx512", in the whole process;
+     * before the first device is opened. LS_UNSUPPORTED if the machine has less, or it is too late. */
+    enum ls_status (*limit_isa)(const char *level);
+    /* (optional) runs once in every thread that will launch */
+    void (*thread_begin)(void);
+    /* (optional, default: the host's memory) */
+    const struct ls_device_memory *memory;
+    /* (optional, default 0: as many as there are) threads that may launch */
+    int max_threads;
+    /* (optional, default: ls_backend_load) a shard's bytes become the plan's inputs; may be enqueued, but the bytes are
+     * read before it returns */
+    enum ls_status (*load)(struct ls_device *device, const struct ls_load *load);
+    /* operators: best first, ended by a NULL. Looked through in order for each node. */
+    const struct ls_impl *const *impls;
+};
+
+extern const struct ls_backend ls_backend_ref;
+/* NULL-terminated list of what this build has, best first: {cpu,} ref. */
+extern const struct ls_backend *const ls_backends[];
+/* NULL if it is not in the list; the best one for NULL. */
+const struct ls_backend *ls_backend_find(const char *name);
+/* One of the list, or of a plug-in lockstep-NAME.so, which is loaded now. */
+enum ls_status ls_backend_get(const char *name, const struct ls_backend **out) LS_MUST_CHECK;
+bool ls_backend_exists(const char *name); /* without loading anything */
+
+/* What a plug-in exports. It may use all functions of the library, which the program exports. */
+enum { LS_BACKEND_ABI = 1 };
+struct ls_backend_plugin {
+    int abi; /* LS_BACKEND_ABI, first in every version */
+    const struct ls_backend *backend;
+};
+#define LS_BACKEND_PLUGIN "ls_backend_plugin" /* the symbol */
+
+enum ls_status ls_backend_load(struct ls_device *device, const struct ls_load *load) LS_MUST_CHECK;
+
+/* A zeroed kernel of `size` bytes (>= sizeof(struct ls_kernel)) with impl and name set, all inputs and outputs plain
+ * with the shapes of the node. *out is a pointer to the implementation's own struct pointer. */
+enum ls_status ls_kernel_create(void *out, size_t size, const struct ls_prep *prep,
+                                const struct ls_impl *impl) LS_MUST_CHECK;
+void ls_kernel_destroy(struct ls_kernel **kernel);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,159 @@
+/* comm.h: many processes, one training: who is there, memory they share, and sums over all of them.
+ *
+ * A job is a number of ranks, started by mpirun or srun. Ranks of one machine sit at one node: they share the store
+ * (parameters, sums, optimizer state) in memory and take shards from one counter, as threads do, so that within a
+ * machine nothing is ever sent. Between nodes the sums travel once per node: the leader, seat 0 of each node, has a
+ * thread of its own that adds them in a ring while shards are still being computed.
+ *
+ *     node 0: rank 0 (leader)  rank 1          node 1: rank 2 (leader)  rank 3
+ *             \--- shared memory ---/                  \--- shared memory ---/
+ *                     ^------------- ring of leaders -------------^
+ *
+ * What keeps a job from hanging: every rank makes the same calls in the same order (they are collective over the job,
+ * or over the node where a function says so). A rank that fails may leave at any point, between any two of them: it
+ * goes through ls_comm_end, by which every wait of every other rank ends within a moment with LS_REMOTE and the cause.
+ * So TRY is always right. What a rank may not do is go on alone: to skip a collective call, or to make one more,
+ * because of something only it knows. Such a decision goes through ls_comm_agree, a gather or a broadcast first. A rank
+ * that dies or stops without a word is found by the others after the timeout at the latest, and named.
+ *
+ * A program that was started alone gets a job of one rank, in which every call is trivial and no plug-in is loaded.
+ */
+#ifndef LS_COMM_H
+#define LS_COMM_H
+
+#include "lockstep/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ls_comm;
+
+struct ls_comm_options {
+    double timeout; /* seconds that a wait for a peer may take */
+    bool is_apart;  /* ranks of one machine share no memory (that of their devices is their own): each is a node */
+    /* (optional) Whether the launcher is ending this process. It does when a rank has died, but does not say which; the
+     * ranks find out in the second they have. */
+    bool (*is_ended)(void);
+};
+
+struct ls_comm_place {
+    int rank, n_ranks;
+    int node, n_nodes; /* machines, numbered by their lowest rank */
+    int seat, n_seats; /* this rank on its node */
+    char host[64];
+    char transport[96]; /* "Open MPI 4.1.4"; "" for a job of one */
+};
+
+/* Whether mpirun, srun or the like started this process as one of several. */
+bool ls_comm_is_launched(void);
+
+/* Whether this build has the plug-in for an MPI ("openmpi", "mpich"). */
+bool ls_comm_has_plugin(const char *mpi);
+
+/* Joins the job this process was started in, or makes a job of one. */
+enum ls_status ls_comm_open(struct ls_comm **out, const struct ls_comm_options *options) LS_MUST_CHECK;
+/* How this rank fared, as the last collective call of every rank, made exactly once however it went. Returns how the
+ * job ends, the same on all ranks: `mine` if all fared well, else the status of the rank whose failure came first, and
+ * its message, which names it. LS_INTERRUPTED counts as well, all have it together. May take a second after a failure.
+ */
+enum ls_status ls_comm_end(struct ls_comm *comm, enum ls_status mine) LS_MUST_CHECK;
+/* Then: whether this rank is the one to say it. */
+bool ls_comm_may_tell(const struct ls_comm *comm);
+/* After ls_comm_end; without it the job ends with LS_INTERNAL. After a failure it leaves without waiting for the
+ * others, and the process is to end by _exit: what is left of the job may hang in the communication library's clean-up.
+ */
+void ls_comm_close(struct ls_comm **comm);
+const struct ls_comm_place *ls_comm_place(const struct ls_comm *comm);
+const char *ls_comm_host(const struct ls_comm *comm, int node);
+int ls_comm_node_of(const struct ls_comm *comm, int rank);
+/* --- agreement --- */
+
+/* Every rank hands in how it fares and a text (NULL if it fares badly). LS_OK when all are well and all texts are
+ * equal. Otherwise the job ends: every rank gets LS_REMOTE and the first difference or trouble, by rank and host, to
+ * hand up to ls_comm_end. Texts are lines "key: value"; a difference is shown by line. */
+enum ls_status ls_comm_agree(struct ls_comm *comm, enum ls_status mine, const char *text) LS_MUST_CHECK;
+
+/* `bytes` of every rank to rank 0, in the order of ranks; `all` is used there only. */
+enum ls_status ls_comm_gather(struct ls_comm *comm, const void *mine, size_t bytes, void *all) LS_MUST_CHECK;
+/* `bytes` at data of rank `root` to all ranks. */
+enum ls_status ls_comm_broadcast(struct ls_comm *comm, int root, void *data, size_t bytes) LS_MUST_CHECK;
+/* The same among the leaders only, from the node `root`: for what lies in the memory of a node. The other ranks return
+ * at once. */
+enum ls_status ls_comm_broadcast_nodes(struct ls_comm *comm, int root, void *data, size_t bytes) LS_MUST_CHECK;
+
+/* --- the node --- */
+
+/* Memory that all ranks of the node see, zeroed, 64-byte aligned; the job's until it is closed. Collective: all ask for
+ * the same sizes in the same order. In a node of one rank it is ordinary memory. */
+enum ls_status ls_comm_share(struct ls_comm *comm, size_t bytes, void **out) LS_MUST_CHECK;
+
+/* Where this rank is, for the messages of those who wait for it. `what` is a string constant. */
+void ls_comm_note(struct ls_comm *comm, int64_t step, const char *what);
+
+/* Waits for all ranks of the node. If any hands in a failure all return it, with its message: of several the one with
+ * the lowest `order`. Also begins the next round of ls_comm_claim. */
+enum ls_status ls_comm_meet(struct ls_comm *comm, enum ls_status mine, int order) LS_MUST_CHECK;
+/* The next number, from 0 up, that no rank of the node has had since the last meeting. */
+int ls_comm_claim(struct ls_comm *comm);
+
+/* Locks in the memory of the node, by number. Held for microseconds. */
+enum { LS_COMM_LOCKS = 256 };
+void ls_comm_lock(struct ls_comm *comm, int which);
+void ls_comm_unlock(struct ls_comm *comm, int which);
+
+/* --- sums over the nodes --- */
+
+/* A piece of the block of sums. It may travel when `n_parts` contributions on this node are in. */
+struct ls_comm_bucket {
+    int64_t begin, end; /* elements; buckets lie one after the other */
+    int n_parts;
+};
+
+/* A bucket of n sums travels in chunks of so many, LS_COMM_WINDOW of them under way at once. */
+enum { LS_COMM_WINDOW = 8 };
+int64_t ls_comm_chunk(int64_t n, int n_nodes);
+
+/* Begins the sum over the nodes of block[0, end of the last bucket), in place, bucket after bucket, while the node is
+ * still contributing. Every leader gives the same buckets but for n_parts. Ranks that are not leaders only note the
+ * number of buckets. A job of one node has nothing to do. */
+enum ls_status ls_comm_sum_begin(struct ls_comm *comm, int64_t *block, const struct ls_comm_bucket *buckets,
+                                 int n_buckets) LS_MUST_CHECK;
+/* One contribution to a bucket is in. Any thread of any rank of the node. */
+void ls_comm_sum_part(struct ls_comm *comm, int bucket);
+/* No more contributions will come (all are in, or some failed): every bucket may travel. The leader's. */
+void ls_comm_sum_flush(struct ls_comm *comm);
+/* Waits until the block's elements [0, end) are sums over all nodes. Any thread of any rank of the node. */
+enum ls_status ls_comm_sum_wait(struct ls_comm *comm, int64_t end) LS_MUST_CHECK;
+
+struct ls_comm_stats {
+    int64_t bytes_sent, bytes_received, n_sums; /* of this rank */
+};
+struct ls_comm_stats ls_comm_stats(const struct ls_comm *comm);
+
+/* The network between the nodes, as a sum finds it. */
+struct ls_comm_network {
+    double latency;   /* seconds of a small message to the next node, one way */
+    double bandwidth; /* bytes per second that a node sends and hears at the same time */
+    /* while n_threads of each node compute: */
+    double busy_bandwidth; /* the same */
+    double cpu;            /* cores of the node that they lose to the sum */
+};
+/* Takes about `seconds`. Collective; all ranks get the same numbers, zero in a job of one node. */
+enum ls_status ls_comm_probe(struct ls_comm *comm, double seconds, int n_threads,
+                             struct ls_comm_network *network) LS_MUST_CHECK;
+
+/* What n sums cost to travel: bytes on the wire, and seconds of one thread to pack and to add them. */
+struct ls_comm_weight {
+    double bytes, pack_seconds, unpack_seconds;
+};
+enum ls_status ls_comm_weigh(const int64_t *sums, int64_t n, struct ls_comm_weight *weight) LS_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

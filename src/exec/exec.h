@@ -1,0 +1,142 @@
+/* exec.h: runs plans: a training step over the shards of a batch, or an evaluation.
+ *
+ *     pre ops            parameters brought into the layouts the shards want (only after they changed)
+ *     shards             each by one thread from start to end; what leaves a shard is added to the store in fixed point
+ *     reduce over comm   (one process: nothing to do)
+ *     post ops           updates, element by element, spread over the threads
+ *
+ * The result of a step depends on the batch, the store and the context; not on the number of threads nor on which
+ * thread computed which shard, because integer addition is exact and every other value has one writer.
+ */
+#ifndef LS_EXEC_H
+#define LS_EXEC_H
+
+#include "comm/comm.h"
+#include "data/data.h"
+#include "lockstep/status.h"
+#include "plan/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ls_exec;
+
+/* The threads are started here; n_threads >= 1. backend, device and store are borrowed. */
+enum ls_status ls_exec_create(struct ls_exec **out, const struct ls_backend *backend, struct ls_device *device,
+                              struct ls_store *store, int n_threads) LS_MUST_CHECK;
+void ls_exec_destroy(struct ls_exec **exec);
+int ls_exec_n_threads(const struct ls_exec *exec);
+size_t ls_exec_arena_bytes(const struct ls_exec *exec); /* of one thread */
+
+/* Makes the executor part of a job (comm.h), before its first plan: the ranks of a node then share the store and the
+ * shards of the node; sums go over all nodes. From here on every call that trains, evaluates or initialises is made by
+ * all ranks. is_balanced: slower nodes get fewer shards. */
+enum ls_status ls_exec_join_job(struct ls_exec *exec, struct ls_comm *comm, bool is_balanced) LS_MUST_CHECK;
+
+/* Rounds every gradient to `bits` bits (8 or 16) before it is summed, with the remainder added at the next step; 0:
+ * off. Fewer bits travel between machines. The weights differ from those without, but not by the number of workers. */
+void ls_exec_compress(struct ls_exec *exec, int bits, int n_shards);
+/* Drops the remainders, on every rank after the same step: at the end of an epoch. */
+enum ls_status ls_exec_forget_remainders(struct ls_exec *exec) LS_MUST_CHECK;
+
+/* Takes over *plan and binds it for every thread; the store gets memory for what the plan needs. Later calls find the
+ * plan by (shard size, training or not). Call for all sizes before the first step. */
+enum ls_status ls_exec_add_plan(struct ls_exec *exec, struct ls_plan **plan) LS_MUST_CHECK;
+const struct ls_plan *ls_exec_plan(const struct ls_exec *exec, int64_t mb, bool is_training); /* NULL if absent */
+
+/* What a batch needs besides its samples. */
+struct ls_exec_step {
+    const struct ls_batch *batch;
+    const struct ls_transform *transform;
+    int64_t shard_size; /* samples per shard; the last shard takes the rest */
+    uint64_t seed;
+    int64_t step; /* global, from 0 */
+    double lr, clip_norm;
+};
+
+struct ls_exec_stats {
+    double loss_sum; /* over the samples of the batch */
+    int64_t n_correct, n;
+    double grad_norm;                     /* training with clip_norm only, else 0 */
+    double compute_seconds, wait_seconds; /* mean over threads: in shards and updates; idle inside the step */
+    double communicate_seconds;           /* waiting for sums of other nodes */
+    bool stop_wanted, save_wanted;        /* in a job: some rank's ls_exec_want */
+};
+
+/* What this rank would like after its next step, told to all ranks in ls_exec_stats. */
+void ls_exec_want(struct ls_exec *exec, bool stop, bool save);
+/* Mean seconds a node took per shard, all its threads together; 0 in a job of one node. */
+double ls_exec_node_shard_seconds(const struct ls_exec *exec, int node);
+
+/* One training step. LS_NONFINITE: the message says where the first bad value appeared; nothing was updated (over
+ * several nodes: not everywhere, and the store is worthless). */
+enum ls_status ls_exec_train(struct ls_exec *exec, const struct ls_exec_step *step,
+                             struct ls_exec_stats *stats) LS_MUST_CHECK;
+/* Forward only. The last shard may be padded: plans of one size suffice. */
+enum ls_status ls_exec_evaluate(struct ls_exec *exec, const struct ls_exec_step *step,
+                                struct ls_exec_stats *stats) LS_MUST_CHECK;
+
+/* The logits [mb,n_classes] of the last ls_exec_evaluate with shards of mb samples, as plain floats. Only the executor
+ * with one thread keeps them (that of the last shard); LS_UNSUPPORTED otherwise. */
+enum ls_status ls_exec_logits(struct ls_exec *exec, int64_t mb, float *out) LS_MUST_CHECK;
+
+/* Measures the CPU time of every op from now on (two clock reads per op), or stops and forgets. */
+enum ls_status ls_exec_profile(struct ls_exec *exec, bool on) LS_MUST_CHECK;
+/* Seconds spent in op `index` of a plan since profiling began, summed over threads. 0 for a plan not of this executor.
+ */
+double ls_exec_op_seconds(const struct ls_exec *exec, const struct ls_plan *plan, int index);
+
+/* --- for predictions --- */
+
+/* The sums as they travel between nodes, in buckets. */
+int ls_exec_n_buckets(const struct ls_exec *exec);
+const int64_t *ls_exec_bucket(const struct ls_exec *exec, int bucket, int64_t *n);
+/* The bucket of the sums that an op makes, or that an update reads; of several the last; -1 if there are none. */
+int ls_exec_op_bucket(const struct ls_exec *exec, const struct ls_plan *plan, int op);
+
+/* A step without sums over the nodes and without update, with at most one shard per thread of the node. */
+struct ls_exec_rehearsal {
+    int n_own, n_run;                                /* shards of this node, and of these computed */
+    double pre_seconds, shard_seconds, join_seconds; /* on the clock; all n_own shards are joined */
+};
+/* All ranks of the node together. Other sums than those of a step are left behind, until ls_exec_end_rehearsal. */
+enum ls_status ls_exec_rehearse(struct ls_exec *exec, const struct ls_exec_step *step,
+                                struct ls_exec_rehearsal *rehearsal) LS_MUST_CHECK;
+/* Zeroes what a rehearsal (or ls_exec_backward) left; also after one that failed. */
+enum ls_status ls_exec_end_rehearsal(struct ls_exec *exec) LS_MUST_CHECK;
+
+/* --- stored values as plain tensors --- */
+
+/* Fills parameters, buffers and state as their init says; parameters keyed by (seed, their number). */
+enum ls_status ls_exec_init_store(struct ls_exec *exec, uint64_t seed) LS_MUST_CHECK;
+/* After ls_exec_set on the node `root`: all nodes get its parameters, buffers and state. */
+enum ls_status ls_exec_sync_store(struct ls_exec *exec, int root) LS_MUST_CHECK;
+/* A stored float32 value to or from plain order. out/in have ls_shape_count(shape) floats. */
+enum ls_status ls_exec_get(struct ls_exec *exec, int entry, float *out) LS_MUST_CHECK;
+enum ls_status ls_exec_set(struct ls_exec *exec, int entry, const float *in) LS_MUST_CHECK;
+/* A sum (i64 fixed point) as plain floats: the gradient, for tests; call between backward and update only. */
+enum ls_status ls_exec_get_gradient(struct ls_exec *exec, int entry, float *out) LS_MUST_CHECK;
+
+/* The remainders of ls_exec_compress, after all plans are added: those of the shards [*first, *first + *n) lie in the
+ * memory of this machine. Collective over its ranks. None without compression. */
+enum ls_status ls_exec_open_remainders(struct ls_exec *exec, int *first, int *n) LS_MUST_CHECK;
+/* Whether a sum has remainders; one of them to or from plain order, between two steps. */
+bool ls_exec_has_remainder(const struct ls_exec *exec, int entry);
+enum ls_status ls_exec_get_remainder(struct ls_exec *exec, int entry, int shard, float *out) LS_MUST_CHECK;
+enum ls_status ls_exec_set_remainder(struct ls_exec *exec, int entry, int shard, const float *in) LS_MUST_CHECK;
+
+/* On: the gradients of large linear layers are summed first and applied afterwards, as in a job of several machines;
+ * off (the default): applied while they are summed, where that is possible. The same bits. */
+void ls_exec_update_apart(struct ls_exec *exec, bool on);
+
+/* Like ls_exec_train up to the reduction: the sums stay in the store, nothing is updated. For tests. */
+enum ls_status ls_exec_backward(struct ls_exec *exec, const struct ls_exec_step *step,
+                                struct ls_exec_stats *stats) LS_MUST_CHECK;
+enum ls_status ls_exec_zero_sums(struct ls_exec *exec) LS_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,33 @@
+/* predict.h: the measuring half of predictions (lockstep/predict.h has the arithmetic).
+ *
+ * Before the first step of a job over several machines, all ranks rehearse one shard per thread (the first machine also
+ * while the others wait, for what it would do alone), probe the network, and rank 0 tells what to expect; at the end it
+ * tells what became of it. Nothing of it reaches the weights.
+ */
+#ifndef LS_TRAIN_PREDICT_H
+#define LS_TRAIN_PREDICT_H
+
+#include "lockstep/measure.h"
+#include "session/session.h"
+
+struct forecast {
+    bool is_made;
+    int n_nodes;
+    double step_seconds, alone_seconds; /* predicted: of this job, and of one machine of it */
+    double wire_seconds;                /* of which the network is busy */
+    struct ls_comm_network network;     /* as probed */
+    int64_t n_parameters;
+    double measured_seconds; /* of n_measured steps */
+    int64_t n_measured, n_seen;
+};
+
+/* All ranks of the job; takes one or two seconds. In a job of one machine it does nothing. */
+enum ls_status ls__forecast_make(struct forecast *f, struct session *s, uint64_t seed, bool is_balanced) LS_MUST_CHECK;
+/* Rank 0's: a line, and a warning when one machine alone would be faster. */
+void ls__forecast_tell(const struct forecast *f);
+/* A step took so long. */
+void ls__forecast_note(struct forecast *f, double seconds);
+/* Rank 0's: predicted and measured. */
+void ls__forecast_compare(const struct forecast *f);
+
+#endif

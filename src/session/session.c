@@ -1,0 +1,334 @@
+/* session.c: see session.h. */
+#include "session/session.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/parse.h"
+#include "base/pool.h"
+#include "run/progress.h"
+#include "session/signals.h"
+#include "session/workers.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    DEFAULT_BATCH = 128,
+    MAX_BATCH = 1 << 20,
+    MAX_THREADS = 1024,
+    MAX_SHARDS_BY_DEFAULT = 32,
+    SHARD_SAMPLES = 16,
+    MIN_SHARDS = 4,
+    MIN_EVAL_SAMPLES = 16,
+    EVAL_SHARDS_OF_JOB = 32
+};
+
+int64_t ls__session_default_shards(int64_t batch_size)
+{
+    int64_t n = batch_size / SHARD_SAMPLES;
+    if (n > MAX_SHARDS_BY_DEFAULT) n = MAX_SHARDS_BY_DEFAULT;
+    if (n < MIN_SHARDS) n = MIN_SHARDS;
+    return n < batch_size ? n : batch_size;
+}
+
+static enum ls_status open_data(struct session *s, const struct session_options *o)
+{
+    struct ls_data_options data = {.data_dir = o->data_dir, .is_stopped = ls__signals_stop_wanted};
+    if (o->resize) {
+        int64_t dims[3];
+        int n = ls__parse_dims(o->resize, dims);
+        if (n < 1 || n > 2) return ls_fail(LS_USAGE, "--resize %s: expected 224 or 224x224", o->resize);
+        data.resize_h = (int)dims[0];
+        data.resize_w = (int)dims[n - 1];
+    }
+    if (o->is_training) TRY(ls_data_open(&s->train, o->data, LS_TRAIN, &data));
+    if (o->with_test) TRY(ls_data_open(&s->test, o->data, LS_TEST, &data));
+    const struct ls_dataset *d = s->train ? s->train : s->test;
+    s->transform = (struct ls_transform){.c = d->c,
+                                         .h = d->h,
+                                         .w = d->w,
+                                         .std = {1, 1, 1},
+                                         .crop_pad = (int)o->crop_pad,
+                                         .flip = o->flip,
+                                         .cutout = (int)o->cutout};
+    if (o->normalize) {
+        memcpy(s->transform.mean, d->mean, sizeof d->mean);
+        memcpy(s->transform.std, d->std, sizeof d->std);
+    }
+    return LS_OK;
+}
+
+static void sum_in_float(struct ls_graph *g)
+{
+    for (int i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i].op == LS_OP_REDUCE && g->nodes[i].attrs.scale_log2 == LS_SCALE_GRAD)
+            g->nodes[i].attrs.float_sum = true;
+}
+
+static struct ls_model_options build_options(const struct session *s, int64_t mb, bool is_training)
+{
+    const struct ls_dataset *d = s->train ? s->train : s->test;
+    return (struct ls_model_options){
+        .mb = mb, .c = d->c, .h = d->h, .w = d->w, .n_classes = d->n_classes, .is_training = is_training};
+}
+
+/* A plan for shards of mb samples. The first training plan decides the layouts of the parameters. */
+static enum ls_status add_plan(struct session *s, const struct session_options *o, int64_t mb, bool is_training)
+{
+    const struct ls_model_options build = build_options(s, mb, is_training);
+    struct ls_graph *g = NULL;
+    struct ls_plan *plan = NULL;
+    if (mb <= 0 || ls_exec_plan(s->exec, mb, is_training)) return LS_OK;
+    TRY(ls_model_build(s->model, &build, &g));
+    /* Float sums and coarse ones are made shard by shard. */
+    g->batch_size = o->float_sums || o->compress || o->by_shard ? 0 : s->batch_size;
+    g->is_low_memory = o->low_memory;
+    enum ls_status status = ls_graph_fuse(g);
+    if (status == LS_OK) status = ls_graph_add_loss(g, is_training ? (float)o->label_smoothing : 0);
+    if (status == LS_OK && is_training) status = ls_graph_add_gradient(g);
+    if (status == LS_OK && is_training) status = ls_optim_add_update(g, &o->optim);
+    if (status == LS_OK && o->float_sums) sum_in_float(g);
+    if (status == LS_OK)
+        status = ls_plan_create_tuned(&plan, &g, s->backend, s->device, s->store, o->table ? o->table : s->tune);
+    ls_graph_destroy(&g);
+    TRY(status);
+    return ls_exec_add_plan(s->exec, &plan);
+}
+
+/* All shard sizes that can occur: full ones, what is left of a batch, and of an epoch's last batch. */
+static enum ls_status add_plans(struct session *s, const struct session_options *o)
+{
+    if (o->is_training) {
+        int64_t m = s->shard_size, last = s->train->n % s->batch_size;
+        TRY(add_plan(s, o, m, true));
+        TRY(add_plan(s, o, s->batch_size % m, true));
+        TRY(add_plan(s, o, last % m, true));
+    }
+    return o->with_test ? add_plan(s, o, s->eval_size, false) : LS_OK;
+}
+
+static void set_shards(struct session *s, int64_t shards)
+{
+    s->shard_size = (s->batch_size + shards - 1) / shards;
+    s->shards = (s->batch_size + s->shard_size - 1) / s->shard_size;
+    s->eval_size = s->shard_size < MIN_EVAL_SAMPLES ? MIN_EVAL_SAMPLES : s->shard_size;
+}
+
+/* Whether a shard of one sample occurs in an epoch. */
+static bool leaves_one(const struct session *s)
+{
+    const int64_t m = s->shard_size, last = s->train->n % s->batch_size;
+    return m == 1 || s->batch_size % m == 1 || last % m == 1;
+}
+
+static enum ls_status refuse_batch_of_one(const struct session *s)
+{
+    const int64_t n = s->train->n;
+    int64_t better = s->batch_size + 1;
+    while (better < n && n % better == 1) better++;
+    return ls_fail_in(LS_USAGE, "%lld samples in batches of %lld leave a batch of 1 (-b %lld does not)", (long long)n,
+                      (long long)s->batch_size, (long long)better);
+}
+
+/* Batch norm may need two samples in every shard; which sizes will occur is known before step 1. A number of shards
+ * that nobody asked for gives way to the next smaller one that works; one that was asked for is refused. */
+static enum ls_status avoid_shards_of_one(struct session *s, const struct session_options *o)
+{
+    const struct ls_model_options build = build_options(s, 1, true);
+    const int64_t shards = s->shards;
+    struct ls_graph *g = NULL;
+    if (!leaves_one(s)) return LS_OK;
+    enum ls_status status = ls_model_build(s->model, &build, &g);
+    ls_graph_destroy(&g);
+    if (status != LS_USAGE) return status;
+    while (leaves_one(s) && s->shards > 1) set_shards(s, s->shards - 1);
+    if (leaves_one(s)) return refuse_batch_of_one(s);
+    if (o->shards > 0)
+        return ls_fail_in(status,
+                          "%lld samples in batches of %lld with --shards %lld leave a shard of 1 (--shards %lld "
+                          "does not)",
+                          (long long)s->train->n, (long long)s->batch_size, (long long)shards, (long long)s->shards);
+    ls__log(LS_LOG_WARN, "%lld shards instead of %lld, which would leave a shard of 1 sample: %s", (long long)s->shards,
+            (long long)shards, ls_error_message());
+    return LS_OK;
+}
+
+static enum ls_status choose_sizes(struct session *s, const struct session_options *o)
+{
+    const struct ls_dataset *d = s->train ? s->train : s->test;
+    s->batch_size = o->batch_size > 0 ? o->batch_size : DEFAULT_BATCH;
+    if (s->batch_size > d->n) s->batch_size = d->n;
+    int64_t shards = o->shards > 0 ? o->shards : ls__session_default_shards(s->batch_size);
+    if (shards > LS_MAX_SHARDS) shards = LS_MAX_SHARDS;
+    set_shards(s, shards < s->batch_size ? shards : s->batch_size);
+    return o->is_training ? avoid_shards_of_one(s, o) : LS_OK;
+}
+
+/* In a job the machine's cores are shared out among its ranks. */
+static enum ls_status choose_threads(struct session *s, const struct session_options *o)
+{
+    s->threads = o->threads > 0 ? (int)o->threads : ls__cpu_count();
+    if (s->comm) TRY(ls__workers_share_cores(s->comm, o->threads, &s->threads));
+    if (s->backend->max_threads > 0 && s->threads > s->backend->max_threads) s->threads = s->backend->max_threads;
+    return LS_OK;
+}
+
+/* What works on the host's memory only. */
+static enum ls_status check_device(const struct session *s, const struct session_options *o)
+{
+    const char *what = o->compress ? "--compress" : o->by_shard ? "--sync local:H" : NULL;
+    if (!s->backend->memory || !what) return LS_OK;
+    return ls_fail(LS_USAGE, "%s does not work with --device %s, whose memory is its own; leave it out", what,
+                   s->backend->name);
+}
+
+/* More threads than shards would idle. They are not started, and the user hears how to use them. */
+static void fit_threads(struct session *s, const struct session_options *o)
+{
+    if (s->threads <= s->shards) return;
+    if (o->is_training)
+        ls__log(LS_LOG_WARN,
+                "%d threads but only %lld shards in a batch of %lld: using %lld; --shards %d would use them all (more "
+                "shards change the rounding and batch norm's groups, so the weights will differ)",
+                s->threads, (long long)s->shards, (long long)s->batch_size, (long long)s->shards, s->threads);
+    s->threads = (int)s->shards;
+}
+
+/* The user's table must be for what computes here: another one's measurements say nothing. */
+static enum ls_status open_table(struct session *s, const struct session_options *o)
+{
+    struct ls_backend_id id;
+    s->backend->identify(s->device, &id);
+    if (o->table || (o->tune && strcmp(o->tune, "none") == 0)) return LS_OK;
+    if (!o->tune) return ls__tune_built_in(&s->tune, &id);
+    TRY(ls__tune_load(&s->tune, o->tune));
+    if (ls__tune_fits(s->tune, &id)) return LS_OK;
+    return ls_fail(LS_USAGE, "--tune %s is for %s with %s, this run has %s with %s; make another with `lockstep tune`",
+                   o->tune, s->tune->id.software, s->tune->id.isa, id.software, id.isa);
+}
+
+static enum ls_status open_device(struct session *s, const struct session_options *o)
+{
+    if (o->isa && strcmp(o->isa, "native") != 0 && s->backend->limit_isa) TRY(s->backend->limit_isa(o->isa));
+    TRY(s->backend->device_open(&s->device));
+    return open_table(s, o);
+}
+
+/* The command line has checked this; a program that calls the library may not have. */
+enum ls_status ls__session_check_sizes(const struct session_options *o)
+{
+    if (o->batch_size < 0 || o->batch_size > MAX_BATCH)
+        return ls_fail(LS_USAGE, "batch size %lld, expected 1 to %d", (long long)o->batch_size, MAX_BATCH);
+    if (o->shards < 0) return ls_fail(LS_USAGE, "%lld shards, expected 1 to %d", (long long)o->shards, LS_MAX_SHARDS);
+    if (o->threads < 0 || o->threads > MAX_THREADS)
+        return ls_fail(LS_USAGE, "%lld threads, expected 1 to %d", (long long)o->threads, MAX_THREADS);
+    if (o->compress != 0 && o->compress != 8 && o->compress != 16)
+        return ls_fail(LS_USAGE, "gradients of %lld bits, expected 8, 16 or 0", (long long)o->compress);
+    return LS_OK;
+}
+
+/* What may be missing or different on another machine. */
+static enum ls_status open_inputs(struct session *s, const struct session_options *o)
+{
+    TRY(ls__session_check_sizes(o));
+    TRY(ls_backend_get(o->device, &s->backend));
+    TRY(check_device(s, o));
+    TRY(o->model_text ? ls_model_parse(&s->model, o->model, o->model_text, strlen(o->model_text))
+                      : ls_model_load(&s->model, o->model));
+    TRY(open_data(s, o));
+    TRY(choose_sizes(s, o));
+    return open_device(s, o);
+}
+
+enum ls_status ls__session_open(struct session *s, const struct session_options *o)
+{
+    *s = (struct session){.comm = o->comm};
+    enum ls_status status = open_inputs(s, o);
+    TRY(s->comm ? ls__workers_agree_inputs(s->comm, status, s) : status);
+    TRY(choose_threads(s, o));
+    fit_threads(s, o);
+    TRY(ls_store_create(&s->store));
+    TRY(ls_exec_create(&s->exec, s->backend, s->device, s->store, s->threads));
+    if (s->comm) TRY(ls_exec_join_job(s->exec, s->comm, o->balance));
+    ls_exec_compress(s->exec, (int)o->compress, (int)s->shards);
+    return add_plans(s, o);
+}
+
+enum ls_status ls__session_replicate(const struct session *of, const struct session_options *o, struct session *replica)
+{
+    struct session_options own = *o;
+    own.with_test = false;
+    *replica = *of;
+    replica->store = NULL;
+    replica->exec = NULL;
+    replica->comm = NULL;
+    replica->threads = 1;
+    TRY(ls_store_create(&replica->store));
+    TRY(ls_exec_create(&replica->exec, replica->backend, replica->device, replica->store, 1));
+    return add_plans(replica, &own);
+}
+
+void ls__session_drop_replica(struct session *replica)
+{
+    ls_exec_destroy(&replica->exec);
+    ls_store_destroy(&replica->store);
+}
+
+void ls__session_close(struct session *s)
+{
+    ls_exec_destroy(&s->exec);
+    ls_store_destroy(&s->store);
+    if (s->backend && s->device) s->backend->device_close(&s->device);
+    ls__tune_destroy(&s->tune);
+    ls_dataset_close(&s->train);
+    ls_dataset_close(&s->test);
+    ls_model_destroy(&s->model);
+}
+
+/* A process alone stops after this batch; of several, all after the same one, once the wish has gone round. */
+static bool is_stop_heard(bool is_job, const struct ls_exec_stats *stats)
+{
+    return stats->stop_wanted || (!is_job && ls__signals_stop_wanted());
+}
+
+enum ls_status ls__session_evaluate(struct session *s, bool show_progress, double *loss, double *accuracy,
+                                    bool *is_stopped)
+{
+    struct ls_loader *loader;
+    struct ls_progress progress;
+    bool is_job = s->comm && ls_comm_place(s->comm)->n_ranks > 1; /* all ranks must cut alike */
+    int64_t shards_at_once = is_job ? EVAL_SHARDS_OF_JOB : 4 * (int64_t)s->threads, done = 0, n_correct = 0;
+    if (shards_at_once > LS_MAX_SHARDS) shards_at_once = LS_MAX_SHARDS;
+    double loss_sum = 0;
+    const struct ls_loader_options options = {.batch_size = (int)(s->eval_size * shards_at_once),
+                                              .n_threads = s->threads};
+    *is_stopped = false;
+    TRY(ls_loader_create(&loader, s->test, &options));
+    if (show_progress) ls__progress_begin(&progress, "Test", s->test->n);
+    enum ls_status status = LS_OK;
+    while (status == LS_OK && done < s->test->n && !*is_stopped) {
+        struct ls_batch batch;
+        struct ls_exec_stats stats;
+        status = ls_loader_next(loader, &batch);
+        if (status != LS_OK) break;
+        const struct ls_exec_step step = {.batch = &batch, .transform = &s->transform, .shard_size = s->eval_size};
+        ls_exec_want(s->exec, ls__signals_stop_wanted(), false);
+        status = ls_exec_evaluate(s->exec, &step, &stats);
+        done += batch.n;
+        *is_stopped = status == LS_OK && done < s->test->n && is_stop_heard(is_job, &stats);
+        loss_sum += stats.loss_sum;
+        n_correct += stats.n_correct;
+        if (show_progress) ls__progress_update(&progress, done, NULL);
+    }
+    if (show_progress) ls__progress_end(&progress, NULL);
+    ls_loader_destroy(&loader);
+    if (status == LS_NONFINITE)
+        status = ls_fail(status,
+                         "evaluation: the loss is not finite, or above %.2g on average over %lld samples: the weights "
+                         "have diverged; train again with a lower --lr, --warmup-epochs or --clip-norm",
+                         ldexp(1, LS_FIXED_BITS - LS_SCALE_STATS) / (double)s->eval_size, (long long)s->eval_size);
+    *loss = loss_sum / (double)s->test->n;
+    *accuracy = (double)n_correct / (double)s->test->n;
+    return status;
+}

@@ -1,0 +1,91 @@
+/* session.h: model, data, backend, store and threads put together, for train, eval and bench alike.
+ *
+ * Lifetimes nest: the session owns everything it opened and closes it in reverse order.
+ */
+#ifndef LS_TRAIN_SESSION_H
+#define LS_TRAIN_SESSION_H
+
+#include "backend/backend.h"
+#include "checkpoint/checkpoint.h"
+#include "data/data.h"
+#include "exec/exec.h"
+#include "model/model.h"
+#include "optim/optim.h"
+#include "plan/plan.h"
+#include "plan/tune.h"
+
+struct session_options {
+    const char *model, *data, *data_dir, *device, *resize;
+    const char *model_text; /* the model itself, `model` then says only where it is from; NULL: load `model` */
+    int64_t batch_size, shards, threads;
+    bool is_training; /* plans for training; the train split is opened */
+    bool with_test;   /* plan for evaluation; the test split is opened */
+    bool normalize, flip;
+    int64_t crop_pad, cutout;
+    double label_smoothing;
+    bool float_sums; /* plain float32 gradient sums instead of fixed point: for comparison, not reproducible */
+    struct ls_optim optim;
+    struct ls_comm *comm;        /* the job this session is part of; NULL: none */
+    bool balance;                /* slower machines get fewer shards */
+    int64_t compress;            /* bits of a gradient that leaves a shard; 0: all */
+    bool low_memory;             /* compute activations again in backward instead of keeping them */
+    bool by_shard;               /* every sum is made shard by shard: for replicas */
+    const char *isa;             /* NULL, "native", or the level to stay below: "avx2" */
+    const char *tune;            /* tuning table: a file, "none", or NULL: the program's own for this machine */
+    const struct ls_tune *table; /* the table itself, borrowed, instead of `tune`; for `lockstep tune` */
+};
+
+struct session {
+    struct ls_model *model;
+    struct ls_dataset *train, *test; /* NULL if not opened */
+    const struct ls_backend *backend;
+    struct ls_device *device;
+    struct ls_tune *tune; /* NULL: none */
+    struct ls_store *store;
+    struct ls_exec *exec;
+    struct ls_transform transform;
+    int64_t batch_size, shards, shard_size, eval_size; /* eval_size: samples per shard when evaluating */
+    int threads;
+    struct ls_comm *comm; /* borrowed */
+};
+
+/* LS_USAGE for numbers no command line could have given. ls__session_open asks it, too. */
+enum ls_status ls__session_check_sizes(const struct session_options *o) LS_MUST_CHECK;
+/* Fills *s; on failure too, so that ls__session_close can end it. */
+enum ls_status ls__session_open(struct session *s, const struct session_options *o) LS_MUST_CHECK;
+void ls__session_close(struct session *s);
+
+/* A store, plans and one thread of its own on the same model, data and device; borrowed from `of`. */
+enum ls_status ls__session_replicate(const struct session *of, const struct session_options *o,
+                                     struct session *replica) LS_MUST_CHECK;
+void ls__session_drop_replica(struct session *replica);
+
+/* The default number of shards: a function of the batch size alone. docs/decisions/0002-shards.md */
+int64_t ls__session_default_shards(int64_t batch_size);
+
+/* XXH3-128 of all parameters and buffers as plain float32, in the model's order; 32 hex digits. */
+enum ls_status ls__session_hash(struct session *s, char hex[33]) LS_MUST_CHECK;
+
+/* Every sample of the test split once. A signal that wants the training to stop is heard after every batch, on all
+ * ranks after the same one; *is_stopped then, and there is no loss. */
+enum ls_status ls__session_evaluate(struct session *s, bool show_progress, double *loss, double *accuracy,
+                                    bool *is_stopped) LS_MUST_CHECK;
+
+/* All stored tensors (parameters, buffers, optimizer state) as plain copies in one block; for checkpoints. */
+struct snapshot {
+    struct ls_ckpt_tensor *tensors;
+    int n;
+    char *names; /* of num_batches_tracked */
+    void *data;
+    size_t bytes;
+};
+enum ls_status ls__session_snapshot(struct session *s, int64_t step, struct snapshot *snap) LS_MUST_CHECK;
+/* The same without the values: names, types and shapes, data NULL. */
+enum ls_status ls__session_outline(struct session *s, struct snapshot *outline) LS_MUST_CHECK;
+void ls__snapshot_release(struct snapshot *snap);
+/* Loads parameters and buffers, and with_state the optimizer's. A tensor that is missing, of another shape or not
+ * finite is LS_CHECKPOINT and named. */
+enum ls_status ls__session_load(struct session *s, const struct ls_ckpt *ckpt, const char *path,
+                                bool with_state) LS_MUST_CHECK;
+
+#endif

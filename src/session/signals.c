@@ -1,0 +1,101 @@
+/* signals.c: SIGINT, SIGTERM and SIGHUP ask the loop to stop after the step; a second SIGINT or SIGTERM ends the
+ * process at once. SIGUSR1 asks for a checkpoint. The handlers only set flags, besides the log root the one other
+ * mutable state of the library.
+ */
+#include "session/signals.h"
+
+#include "lockstep/options.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t stop_signal, checkpoint_wanted, is_ended, launcher;
+
+/* The launcher is gone, so mpirun ends everything: at once, since the next one may wait for the run directory. */
+static bool is_orphaned(void)
+{
+    int before = errno;
+    bool is_gone = launcher > 0 && kill((pid_t)launcher, 0) != 0 && errno == ESRCH;
+    errno = before;
+    return is_gone;
+}
+
+static void on_stop(int number)
+{
+    if (number == SIGTERM && is_orphaned()) _exit(128 + number);
+    if (stop_signal) _exit(128 + number);
+    stop_signal = number;
+}
+
+/* A closing terminal sends it more than once, so the second means nothing. */
+static void on_hang_up(int number)
+{
+    if (!stop_signal) stop_signal = number;
+}
+
+static void on_checkpoint(int number)
+{
+    checkpoint_wanted = 1;
+}
+
+/* mpirun and srun begin to end a process with a SIGCONT of their own; a person's comes from elsewhere. */
+static void on_continue(int number, siginfo_t *info, void *context)
+{
+    if (info->si_pid == getppid()) is_ended = 1;
+}
+
+/* LOCKSTEP_LAUNCH=TOKEN:PID:HOST:FD; 0 where it is another machine's. */
+static int find_launcher(void)
+{
+    const char *text = getenv("LOCKSTEP_LAUNCH");
+    char own[64] = "", host[64] = "";
+    int pid = 0;
+    gethostname(own, sizeof own - 1);
+    if (!text || sscanf(text, "%*[^:]:%d:%63[^:]", &pid, host) != 2 || strcmp(own, host) != 0) return 0;
+    return pid;
+}
+
+void ls_signals_install(void)
+{
+    launcher = find_launcher();
+    struct sigaction stop = {.sa_handler = on_stop, .sa_flags = SA_RESTART};
+    struct sigaction hang_up = {.sa_handler = on_hang_up, .sa_flags = SA_RESTART}, before;
+    struct sigaction save = {.sa_handler = on_checkpoint, .sa_flags = SA_RESTART};
+    struct sigaction go_on = {.sa_sigaction = on_continue, .sa_flags = SA_RESTART | SA_SIGINFO};
+    sigaction(SIGINT, &stop, NULL);
+    sigaction(SIGTERM, &stop, NULL);
+    sigaction(SIGUSR2, &stop, NULL);                                           /* what the launcher's mpirun hands on */
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* nohup's word counts */
+        sigaction(SIGHUP, &hang_up, NULL);
+    sigaction(SIGUSR1, &save, NULL);
+    sigaction(SIGCONT, &go_on, NULL);
+}
+
+bool ls__signals_stop_wanted(void)
+{
+    return stop_signal != 0;
+}
+
+bool ls__signals_end_wanted(void)
+{
+    return is_ended || stop_signal == SIGTERM;
+}
+
+bool ls__signals_checkpoint_wanted(void)
+{
+    bool wanted = checkpoint_wanted;
+    checkpoint_wanted = 0;
+    return wanted;
+}
+
+const char *ls__signals_name(void)
+{
+    return stop_signal == SIGINT    ? "SIGINT"
+           : stop_signal == SIGTERM ? "SIGTERM"
+           : stop_signal == SIGHUP  ? "SIGHUP"
+                                    : "a signal";
+}

@@ -1,0 +1,193 @@
+/* state.c: see state.h. */
+#include "session/state.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/parse.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void ls__state_init(struct train_state *st)
+{
+    *st = (struct train_state){
+        .train_loss = NAN, .train_accuracy = NAN, .test_loss = NAN, .test_accuracy = NAN, .best_accuracy = -1};
+}
+
+void ls__tally_add(struct tally *t, const struct ls_exec_stats *stats)
+{
+    t->loss_sum += stats->loss_sum;
+    t->n_correct += stats->n_correct;
+    t->n += stats->n;
+}
+
+static void add(struct state_meta *m, const char *key, const char *fmt, ...) LS_PRINTF(3, 4);
+static void add(struct state_meta *m, const char *key, const char *fmt, ...)
+{
+    va_list args;
+    if (m->n == STATE_MAX_META) return;
+    va_start(args, fmt);
+    vsnprintf(m->values[m->n], STATE_VALUE, fmt, args);
+    va_end(args);
+    m->meta[m->n] = (struct ls_ckpt_meta){key, m->values[m->n]};
+    m->n++;
+}
+
+static void add_identity(struct state_meta *m)
+{
+    for (int i = 0; i < N_IDENTITY && m->n < STATE_MAX_META; i++)
+        if (m->identity.values[i] && ls__identity_key_is_kept((enum identity_key)i))
+            m->meta[m->n++] = (struct ls_ckpt_meta){ls__identity_key_name((enum identity_key)i), m->identity.values[i]};
+}
+
+/* The model itself, so that a checkpoint can be evaluated without the file that was trained from. Bytes that JSON does
+ * not take can stand in comments only. A text that would fill the header is left out. */
+static enum ls_status add_model_text(struct state_meta *m, const struct session *s)
+{
+    enum { MAX_BYTES = 512 << 10 };
+    size_t len;
+    const char *text = ls_model_text(s->model, &len);
+    if (len > MAX_BYTES || m->n == STATE_MAX_META) return LS_OK;
+    TRY(ls__calloc(&m->model_text, len + 1, 1));
+    for (size_t i = 0; i < len; i++) {
+        bool is_plain = (text[i] >= ' ' && text[i] <= '~') || text[i] == '\n' || text[i] == '\t' || text[i] == '\r';
+        m->model_text[i] = is_plain ? text[i] : '?';
+    }
+    m->meta[m->n++] = (struct ls_ckpt_meta){"model_text", m->model_text};
+    return LS_OK;
+}
+
+void ls__state_meta_release(struct state_meta *m)
+{
+    free(m->model_text);
+    m->model_text = NULL;
+    ls__identity_release(&m->identity);
+}
+
+enum ls_status ls__state_to_meta(const struct train_state *st, const struct ls_train_options *o, struct session *s,
+                                 struct state_meta *m)
+{
+    char hash[33], machine[128];
+    m->n = 0;
+    m->model_text = NULL;
+    TRY(ls__identity_of(&m->identity, o, s));
+    add_identity(m);
+    s->backend->describe(s->device, machine, sizeof machine);
+    add(m, "machine", "%s", machine);
+    TRY(ls__session_hash(s, hash));
+    add(m, "weights_hash", "%s", hash);
+    add(m, "step", "%lld", (long long)st->step);
+    add(m, "epoch", "%lld", (long long)st->epoch);
+    add(m, "epoch_step", "%lld", (long long)st->epoch_step);
+    add(m, "epoch_tally", "%a %lld %lld", st->epoch_tally.loss_sum, (long long)st->epoch_tally.n_correct,
+        (long long)st->epoch_tally.n);
+    add(m, "log_tally", "%a %lld %lld", st->log_tally.loss_sum, (long long)st->log_tally.n_correct,
+        (long long)st->log_tally.n);
+    if (st->pending.n > 0)
+        add(m, "pending_tally", "%a %lld %lld", st->pending.loss_sum, (long long)st->pending.n_correct,
+            (long long)st->pending.n);
+    add(m, "train", "%a %a", st->train_loss, st->train_accuracy);
+    add(m, "test", "%a %a", st->test_loss, st->test_accuracy);
+    add(m, "best_accuracy", "%a", st->best_accuracy);
+    add(m, "train_seconds", "%a", st->train_seconds);
+    return add_model_text(m, s);
+}
+
+void ls__state_add_carried(struct state_meta *m, int first, int n)
+{
+    add(m, "carried_shards", "%d %d", first, n);
+}
+
+/* A difference that changes only the rounding may be accepted. */
+static enum ls_status refuse(const struct identity_difference *d, const struct identity *theirs, const char *path)
+{
+    const char *key = ls__identity_key_name(d->key);
+    if (!theirs->values[d->key])
+        return ls_fail(LS_CHECKPOINT, "%s has no '%s': it was not written by %s, so it cannot be resumed%s", path, key,
+                       d->is_bits ? "this version of lockstep" : "lockstep train",
+                       d->is_bits ? " with the same bits; --accept-other-bits goes on anyway" : "");
+    if (!d->is_bits)
+        return ls_fail(LS_CHECKPOINT,
+                       "%s was made with %s '%s', this run has '%s'; give the same options, or start another run", path,
+                       key, d->theirs, d->mine);
+    return ls_fail(LS_CHECKPOINT,
+                   "%s was computed with %s '%s', this run would use '%s'; %s, or --accept-other-bits to go on anyway: "
+                   "the result will then not be that of the unbroken run",
+                   path, d->what, d->theirs, d->mine, d->advice);
+}
+
+static enum ls_status compare(const struct ls_train_options *o, const struct session *s, const struct ls_ckpt *ckpt,
+                              const char *path, struct identity *mine, struct identity *theirs)
+{
+    struct identity_difference d;
+    TRY(ls__identity_of(mine, o, s));
+    TRY(ls__identity_of_checkpoint(theirs, ckpt));
+    if (ls__identity_differs(mine, theirs, o->accept_other_bits ? IDENTITY_RUN : IDENTITY_RESUME, &d))
+        return refuse(&d, theirs, path);
+    if (ls__identity_differs(mine, theirs, IDENTITY_RESUME, &d))
+        ls__log(LS_LOG_WARN,
+                "the checkpoint was computed with %s '%s', this run uses '%s': the weights will not be bit for bit "
+                "those of an unbroken run",
+                d.what, d.theirs, d.mine);
+    return LS_OK;
+}
+
+enum ls_status ls__state_check(const struct ls_train_options *o, const struct session *s, const struct ls_ckpt *ckpt,
+                               const char *path)
+{
+    struct identity mine = {0}, theirs = {0};
+    enum ls_status status = compare(o, s, ckpt, path, &mine, &theirs);
+    const char *epochs = theirs.values[IDENTITY_EPOCHS];
+    if (status == LS_OK && epochs && atoll(epochs) != o->epochs) /* ok: only for a warning */
+        ls__log(LS_LOG_WARN,
+                "the run was begun for %s epochs and goes on for %lld: the learning rate follows the new plan", epochs,
+                (long long)o->epochs);
+    ls__identity_release(&mine);
+    ls__identity_release(&theirs);
+    return status;
+}
+
+static bool read_tally(const char *text, struct tally *t)
+{
+    char *end;
+    if (!text) return false;
+    t->loss_sum = strtod(text, &end);
+    t->n_correct = strtoll(end, &end, 10);
+    t->n = strtoll(end, &end, 10);
+    return *end == '\0' && isfinite(t->loss_sum) && t->n >= 0 && t->n_correct >= 0;
+}
+
+static bool read_pair(const char *text, double *a, double *b)
+{
+    char *end;
+    if (!text) return false;
+    *a = strtod(text, &end);
+    *b = strtod(end, &end);
+    return *end == '\0';
+}
+
+static bool read_count(const char *text, int64_t *out)
+{
+    return text && ls__parse_i64(text, 0, INT64_MAX / 2, out);
+}
+
+enum ls_status ls__state_from_meta(struct train_state *st, const struct ls_ckpt *ckpt, const char *path)
+{
+    const char *best = ls_ckpt_meta(ckpt, "best_accuracy"), *seconds = ls_ckpt_meta(ckpt, "train_seconds");
+    const char *pending = ls_ckpt_meta(ckpt, "pending_tally");
+    ls__state_init(st);
+    if (!read_count(ls_ckpt_meta(ckpt, "step"), &st->step) || !read_count(ls_ckpt_meta(ckpt, "epoch"), &st->epoch) ||
+        !read_count(ls_ckpt_meta(ckpt, "epoch_step"), &st->epoch_step) ||
+        !read_tally(ls_ckpt_meta(ckpt, "epoch_tally"), &st->epoch_tally) ||
+        !read_tally(ls_ckpt_meta(ckpt, "log_tally"), &st->log_tally) ||
+        (pending && !read_tally(pending, &st->pending)) ||
+        !read_pair(ls_ckpt_meta(ckpt, "train"), &st->train_loss, &st->train_accuracy) ||
+        !read_pair(ls_ckpt_meta(ckpt, "test"), &st->test_loss, &st->test_accuracy) || !best || !seconds)
+        return ls_fail(LS_CHECKPOINT, "%s: the training position in its metadata is missing or malformed", path);
+    st->best_accuracy = strtod(best, NULL);
+    st->train_seconds = strtod(seconds, NULL);
+    return LS_OK;
+}
