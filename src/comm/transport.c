@@ -42,6 +42,7 @@ enum ls_status ls__transport_load(struct ls_comm *c)
                              : "this process was started as one of several: install libmpich-dev and mpich and build "
                                "again, or set LOCKSTEP_PLUGINS to the folder it is in";
     const void *table;
+    setenv("UCX_LOG_FILE", "stderr", 0); /* MPICH's network library; stdout is for the result */
     TRY(ls__plugin_symbol(name, "ls_transport", true, advice, &table)); /* Open MPI's own plug-ins look for symbols */
     c->transport = table;
     if (c->transport->abi == LS_TRANSPORT_ABI) return LS_OK;

@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,6 +56,19 @@ static bool is_traced(int tid)
     return tracer != 0;
 }
 
+/* Whether strace waits for events: it has told the thread to stop then, so no call of the thread goes by unseen. To
+ * hold the thread (is_traced) is not enough: a busy machine may pause strace between the two. */
+static bool is_following(pid_t strace)
+{
+    char path[64];
+    long call = -1;
+    snprintf(path, sizeof path, "/proc/%d/syscall", (int)strace);
+    FILE *f = fopen(path, "r");
+    bool is_known = f && fscanf(f, "%ld", &call) == 1; /* it says "running" otherwise */
+    if (f) fclose(f);
+    return is_known && call == SYS_wait4;
+}
+
 /* Returns strace's process id once it holds the thread, or exits with 77. */
 static pid_t attach(int n_args, char **args)
 {
@@ -69,7 +83,7 @@ static pid_t attach(int n_args, char **args)
         _exit(77);
     }
     for (;;) { /* until it has, or has given up */
-        if (is_traced(thread)) return child;
+        if (is_traced(thread) && is_following(child)) return child;
         if (waitpid(child, NULL, WNOHANG) == child) break;
         usleep(POLL_US);
     }
