@@ -11,8 +11,8 @@ source "$(dirname "$0")/lib.sh"
 need_mpi
 trials=${3:-2}
 host=$(hostname)
-endless=(lenet5 digits -b 32 --shards 4 --epochs 100000 --no-eval --checkpoint-every 20 -p 1 -q --timeout 20)
-finite=(lenet5 digits -b 32 --shards 4 -i 200 --no-eval --checkpoint-every 20 -p 1 -q --timeout 20)
+endless=(lenet5 digits -b 32 --shards 4 --epochs 100000 --no-eval --checkpoint-every 20 -p 1 -q --timeout 120)
+finite=(lenet5 digits -b 32 --shards 4 -i 200 --no-eval --checkpoint-every 20 -p 1 -q --timeout 120)
 
 # begin NAME ARGS...: a job that has made a checkpoint and runs on
 begin() {
@@ -20,7 +20,7 @@ begin() {
     shift
     rm -rf "$run"
     job "$@" --run "$run"
-    until_true 60 has_checkpoint "$run" || bad "$(basename "$run"): no checkpoint: $(head -c 300 err.bg)"
+    eventually has_checkpoint "$run" || bad "$(basename "$run"): no checkpoint: $(head -c 300 err.bg)"
 }
 # Every rank sleeps five sixths of the time, so that nothing is over before it was disturbed.
 slowly="slow 0 0.05 0.01 -- slow 1 0.05 0.01 -- slow 2 0.05 0.01 --"
@@ -36,7 +36,7 @@ for mpi in "${mpis[@]}"; do
     for ((i = 1; i <= trials; i++)); do
         begin mpirun "${finite[@]}" -i 200 -w 3 --max-restarts 3 --mpi-args "$as machines $((1 + RANDOM % 3)) -- $slowly"
         kill -KILL "$(mpirun_of "$pid")" || bad "$mpi: mpirun was not found"
-        job_end 120
+        job_end
         equal "$mpi, mpirun killed $i: exit code" "$code" 0
         equal "$mpi, mpirun killed $i: weights" "$(field weights_hash)" "$reference"
         if grep -q 'mpirun was ended by signal 9' err; then ok "$mpi, mpirun killed $i: said"; else bad "$mpi, mpirun killed $i: $(cat err)"; fi
@@ -44,7 +44,7 @@ for mpi in "${mpis[@]}"; do
     done
     begin mpirun2 "${endless[@]}" -w 3
     kill -KILL "$(mpirun_of "$pid")"
-    job_end 30
+    job_end
     equal "$mpi, mpirun killed, no restarts: exit code" "$code" 6
     equal "$mpi, mpirun killed, no restarts: one line" "$(wc -l <err)" 1
     if nothing_runs "$run"; then ok "$mpi, mpirun killed: everything ended before the launcher"; else bad "$mpi, mpirun killed: $(pgrep -af -- "--run $run")"; fi
@@ -55,7 +55,7 @@ for mpi in "${mpis[@]}"; do
     left=$(shm_now)
     kill -KILL "$pid"
     job "${finite[@]}" -i 200 -w 2 --run "$run" --resume auto
-    job_end 120
+    job_end
     equal "$mpi, launcher killed: the next one takes over: exit code" "$code" 0
     equal "$mpi, launcher killed: weights" "$(field weights_hash)" "$reference"
     if [ "${LOCKSTEP_TEST_SHM:-0}" = 1 ] && [ -n "$left" ]; then
@@ -67,7 +67,7 @@ for mpi in "${mpis[@]}"; do
     for ((i = 1; i <= 5; i++)); do
         begin worker "${endless[@]}" -w 3
         kill -KILL "$(rank_pid "$run" 1)"
-        job_end 30
+        job_end
         if [ $mpi = openmpi ] || ! grep -q 'a worker was lost' err; then break; fi
     done
     one_line_error "$mpi, worker killed, trial $i" 6 "rank 1 on $host (pid "
@@ -81,19 +81,19 @@ for mpi in "${mpis[@]}"; do
         sleep "0.$(printf %03d $after)"
         kill -USR1 "$pid"
         kill -TERM "$pid"
-        job_end 60
+        job_end
         # before the program has begun it is the system's to end it
         if [ "$code" = 75 ] && [ -n "$(newest_of "$run")" ]; then ok "$mpi, SIGUSR1 and SIGTERM after $after ms: exit code 75"
-        elif [ "$code" -gt 128 ] && [ ! -e "$run" ] && [ "$after" -lt 60 ]; then note "$mpi, after $after ms: not begun yet"
+        elif [ "$code" -gt 128 ] && [ ! -e "$run" ]; then note "$mpi, after $after ms: not begun yet"
         else bad "$mpi, SIGUSR1 and SIGTERM after $after ms: exit code $code: $(head -c 300 err)"; fi
     done
 
     begin between "${finite[@]}" -i 200 -w 2 --max-restarts 3 --mpi-args "$as $slowly"
     before=$(mpirun_of "$pid")
     kill -KILL "$before"
-    until_true 30 is_gone "$before"
+    eventually is_gone "$before"
     kill -TERM "$pid"
-    job_end 60
+    job_end
     equal "$mpi, SIGTERM between two attempts: exit code" "$code" 75
     equal "$mpi, SIGTERM between two attempts: resumed" "$(hash_of "${finite[@]}" --run "$run" --resume auto)" "$reference"
 
@@ -102,7 +102,7 @@ for mpi in "${mpis[@]}"; do
         kill -INT "$pid"
         if [ $((i % 2)) = 0 ]; then sleep 0.01; fi
         kill -INT "$pid"
-        job_end 30
+        job_end
         # the first may have been enough by then
         if [ "$code" = 130 ] || [ "$code" = 75 ]; then ok "$mpi, SIGINT twice $i: exit code $code"; else bad "$mpi, SIGINT twice $i: exit code $code: $(head -c 500 err)"; fi
         if grep -qE 'corrupt|Aborted|free\(\)|malloc' err; then bad "$mpi, SIGINT twice $i: $(head -c 500 err)"; fi
