@@ -8,6 +8,7 @@
 
 #include "backend/backend.h"
 #include "base/parse.h"
+#include "settings/sync_names.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -324,10 +325,7 @@ static enum ls_status resolve_device(struct ls_options *o)
 
 static enum ls_status resolve_workers(const struct ls_options *o)
 {
-    if (strcmp(o->train.sync, "allreduce") != 0 && strncmp(o->train.sync, "local:", 6) != 0)
-        return ls_fail(LS_USAGE, "--sync %s: this build synchronises by allreduce or local:H", o->train.sync);
-    if (strcmp(o->train.sync, "allreduce") != 0 && o->train.compress)
-        return ls_fail(LS_USAGE, "--compress is for --sync allreduce; local:H sends no gradients");
+    TRY(ls__sync_check(o->train.sync, o->train.compress));
     if (o->hosts && o->train.workers > 0)
         return ls_fail(LS_USAGE, "--workers is for this machine, --hosts with --procs-per-node for several: give one");
     if (!o->hosts && o->procs_per_node > 1)

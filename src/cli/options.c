@@ -8,6 +8,7 @@
 #include "base/parse.h"
 #include "graph/graph.h"
 #include "predict/predict.h"
+#include "settings/sync_names.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -48,14 +49,6 @@ static bool is_checkpoint_every(const char *text)
 {
     int64_t steps;
     return !strcmp(text, "epoch") || !strcmp(text, "none") || ls__parse_i64(text, 1, INT64_MAX, &steps);
-}
-
-static bool is_sync(const char *text)
-{
-    int64_t n;
-    if (!strncmp(text, "ssp:", 4)) return ls__parse_i64(text + 4, 0, 1000000, &n);
-    if (!strncmp(text, "local:", 6)) return ls__parse_i64(text + 6, 1, 1000000, &n);
-    return !strcmp(text, "allreduce") || !strcmp(text, "ps") || !strcmp(text, "async");
 }
 
 static bool is_not_empty(const char *text)
@@ -222,10 +215,8 @@ const struct ls_option ls__options[] = {
      .group = group_place, .commands = ON(TRAIN), AT(train.rescue_every)},
     {.name = "mpi-args", .arg = "TEXT", .type = LS_OPT_TEXT, .takes_dash = true, .help = "More arguments for mpirun, apart by spaces.",
      .group = group_place, .commands = ON(TRAIN) | ON(PREDICT), AT(mpi_args)},
-    {.name = "sync", .arg = "HOW", .type = LS_OPT_TEXT, .is_valid = is_sync,
-     .expected = "allreduce, ps, async, ssp:K or local:H", .def = "allreduce",
-     .help = "How workers agree: allreduce at every step; local:H: every shard trains alone and all are averaged every H "
-             "steps, for slow networks (other weights, often less accurate). ps, async and ssp:K are not in this build.",
+    {.name = "sync", .arg = "HOW", .type = LS_OPT_TEXT, .is_valid = ls__sync_is_valid,
+     .expected = LS_SYNC_EXPECTED, .def = "allreduce", .help = LS_SYNC_HELP,
      .group = group_place, .commands = ON(TRAIN), AT(train.sync)},
     {.name = "run", .aliases = {"run-dir"}, .arg = "DIR", .type = LS_OPT_TEXT, .is_valid = is_not_empty,
      .expected = "a folder", .help = "Where everything is written; without it runs/MODEL-DATA-TIME.",

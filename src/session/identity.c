@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "settings/sync_names.h"
 
 #include <jansson.h>
 #include <stdarg.h>
@@ -63,6 +64,7 @@ static enum ls_status set_buf(struct identity *id, enum identity_key key, struct
 /* What is computed. */
 static enum ls_status add_run(struct identity *id, const struct ls_train_options *o, const struct session *s)
 {
+    struct ls_sync_choice sync;
     size_t len;
     const char *text = ls_model_text(s->model, &len);
     TRY(set(id, IDENTITY_MODEL, "%s", ls_model_name(s->model)));
@@ -84,7 +86,8 @@ static enum ls_status add_run(struct identity *id, const struct ls_train_options
             o->flip, (long long)o->cutout, o->normalize, o->resize ? o->resize : ""));
     if (o->compress)
         return set(id, IDENTITY_SUM, "%s in %lld bits", o->sum, (long long)o->compress); /* remainders, too */
-    if (strcmp(o->sync, "allreduce") != 0) return set(id, IDENTITY_SUM, "%s %s", o->sum, o->sync);
+    if (ls__sync_parse(o->sync, &sync) && sync.name->is_own_training)
+        return set(id, IDENTITY_SUM, "%s %s", o->sum, o->sync);
     return set(id, IDENTITY_SUM, "%s", o->sum);
 }
 

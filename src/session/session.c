@@ -82,7 +82,7 @@ static enum ls_status add_plan(struct session *s, const struct session_options *
     if (mb <= 0 || ls_exec_plan(s->exec, mb, is_training)) return LS_OK;
     TRY(ls_model_build(s->model, &build, &g));
     /* Float sums and coarse ones are made shard by shard. */
-    g->batch_size = o->float_sums || o->compress || o->by_shard ? 0 : s->batch_size;
+    g->batch_size = o->float_sums || o->compress || (o->sync && o->sync->is_by_shard) ? 0 : s->batch_size;
     g->is_low_memory = o->low_memory;
     enum ls_status status = ls_graph_fuse(g);
     if (status == LS_OK) status = ls_graph_add_loss(g, is_training ? (float)o->label_smoothing : 0);
@@ -177,10 +177,10 @@ static enum ls_status choose_threads(struct session *s, const struct session_opt
 /* What works on the host's memory only. */
 static enum ls_status check_device(const struct session *s, const struct session_options *o)
 {
-    const char *what = o->compress ? "--compress" : o->by_shard ? "--sync local:H" : NULL;
-    if (!s->backend->memory || !what) return LS_OK;
-    return ls_fail(LS_USAGE, "%s does not work with --device %s, whose memory is its own; leave it out", what,
-                   s->backend->name);
+    bool is_sync = o->sync && o->sync->is_host_only;
+    if (!s->backend->memory || !(o->compress || is_sync)) return LS_OK;
+    return ls_fail(LS_USAGE, "%s%s does not work with --device %s, whose memory is its own; leave it out",
+                   is_sync ? "--sync " : "--compress", is_sync ? o->sync->usage : "", s->backend->name);
 }
 
 /* More threads than shards would idle. They are not started, and the user hears how to use them. */

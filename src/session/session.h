@@ -13,6 +13,7 @@
 #include "optim/optim.h"
 #include "plan/plan.h"
 #include "plan/tune.h"
+#include "settings/sync_names.h"
 
 struct session_options {
     const char *model, *data, *data_dir, *device, *resize;
@@ -25,14 +26,14 @@ struct session_options {
     double label_smoothing;
     bool float_sums; /* plain float32 gradient sums instead of fixed point: for comparison, not reproducible */
     struct ls_optim optim;
-    struct ls_comm *comm;        /* the job this session is part of; NULL: none */
-    bool balance;                /* slower machines get fewer shards */
-    int64_t compress;            /* bits of a gradient that leaves a shard; 0: all */
-    bool low_memory;             /* compute activations again in backward instead of keeping them */
-    bool by_shard;               /* every sum is made shard by shard: for replicas */
-    const char *isa;             /* NULL, "native", or the level to stay below: "avx2" */
-    const char *tune;            /* tuning table: a file, "none", or NULL: the program's own for this machine */
-    const struct ls_tune *table; /* the table itself, borrowed, instead of `tune`; for `lockstep tune` */
+    struct ls_comm *comm;            /* the job this session is part of; NULL: none */
+    bool balance;                    /* slower machines get fewer shards */
+    int64_t compress;                /* bits of a gradient that leaves a shard; 0: all */
+    bool low_memory;                 /* compute activations again in backward instead of keeping them */
+    const struct ls_sync_name *sync; /* NULL: allreduce */
+    const char *isa;                 /* NULL, "native", or the level to stay below: "avx2" */
+    const char *tune;                /* tuning table: a file, "none", or NULL: the program's own for this machine */
+    const struct ls_tune *table;     /* the table itself, borrowed, instead of `tune`; for `lockstep tune` */
 };
 
 struct session {

@@ -6,7 +6,7 @@
 #include "settings/defaults.h"
 
 #include "backend/backend.h"
-#include "base/parse.h"
+#include "settings/sync_names.h"
 
 #include <jansson.h>
 #include <stddef.h>
@@ -123,12 +123,6 @@ static enum ls_status check_number(const struct field *f, double value)
                    f->is_max_open ? "below " : "", f->max);
 }
 
-int64_t ls__local_period(const char *sync)
-{
-    int64_t period = 0;
-    return strncmp(sync, "local:", 6) == 0 && ls__parse_i64(sync + 6, 1, 1000000, &period) ? period : 0;
-}
-
 static bool is_one_of(const char *word, const char *a, const char *b)
 {
     return strcmp(word, a) == 0 || strcmp(word, b) == 0;
@@ -142,11 +136,9 @@ static enum ls_status check_words(const struct ls_train_options *o)
     if (!is_one_of(o->memory, "normal", "low"))
         return ls_fail(LS_USAGE, "--memory %s: expected normal or low", o->memory);
     if (!is_one_of(o->sum, "fixed", "float")) return ls_fail(LS_USAGE, "--sum %s: expected fixed or float", o->sum);
-    if (strcmp(o->sync, "allreduce") != 0 && ls__local_period(o->sync) == 0)
-        return ls_fail(LS_USAGE, "--sync %s: expected allreduce or local:H", o->sync);
     if (o->compress != 0 && o->compress != 8 && o->compress != 16)
         return ls_fail(LS_USAGE, "--compress %lld: expected 8, 16 or 0", (long long)o->compress);
-    return LS_OK;
+    return ls__sync_check(o->sync, o->compress);
 }
 
 enum ls_status ls__train_options_check(const struct ls_train_options *o)

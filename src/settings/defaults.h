@@ -19,7 +19,4 @@ enum ls_status ls__train_options_check(const struct ls_train_options *o) LS_MUST
 /* null for NULL; a path may be any bytes: a note for what is not UTF-8. */
 struct json_t *ls__text_json(const char *text);
 
-/* 0 unless sync is "local:H". */
-int64_t ls__local_period(const char *sync);
-
 #endif

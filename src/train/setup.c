@@ -60,7 +60,7 @@ static enum ls_status open_session(struct trainer *t)
         .balance = o->balance,
         .compress = o->compress,
         .low_memory = strcmp(o->memory, "low") == 0,
-        .by_shard = ls__local_period(o->sync) > 0,
+        .sync = t->sync.name,
     };
     return ls__session_open(&t->s, &t->so);
 }
@@ -200,7 +200,7 @@ static void say_hello(const struct trainer *t)
         ls__log(LS_LOG_INFO,
                 "local SGD: each of %lld shards trains its own copy, averaged every %lld steps. Not the weights of "
                 "synchronous training, but the same for any number of workers",
-                (long long)s->shards, (long long)ls__local_period(t->o->sync));
+                (long long)s->shards, (long long)t->sync.number);
 }
 
 static enum ls_status open_writer(struct trainer *t)
@@ -218,7 +218,7 @@ static enum ls_status try_checkpoint(struct trainer *t)
     struct carried carried = {0};
     struct state_meta *m;
     TRY(ls__calloc(&m, 1, sizeof *m));
-    bool is_local = ls__local_period(t->o->sync) > 0;
+    bool is_local = t->sync.name->is_by_shard;
     enum ls_status status = ls__state_to_meta(&t->st, t->o, &t->s, m);
     if (status == LS_OK) status = ls__session_outline(&t->s, &snap);
     if (status == LS_OK && (is_local || t->o->compress)) status = ls__carry_outline(&t->s, is_local, &carried);
@@ -257,6 +257,7 @@ static enum ls_status take_carried(struct trainer *t)
 
 enum ls_status ls__trainer_set_up(struct trainer *t)
 {
+    if (!ls__sync_parse(t->o->sync, &t->sync)) return ls_fail(LS_INTERNAL, "--sync %s was not checked", t->o->sync);
     TRY(open_session(t));
     TRY(plan_steps(t));
     TRY(ls__workers_agree_run(t->comm, t->o, &t->s));
@@ -265,8 +266,8 @@ enum ls_status ls__trainer_set_up(struct trainer *t)
     TRY(ls_exec_init_store(t->s.exec, (uint64_t)t->o->seed));
     TRY(ls__workers_take_state(t->comm, 0, t->is_chief ? set_up_run(t) : LS_OK, &t->s, &t->st, &t->saved_step));
     TRY(resume_from_memory(t));
-    if (ls__local_period(t->o->sync) > 0) {
-        TRY(ls__local_open(&t->local, &t->s, &t->so, ls__local_period(t->o->sync)));
+    if (t->sync.name->is_by_shard) {
+        TRY(ls__local_open(&t->local, &t->s, &t->so, t->sync.number));
         TRY(ls__local_start(t->local, &t->st, t->schedule.steps_per_epoch));
     }
     bool is_epoch_over = t->st.epoch_step == t->schedule.steps_per_epoch;

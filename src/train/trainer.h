@@ -21,6 +21,7 @@ struct trainer {
     bool is_cut_short;             /* a signal came while the epoch was evaluated: st is as before the evaluation */
     struct session_options so;
     struct session s;
+    struct ls_sync_choice sync;
     struct local *local; /* --sync local:H, else NULL */
     struct carry *carry; /* what shards have of their own, or NULL */
     struct ls_run *run;

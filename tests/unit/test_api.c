@@ -99,6 +99,10 @@ static void test_train_refuses(void **state)
     REFUSED(compress, 5);
 #undef REFUSED
     o = good;
+    o.sync = "local:4";
+    o.compress = 8; /* as on the command line */
+    expect_usage("local SGD and compressed gradients", ls_train(&o, &r));
+    o = good;
     o.device = "abacus";
     assert_int_equal(ls_train(&o, &r), LS_UNSUPPORTED);
     assert_int_not_equal(access(good.run_dir, F_OK), 0); /* nothing was begun */

@@ -13,6 +13,7 @@
 
 #include "backend/backend.h"
 #include "settings/defaults.h"
+#include "settings/sync_names.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -493,6 +494,41 @@ static void test_what_this_build_cannot(void **state)
 
 /* --- texts --- */
 
+/* What people are told of --sync names every way, once, and says which are not there yet. */
+static void test_sync_texts(void **state)
+{
+    const char *absent = strstr(LS_SYNC_HELP, "ps, async");
+    assert_non_null(absent);
+    for (const struct ls_sync_name *s = ls__sync_names; s->name; s++) {
+        char word[64];
+        snprintf(word, sizeof word, s->has_number ? "%s:" : "%s", s->name);
+        assert_int_equal(strncmp(s->usage, word, strlen(word)), 0);
+        assert_non_null(strstr(LS_SYNC_EXPECTED, s->usage));
+        assert_non_null(strstr(s->is_built ? LS_SYNC_HELP : absent, s->usage));
+        if (s->is_built) assert_null(strstr(absent, s->usage));
+    }
+}
+
+static void test_sync_names(void **state)
+{
+    static const struct {
+        const char *text, *name;
+        int64_t number;
+    } cases[] = {{"allreduce", "allreduce", 0}, {"ps", "ps", 0},         {"async", "async", 0},
+                 {"ssp:0", "ssp", 0},           {"local:1", "local", 1}, {"local:1000000", "local", 1000000}};
+    static const char *const bad[] = {"",         "local",       "local:",        "local:0", "local:-1",
+                                      "local:4x", "local4",      "local:1000001", "ssp:-1",  "ps:1",
+                                      "asynch",   "allreduce:4", "LOCAL:4",       "loca:4",  "ssp:1:2"};
+    struct ls_sync_choice c;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_true(ls__sync_parse(cases[i].text, &c));
+        assert_string_equal(c.name->name, cases[i].name);
+        assert_int_equal(c.number, cases[i].number);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        if (ls__sync_parse(bad[i], &c)) fail_msg("--sync '%s' is taken for %s", bad[i], c.name->name);
+}
+
 static void test_help_mentions_every_option(void **state)
 {
     for (int i = 0; i < LS_N_CMDS; i++) {
@@ -605,6 +641,8 @@ int main(void)
         cmocka_unit_test(test_the_last_one_wins),
         cmocka_unit_test(test_adamw_has_its_own_defaults),
         cmocka_unit_test(test_what_this_build_cannot),
+        cmocka_unit_test(test_sync_texts),
+        cmocka_unit_test(test_sync_names),
         cmocka_unit_test(test_help_mentions_every_option),
         cmocka_unit_test(test_batch_is_said_to_be_global),
         cmocka_unit_test(test_overview_mentions_every_command),
