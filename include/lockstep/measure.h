@@ -33,7 +33,7 @@ struct ls_bench_result {
     double ms_per_step, ms_per_step_best, images_per_second;
     double gflops, peak_gflops, fraction_of_peak; /* of the step; of a register-blocked FMA loop on the same threads */
     int64_t peak_rss_bytes, arena_bytes, store_bytes;
-    double first_step_ms;    /* from the start of the process */
+    double first_step_ms;    /* from the call */
     struct ls_bench_op *ops; /* with layers; free() it */
     int n_ops;
 };

@@ -5,6 +5,7 @@
 #ifndef LOCKSTEP_OPTIONS_H
 #define LOCKSTEP_OPTIONS_H
 
+#include "lockstep/control.h"
 #include "lockstep/status.h"
 
 #include <stdbool.h>
@@ -65,6 +66,9 @@ struct ls_train_options {
     int64_t rescue_every;    /* steps between copies of the state in memory, kept for a restart; 0: none */
     int64_t compress;        /* bits of a gradient that leaves a shard: 8, 16; 0: all */
     const char *sum;         /* "fixed" (the promise) or "float" (plain float32 sums, for comparison only) */
+
+    /* For programs only: no words of the command line. All borrowed. */
+    const struct ls_control *control; /* asked and told between steps; NULL: nobody */
 };
 
 void ls_train_options_default(struct ls_train_options *o);

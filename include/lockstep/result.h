@@ -2,6 +2,7 @@
 #ifndef LOCKSTEP_RESULT_H
 #define LOCKSTEP_RESULT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -23,12 +24,13 @@ struct ls_result {
     double cpu_percent_mean;
     struct ls_seconds seconds;
     int64_t bytes_sent;
-    double first_step_seconds; /* from the start of the process to the end of the first step */
+    double first_step_seconds; /* from the call to the end of the first step; total_seconds counts from there, too */
     struct {                   /* seconds of a step, in a job of several machines; NAN: not one */
         double predicted, predicted_alone, measured;
     } step;
     char run_dir[512];
-    int rank; /* of the process that holds this result; 0 has all of it */
+    int rank;               /* of the process that holds this result; 0 has all of it */
+    bool is_told_elsewhere; /* of a failure: the process that knows its cause tells it, so this one may be silent */
 };
 
 #ifdef __cplusplus

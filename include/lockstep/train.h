@@ -19,7 +19,8 @@
 extern "C" {
 #endif
 
-/* Trains and fills *result. LS_INTERRUPTED after a signal and a checkpoint; then *result holds what was done so far. */
+/* Trains and fills *result. LS_INTERRUPTED after o->control wanted to stop, and a checkpoint; then *result holds what
+ * was done so far. */
 enum ls_status ls_train(const struct ls_train_options *o, struct ls_result *result) LS_MUST_CHECK;
 
 /* Evaluates a run's best (or newest) checkpoint, or a checkpoint file, on every test sample exactly once. */
@@ -30,6 +31,7 @@ struct ls_eval_options {
     const char *data_dir, *device, *resize, *isa, *tune;
     int64_t threads, batch_size;
     bool json;
+    const struct ls_control *control; /* is_stop_wanted, stopped_by; NULL: nobody */
 };
 struct ls_eval_result {
     char model[128], data[256], checkpoint[4096], weights_hash[33];

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,18 +11,33 @@
 
 static struct {
     pthread_mutex_t lock;
-    enum ls_log_level level;
-    bool progress_shown;
+    atomic_int level;    /* enum ls_log_level */
+    bool progress_shown; /* under the lock */
 } root = {.lock = PTHREAD_MUTEX_INITIALIZER, .level = LS_LOG_INFO};
+
+static _Thread_local enum ls_log_level limit = LS_LOG_DEBUG;
 
 void ls__log_set_level(enum ls_log_level level)
 {
-    root.level = level;
+    atomic_store_explicit(&root.level, (int)level, memory_order_relaxed);
 }
 
 enum ls_log_level ls__log_level(void)
 {
-    return root.level;
+    enum ls_log_level level = (enum ls_log_level)atomic_load_explicit(&root.level, memory_order_relaxed);
+    return level < limit ? level : limit;
+}
+
+enum ls_log_level ls__log_limit(enum ls_log_level level)
+{
+    enum ls_log_level before = limit;
+    limit = level;
+    return before;
+}
+
+enum ls_log_level ls__log_present_limit(void)
+{
+    return limit;
 }
 
 bool ls__log_is_terminal(void)
@@ -41,7 +57,7 @@ static void put(const char *text, size_t len)
 
 void ls__log(enum ls_log_level level, const char *fmt, ...)
 {
-    if (level > root.level) return;
+    if (level > ls__log_level()) return;
     char line[2048];
     const char *prefix = level == LS_LOG_ERROR ? "lockstep: " : level == LS_LOG_WARN ? "lockstep: warning: " : "";
     int at = snprintf(line, sizeof line, "%s", prefix);
@@ -61,7 +77,7 @@ void ls__log(enum ls_log_level level, const char *fmt, ...)
 
 void ls__log_progress(const char *text)
 {
-    if (!ls__log_is_terminal() || root.level < LS_LOG_INFO) return;
+    if (!ls__log_is_terminal() || ls__log_level() < LS_LOG_INFO) return;
     char line[512];
     int n = snprintf(line, sizeof line, "\r\033[K%s", text);
     if (n < 0) return;

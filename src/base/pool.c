@@ -12,6 +12,7 @@
 #include "base/pool.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 
 #include <errno.h>
@@ -136,10 +137,28 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
+struct start {
+    void *(*fn)(void *arg);
+    void *arg;
+    enum ls_log_level limit;
+};
+
+static void *begin_thread(void *arg)
+{
+    struct start s = *(struct start *)arg;
+    free(arg);
+    ls__log_limit(s.limit);
+    return s.fn(s.arg);
+}
+
 enum ls_status ls__thread_start(pthread_t *thread, const char *what, void *(*fn)(void *arg), void *arg)
 {
-    int error = pthread_create(thread, NULL, fn, arg);
+    struct start *s;
+    TRY(ls__calloc(&s, 1, sizeof *s));
+    *s = (struct start){fn, arg, ls__log_present_limit()};
+    int error = pthread_create(thread, NULL, begin_thread, s);
     if (error == 0) return LS_OK;
+    free(s);
     return ls_fail(LS_ERROR, "start %s: %s%s", what, strerror(error),
                    error == EAGAIN ? "; memory for its stack or the number of threads is limited (ulimit -v, -u)" : "");
 }

@@ -30,7 +30,8 @@ void ls__pool_destroy(struct ls_pool **pool);
 
 int ls__cpu_count(void); /* CPUs this process may run on */
 
-/* pthread_create with an error that says what to do; what: "the loader's thread". */
+/* pthread_create with an error that says what to do; what: "the loader's thread". The new thread tells as much as this
+ * one (ls__log_limit). */
 enum ls_status ls__thread_start(pthread_t *thread, const char *what, void *(*fn)(void *arg), void *arg) LS_MUST_CHECK;
 
 #endif

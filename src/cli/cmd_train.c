@@ -1,6 +1,7 @@
 /* cmd_train.c: `lockstep train`: ls_train, then its result for a person or as JSON. */
+#include "base/log.h"
 #include "cli/cmd.h"
-#include "session/signals.h"
+#include "cli/signals.h"
 #include "train/result.h"
 
 #include <inttypes.h>
@@ -42,7 +43,10 @@ static void print_summary(const struct ls_train_options *o, const struct ls_resu
 enum ls_status ls__cmd_train(const struct ls_options *o)
 {
     struct ls_result result = {.train_accuracy = NAN, .train_loss = NAN, .test_accuracy = NAN, .test_loss = NAN};
-    enum ls_status status = ls_train(&o->train, &result);
+    struct ls_train_options options = o->train;
+    options.control = &ls__signals_control;
+    enum ls_status status = ls_train(&options, &result);
+    if (result.is_told_elsewhere) ls__log_set_level(LS_LOG_NOTHING); /* one rank says why */
     if (status != LS_OK && status != LS_INTERRUPTED) return status;
     if (result.rank > 0)
         return LS_OK; /* mpirun ends a job at the first exit code but 0: that is rank 0's, which tells */

@@ -8,8 +8,8 @@
 #include "cli/help.h"
 #include "cli/launch.h"
 #include "cli/launch_report.h"
+#include "cli/signals.h"
 #include "comm/comm.h"
-#include "session/signals.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -51,7 +51,7 @@ static enum ls_status run_command(enum ls_cmd cmd, int argc, char **argv, int *e
     if (o.train.quiet) ls__log_set_level(LS_LOG_WARN);
     if (cmd == LS_CMD_TRAIN && !ls__report_is_wanted()) ls__options_warn_unused(&o); /* the launcher has said it */
     if (ls__launch_is_wanted(cmd, &o)) return ls__launch(cmd, &o, exit_code);
-    if (cmd == LS_CMD_TRAIN) ls_signals_install();
+    if (cmd == LS_CMD_TRAIN) ls__signals_install();
     ls__report_here();
     return functions[cmd](&o);
 }

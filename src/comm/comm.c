@@ -27,6 +27,7 @@ enum ls_status ls_comm_open(struct ls_comm **out, const struct ls_comm_options *
     c->segment = -1;
     c->timeout = o && o->timeout > 0 ? o->timeout : 300;
     c->is_ended = o ? o->is_ended : NULL;
+    c->is_ended_context = o ? o->context : NULL;
     c->is_apart = o && o->is_apart;
     c->place = (struct ls_comm_place){.n_ranks = 1, .n_nodes = 1, .n_seats = 1};
     gethostname(c->place.host, sizeof c->place.host - 1);

@@ -37,7 +37,8 @@ struct ls_comm_options {
     bool is_apart;  /* ranks of one machine share no memory (that of their devices is their own): each is a node */
     /* (optional) Whether the launcher is ending this process. It does when a rank has died, but does not say which; the
      * ranks find out in the second they have. */
-    bool (*is_ended)(void);
+    bool (*is_ended)(void *context);
+    void *context;
 };
 
 struct ls_comm_place {

@@ -154,10 +154,11 @@ struct ring; /* ring.c */
 /* Threads: main is the one that opened the job; workers are its pool, which only claim, lock, contribute and wait. The
  * courier is ours. "Set up": written while the job opens, before the courier reads it by a call; constant then. */
 struct ls_comm {
-    struct ls_comm_place place;           /* set up */
-    double timeout;                       /* set up */
-    bool is_apart;                        /* ranks share no memory: each is a node of its own; set up */
-    bool (*is_ended)(void);               /* set up; any thread calls it */
+    struct ls_comm_place place;      /* set up */
+    double timeout;                  /* set up */
+    bool is_apart;                   /* ranks share no memory: each is a node of its own; set up */
+    bool (*is_ended)(void *context); /* set up; any thread calls it */
+    void *is_ended_context;
     struct peer *peers;                   /* [n_ranks] set up */
     int *leaders;                         /* [n_nodes] ranks; set up */
     const struct ls_transport *transport; /* NULL for a job of one; set up; only the courier calls it */

@@ -106,7 +106,7 @@ static void await_ending(struct ls_comm *c)
 
 static bool is_ended(const struct ls_comm *c)
 {
-    return c->is_ended && c->is_ended();
+    return c->is_ended && c->is_ended(c->is_ended_context);
 }
 
 static bool is_leader_dead(const struct ls_comm *c)

@@ -198,7 +198,7 @@ void ls__link_pump(struct ls_comm *c)
     struct courier *k = &c->courier;
     if (!c->heard) return;
     int64_t now = ls__now_ns();
-    if (!k->ended_ns && c->is_ended && c->is_ended()) k->ended_ns = now;
+    if (!k->ended_ns && c->is_ended && c->is_ended(c->is_ended_context)) k->ended_ns = now;
     bool is_hurried = k->ended_ns || now < k->hurried_until_ns || atomic_load(&c->board->has_ending);
     bool is_time = now - k->last_beat_ns >= beat_ns(c, is_hurried);
     if (!is_time && now - k->listened_ns < LISTEN_NS) return;

@@ -12,6 +12,7 @@
 #include "data/contents.h"
 
 #include "base/clock.h"
+#include "base/control.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/pool.h"
@@ -277,9 +278,11 @@ static enum ls_status hash_missing(struct job *j)
         TRY(ls__pool_run(j->pool, items_for(j->end - j->first), hash_some, j));
         j->done_bytes += bytes;
         tell(j);
-        bool is_stopped = j->c->is_stopped && j->c->is_stopped();
+        bool is_stopped = ls__control_stop_wanted(j->c->control);
         if (is_stopped || ls__now_ns() - j->saved_ns > SAVE_EVERY_NS) remember(j, j->end);
-        if (is_stopped) return ls_fail(LS_ERROR, "stopped by a signal while reading %s", j->c->base);
+        if (is_stopped)
+            return ls_fail(LS_ERROR, "stopped by %s while reading %s", ls__control_stopped_by(j->c->control),
+                           j->c->base);
     }
     return LS_OK;
 }

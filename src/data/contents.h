@@ -22,15 +22,15 @@ struct ls_digest {
 };
 
 struct ls_contents {
-    const char *base;           /* the folder */
-    const char *text;           /* names below it, each ended by '\0' */
-    const size_t *offset;       /* [n] into text */
-    size_t n;                   /* files */
-    enum ls_split split;        /* a folder may be shared by two splits */
-    int64_t max_bytes;          /* of a file */
-    bool (*is_stopped)(void);   /* (optional) asked now and then */
-    struct ls_digest *digest;   /* [n] out */
-    char memory[LS_PATH_BYTES]; /* out: the file that remembers; "": none */
+    const char *base;                 /* the folder */
+    const char *text;                 /* names below it, each ended by '\0' */
+    const size_t *offset;             /* [n] into text */
+    size_t n;                         /* files */
+    enum ls_split split;              /* a folder may be shared by two splits */
+    int64_t max_bytes;                /* of a file */
+    const struct ls_control *control; /* (optional) asked now and then */
+    struct ls_digest *digest;         /* [n] out */
+    char memory[LS_PATH_BYTES];       /* out: the file that remembers; "": none */
 };
 
 /* Fills digest and memory. A file that cannot be read, is too large, or is none, is LS_DATA and named. */

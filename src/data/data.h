@@ -11,6 +11,7 @@
 #ifndef LS_DATA_H
 #define LS_DATA_H
 
+#include "lockstep/control.h"
 #include "lockstep/status.h"
 
 #include <stdbool.h>
@@ -39,9 +40,9 @@ struct ls_dataset {
 
 /* What ls_data_open may need to know; all may be 0 or NULL. */
 struct ls_data_options {
-    const char *data_dir;     /* searched first */
-    int resize_h, resize_w;   /* 0: the format's own size (folders: 224) */
-    bool (*is_stopped)(void); /* (optional) asked now and then while a large folder is read; true: LS_ERROR */
+    const char *data_dir;             /* searched first */
+    int resize_h, resize_w;           /* 0: the format's own size (folders: 224) */
+    const struct ls_control *control; /* (optional) asked now and then while a large folder is read: stop is LS_ERROR */
 };
 
 enum ls_status ls_data_open(struct ls_dataset **out, const char *spec, enum ls_split split,

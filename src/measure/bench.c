@@ -37,7 +37,7 @@ static int by_time(const void *a, const void *b)
 }
 
 static enum ls_status time_steps(const struct ls_bench_options *o, struct session *s, struct ls_bench_result *r,
-                                 double *times)
+                                 int64_t called_ns, double *times)
 {
     struct ls_loader *loader;
     const struct ls_loader_options lo = {.batch_size = (int)s->batch_size, .seed = 1, .shuffle = true, .n_threads = 1};
@@ -58,7 +58,7 @@ static enum ls_status time_steps(const struct ls_bench_options *o, struct sessio
         const struct ls_exec_step step = {
             .batch = &batch, .transform = &s->transform, .shard_size = s->shard_size, .seed = 1, .step = i, .lr = 1e-4};
         status = ls_exec_train(s->exec, &step, &stats);
-        if (i == 0) r->first_step_ms = 1e3 * ls__seconds_since_start();
+        if (i == 0) r->first_step_ms = 1e3 * ls__seconds_since(called_ns);
         if (i >= o->warmup) times[n++] = ls__seconds_since(before);
     }
     ls_loader_destroy(&loader);
@@ -97,12 +97,13 @@ static double join_flops(const struct ls_plan *plan)
     return flops;
 }
 
-static enum ls_status measure(const struct ls_bench_options *o, struct session *s, struct ls_bench_result *r)
+static enum ls_status measure(const struct ls_bench_options *o, struct session *s, int64_t called_ns,
+                              struct ls_bench_result *r)
 {
     double *times, sum = 0;
     TRY(ls_exec_init_store(s->exec, 1));
     TRY(ls__calloc(&times, MAX_TIMED, sizeof *times));
-    enum ls_status status = time_steps(o, s, r, times);
+    enum ls_status status = time_steps(o, s, r, called_ns, times);
     if (status == LS_OK && o->layers) status = list_ops(s, r);
     if (status == LS_OK && r->steps > 0) {
         for (int64_t i = 0; i < r->steps; i++) sum += times[i];
@@ -156,8 +157,9 @@ enum ls_status ls_bench(const struct ls_bench_options *o, struct ls_bench_result
     struct session s;
     if (!o || !r) return ls_fail(LS_USAGE, "ls_bench without options or without room for the result");
     *r = (struct ls_bench_result){.steps = 0};
+    int64_t called_ns = ls__now_ns();
     enum ls_status status = ls__bench_open_session(&s, o, true, NULL);
-    if (status == LS_OK) status = measure(o, &s, r);
+    if (status == LS_OK) status = measure(o, &s, called_ns, r);
     if (status == LS_OK) {
         snprintf(r->model, sizeof r->model, "%s", ls_model_name(s.model));
         r->batch_size = s.batch_size;

@@ -1,12 +1,12 @@
 /* session.c: see session.h. */
 #include "session/session.h"
 
+#include "base/control.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/pool.h"
 #include "run/progress.h"
-#include "session/signals.h"
 #include "session/workers.h"
 
 #include <math.h>
@@ -34,7 +34,7 @@ int64_t ls__session_default_shards(int64_t batch_size)
 
 static enum ls_status open_data(struct session *s, const struct session_options *o)
 {
-    struct ls_data_options data = {.data_dir = o->data_dir, .is_stopped = ls__signals_stop_wanted};
+    struct ls_data_options data = {.data_dir = o->data_dir, .control = o->control};
     if (o->resize) {
         int64_t dims[3];
         int n = ls__parse_dims(o->resize, dims);
@@ -243,7 +243,7 @@ static enum ls_status open_inputs(struct session *s, const struct session_option
 
 enum ls_status ls__session_open(struct session *s, const struct session_options *o)
 {
-    *s = (struct session){.comm = o->comm};
+    *s = (struct session){.comm = o->comm, .control = o->control};
     enum ls_status status = open_inputs(s, o);
     TRY(s->comm ? ls__workers_agree_inputs(s->comm, status, s) : status);
     TRY(choose_threads(s, o));
@@ -287,9 +287,9 @@ void ls__session_close(struct session *s)
 }
 
 /* A process alone stops after this batch; of several, all after the same one, once the wish has gone round. */
-static bool is_stop_heard(bool is_job, const struct ls_exec_stats *stats)
+static bool is_stop_heard(const struct session *s, bool is_job, const struct ls_exec_stats *stats)
 {
-    return stats->stop_wanted || (!is_job && ls__signals_stop_wanted());
+    return stats->stop_wanted || (!is_job && ls__control_stop_wanted(s->control));
 }
 
 enum ls_status ls__session_evaluate(struct session *s, bool show_progress, double *loss, double *accuracy,
@@ -313,10 +313,10 @@ enum ls_status ls__session_evaluate(struct session *s, bool show_progress, doubl
         status = ls_loader_next(loader, &batch);
         if (status != LS_OK) break;
         const struct ls_exec_step step = {.batch = &batch, .transform = &s->transform, .shard_size = s->eval_size};
-        ls_exec_want(s->exec, ls__signals_stop_wanted(), false);
+        ls_exec_want(s->exec, ls__control_stop_wanted(s->control), false);
         status = ls_exec_evaluate(s->exec, &step, &stats);
         done += batch.n;
-        *is_stopped = status == LS_OK && done < s->test->n && is_stop_heard(is_job, &stats);
+        *is_stopped = status == LS_OK && done < s->test->n && is_stop_heard(s, is_job, &stats);
         loss_sum += stats.loss_sum;
         n_correct += stats.n_correct;
         if (show_progress) ls__progress_update(&progress, done, NULL);

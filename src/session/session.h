@@ -26,14 +26,15 @@ struct session_options {
     double label_smoothing;
     bool float_sums; /* plain float32 gradient sums instead of fixed point: for comparison, not reproducible */
     struct ls_optim optim;
-    struct ls_comm *comm;            /* the job this session is part of; NULL: none */
-    bool balance;                    /* slower machines get fewer shards */
-    int64_t compress;                /* bits of a gradient that leaves a shard; 0: all */
-    bool low_memory;                 /* compute activations again in backward instead of keeping them */
-    const struct ls_sync_name *sync; /* NULL: allreduce */
-    const char *isa;                 /* NULL, "native", or the level to stay below: "avx2" */
-    const char *tune;                /* tuning table: a file, "none", or NULL: the program's own for this machine */
-    const struct ls_tune *table;     /* the table itself, borrowed, instead of `tune`; for `lockstep tune` */
+    const struct ls_control *control; /* (optional) whether to stop, while data is read and evaluated */
+    struct ls_comm *comm;             /* the job this session is part of; NULL: none */
+    bool balance;                     /* slower machines get fewer shards */
+    int64_t compress;                 /* bits of a gradient that leaves a shard; 0: all */
+    bool low_memory;                  /* compute activations again in backward instead of keeping them */
+    const struct ls_sync_name *sync;  /* NULL: allreduce */
+    const char *isa;                  /* NULL, "native", or the level to stay below: "avx2" */
+    const char *tune;                 /* tuning table: a file, "none", or NULL: the program's own for this machine */
+    const struct ls_tune *table;      /* the table itself, borrowed, instead of `tune`; for `lockstep tune` */
 };
 
 struct session {
@@ -47,7 +48,8 @@ struct session {
     struct ls_transform transform;
     int64_t batch_size, shards, shard_size, eval_size; /* eval_size: samples per shard when evaluating */
     int threads;
-    struct ls_comm *comm; /* borrowed */
+    struct ls_comm *comm;             /* borrowed */
+    const struct ls_control *control; /* borrowed */
 };
 
 /* LS_USAGE for numbers no command line could have given. ls__session_open asks it, too. */
@@ -67,7 +69,7 @@ int64_t ls__session_default_shards(int64_t batch_size);
 /* XXH3-128 of all parameters and buffers as plain float32, in the model's order; 32 hex digits. */
 enum ls_status ls__session_hash(struct session *s, char hex[33]) LS_MUST_CHECK;
 
-/* Every sample of the test split once. A signal that wants the training to stop is heard after every batch, on all
+/* Every sample of the test split once. A wish to stop is heard after every batch, on all
  * ranks after the same one; *is_stopped then, and there is no loss. */
 enum ls_status ls__session_evaluate(struct session *s, bool show_progress, double *loss, double *accuracy,
                                     bool *is_stopped) LS_MUST_CHECK;

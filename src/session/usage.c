@@ -1,17 +1,8 @@
 /* usage.c: see usage.h. */
 #include "session/usage.h"
 
-#include "base/clock.h"
-
 #include <stdio.h>
 #include <sys/resource.h>
-
-static int64_t start_ns; /* set once, before main */
-
-__attribute__((constructor)) static void note_start(void)
-{
-    start_ns = ls__now_ns();
-}
 
 /* Of this program: ru_maxrss would count what the process was before exec. */
 static int64_t peak_since_exec(void)
@@ -49,9 +40,4 @@ double ls__cpu_seconds(void)
     struct rusage u;
     if (getrusage(RUSAGE_SELF, &u) != 0) return 0;
     return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
-}
-
-double ls__seconds_since_start(void)
-{
-    return ls__seconds_since(start_ns);
 }

@@ -5,8 +5,7 @@
 #include <stdint.h>
 
 int64_t ls__peak_rss_bytes(void);
-int64_t ls__shared_rss_bytes(void);   /* memory shared with other processes, now */
-double ls__cpu_seconds(void);         /* user and system, all threads */
-double ls__seconds_since_start(void); /* of the process: since the loader handed over to the program's own code */
+int64_t ls__shared_rss_bytes(void); /* memory shared with other processes, now */
+double ls__cpu_seconds(void);       /* user and system, all threads of the process */
 
 #endif

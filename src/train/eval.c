@@ -1,11 +1,11 @@
 /* eval.c: `lockstep eval`: a checkpoint on every test sample, once. */
 #include "base/clock.h"
+#include "base/control.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "lockstep/train.h"
 #include "run/run.h"
 #include "session/session.h"
-#include "session/signals.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -63,6 +63,7 @@ static enum ls_status evaluate(const struct ls_eval_options *o, const struct ls_
                                        .batch_size = o->batch_size,
                                        .threads = o->threads,
                                        .with_test = true,
+                                       .control = o->control,
                                        .normalize = is_normalized(ckpt)};
     enum ls_status status = ls__session_open(&s, &so);
     if (status == LS_OK) status = ls__session_load(&s, ckpt, path, false);
@@ -70,7 +71,8 @@ static enum ls_status evaluate(const struct ls_eval_options *o, const struct ls_
     bool is_stopped = false;
     if (status == LS_OK) status = ls__session_evaluate(&s, true, &r->loss, &r->accuracy, &is_stopped);
     if (status == LS_OK && is_stopped)
-        status = ls_fail(LS_INTERRUPTED, "stopped by %s before all of %s was evaluated", ls__signals_name(), data);
+        status = ls_fail(LS_INTERRUPTED, "stopped by %s before all of %s was evaluated",
+                         ls__control_stopped_by(o->control), data);
     r->seconds = ls__seconds_since(start);
     if (status == LS_OK) status = ls__session_hash(&s, r->weights_hash);
     if (status == LS_OK) {

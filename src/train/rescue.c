@@ -15,12 +15,12 @@ enum { KEEP = 2 }; /* the last one may be half written when the machine stops */
 
 void ls__rescue_give_up(struct rescue *r, const struct ls_comm *comm)
 {
-    enum ls_log_level level = ls__log_level();
+    enum ls_log_level limit = ls__log_present_limit();
     ls_ckpt_writer_destroy(&r->writer);
-    if (level == LS_LOG_ERROR) ls__log_set_level(LS_LOG_WARN); /* the chief, who warns for all, does not know of it */
+    if (limit == LS_LOG_ERROR) ls__log_limit(LS_LOG_WARN); /* the chief, who warns for all, does not know of it */
     ls__log(LS_LOG_WARN, "rank %d on %s keeps no copies in memory, so a restart goes back to a checkpoint on disk: %s",
             ls_comm_place(comm)->rank, ls_comm_place(comm)->host, ls_error_message());
-    ls__log_set_level(level);
+    ls__log_limit(limit);
 }
 
 /* /dev/shm is open to everybody: what lies there must be this user's, and closed to others, before it is read or

@@ -9,8 +9,8 @@
 #include "lockstep/train.h"
 
 #include "base/clock.h"
+#include "base/control.h"
 #include "base/log.h"
-#include "session/signals.h"
 #include "session/usage.h"
 #include "session/workers.h"
 #include "settings/defaults.h"
@@ -112,7 +112,7 @@ static enum ls_status end_epoch(struct trainer *t, double epoch_seconds)
 
 static enum ls_status train_step(struct trainer *t, const struct ls_exec_step *step, struct ls_exec_stats *stats)
 {
-    bool stop = ls__signals_stop_wanted(), save = ls__signals_checkpoint_wanted();
+    bool stop = ls__control_stop_wanted(t->o->control), save = ls__control_save_wanted(t->o->control);
     if (t->local) {
         ls__local_want(t->local, stop, save);
         return ls__local_step(t->local, step, (step->step + 1) % t->schedule.steps_per_epoch == 0, stats);
@@ -148,7 +148,7 @@ static enum ls_status one_step(struct trainer *t, double *lr)
     ls__forecast_note(&t->forecast, seconds);
     st->train_seconds += seconds;
     t->images += batch.n;
-    if (t->first_step_seconds == 0) t->first_step_seconds = ls__seconds_since_start();
+    if (t->first_step_seconds == 0) t->first_step_seconds = ls__seconds_since(t->opened_ns);
     st->step++;
     st->epoch_step++;
     ls__tally_add(&st->epoch_tally, &stats);
@@ -175,7 +175,8 @@ static void show_progress(struct trainer *t)
 /* A process alone stops at once; of several all stop after the same step, once the wish has gone round. */
 static bool is_stop_wanted(const struct trainer *t)
 {
-    return t->stop_wanted || t->is_cut_short || (ls_comm_place(t->comm)->n_ranks == 1 && ls__signals_stop_wanted());
+    return t->stop_wanted || t->is_cut_short ||
+           (ls_comm_place(t->comm)->n_ranks == 1 && ls__control_stop_wanted(t->o->control));
 }
 
 /* All that a step may be followed by. */
@@ -248,14 +249,14 @@ static enum ls_status fill_result(struct trainer *t, struct ls_result *r)
     int64_t of_epoch = st->epoch_step * t->s.batch_size, n = t->s.train->n;
     r->images = (int64_t)st->epoch * n + (of_epoch < n ? of_epoch : n);
     r->train_seconds = st->train_seconds;
-    r->total_seconds = ls__seconds_since_start();
+    r->total_seconds = ls__seconds_since(t->opened_ns);
     r->images_per_second = t->step_seconds > 0 ? (double)t->images / t->step_seconds : 0;
     r->train_loss = st->train_loss;
     r->train_accuracy = st->train_accuracy;
     r->test_loss = st->test_loss;
     r->test_accuracy = st->test_accuracy;
     r->peak_rss_bytes = ls__peak_rss_bytes();
-    r->cpu_percent_mean = 100 * ls__cpu_seconds() / r->total_seconds;
+    r->cpu_percent_mean = 100 * (ls__cpu_seconds() - t->cpu_seconds) / r->total_seconds;
     r->seconds = t->seconds;
     r->first_step_seconds = t->first_step_seconds;
     const struct forecast *f = &t->forecast;
@@ -277,8 +278,6 @@ static enum ls_status write_result(struct trainer *t, struct ls_result *r)
 
 static enum ls_status run_all(struct trainer *t, struct ls_result *r)
 {
-    TRY(ls__trainer_set_up(t));
-    t->is_set_up = true;
     TRY(loop(t));
     if (t->st.step >= t->last_step && !t->is_cut_short) TRY(finish(t));
     bool is_stopped = t->st.step < t->last_step || t->is_cut_short;
@@ -292,7 +291,7 @@ static enum ls_status run_all(struct trainer *t, struct ls_result *r)
     if (is_stopped) {
         if (t->is_chief) ls__progress_end(&t->progress, NULL);
         return ls_fail(LS_INTERRUPTED, "stopped by %s after step %lld; checkpoint written, go on with --resume %s",
-                       ls__signals_name(), (long long)t->st.step, r->run_dir);
+                       ls__control_stopped_by(t->o->control), (long long)t->st.step, r->run_dir);
     }
     return t->is_chief ? write_result(t, r) : LS_OK;
 }
@@ -314,48 +313,62 @@ static enum ls_status check_options(const struct ls_train_options *o, const stru
     return LS_OK;
 }
 
-/* For the length of a call; a level that was changed meanwhile stays. */
-static void be_quiet(bool is_wanted, enum ls_log_level *before)
+/* A job's other ranks tell errors only: the chief tells the rest. */
+static void limit_log(struct trainer *t)
 {
-    *before = ls__log_level();
-    if (is_wanted && *before > LS_LOG_WARN) ls__log_set_level(LS_LOG_WARN);
+    enum ls_log_level limit = t->told_before;
+    if (t->o->quiet && limit > LS_LOG_WARN) limit = LS_LOG_WARN;
+    if (!t->is_chief && limit > LS_LOG_ERROR) limit = LS_LOG_ERROR;
+    ls__log_limit(limit);
 }
 
-static void end_quiet(enum ls_log_level before)
+enum ls_status ls__trainer_open(struct trainer *t, const struct ls_train_options *options)
 {
-    if (before > LS_LOG_WARN && ls__log_level() == LS_LOG_WARN) ls__log_set_level(before);
+    const struct ls_backend *backend;
+    *t = (struct trainer){.own = *options, .opened_ns = ls__now_ns(), .cpu_seconds = ls__cpu_seconds()};
+    t->o = &t->own;
+    t->told_before = ls__log_present_limit();
+    ls__train_options_complete(&t->own);
+    bool is_apart =
+        ls_backend_get(t->o->device, &backend) == LS_OK && backend->memory; /* a failure is told by the session */
+    const struct ls_control *control = t->o->control;
+    const struct ls_comm_options co = {.timeout = t->o->timeout,
+                                       .is_ended = control ? control->is_end_wanted : NULL,
+                                       .context = control ? control->context : NULL,
+                                       .is_apart = is_apart};
+    TRY(ls_comm_open(&t->comm, &co));
+    t->is_chief = ls_comm_place(t->comm)->rank == 0;
+    limit_log(t);
+    TRY(ls_comm_agree(t->comm, check_options(t->o, t->comm), ""));
+    TRY(ls__trainer_set_up(t));
+    t->is_set_up = true;
+    return LS_OK;
+}
+
+enum ls_status ls__trainer_close(struct trainer *t, enum ls_status status, bool *is_told_elsewhere)
+{
+    if (t->comm) status = ls_comm_end(t->comm, status);
+    *is_told_elsewhere = t->comm && status != LS_OK && !ls_comm_may_tell(t->comm);
+    ls_loader_destroy(&t->loader);
+    ls__carry_close(&t->carry);
+    ls_ckpt_close(&t->resumed);
+    ls__local_close(&t->local);
+    ls_ckpt_writer_destroy(&t->writer);
+    ls__rescue_close(&t->rescue);
+    if (status != LS_OK && !t->is_set_up) ls__run_abandon(&t->run);
+    ls__run_close(&t->run);
+    ls__session_close(&t->s);
+    ls_comm_close(&t->comm);
+    ls__log_limit(t->told_before);
+    return status;
 }
 
 enum ls_status ls_train(const struct ls_train_options *options, struct ls_result *result)
 {
-    enum ls_log_level level;
+    struct trainer t;
     if (!options || !result) return ls_fail(LS_USAGE, "ls_train without options or without room for the result");
-    struct ls_train_options own = *options, *o = &own;
-    struct trainer t = {.o = o};
-    ls__train_options_complete(o);
     *result = (struct ls_result){.train_loss = NAN, .train_accuracy = NAN, .test_loss = NAN, .test_accuracy = NAN};
-    const struct ls_backend *backend;
-    bool is_apart =
-        ls_backend_get(o->device, &backend) == LS_OK && backend->memory; /* a failure is told by the session */
-    const struct ls_comm_options co = {.timeout = o->timeout, .is_ended = ls__signals_end_wanted, .is_apart = is_apart};
-    TRY(ls_comm_open(&t.comm, &co));
-    be_quiet(o->quiet, &level);
-    t.is_chief = ls_comm_place(t.comm)->rank == 0;
-    if (!t.is_chief && ls__log_level() > LS_LOG_ERROR) ls__log_set_level(LS_LOG_ERROR);
-    enum ls_status status = ls_comm_agree(t.comm, check_options(o, t.comm), "");
+    enum ls_status status = ls__trainer_open(&t, options);
     if (status == LS_OK) status = run_all(&t, result);
-    status = ls_comm_end(t.comm, status);
-    if (status != LS_OK && !ls_comm_may_tell(t.comm)) ls__log_set_level(LS_LOG_NOTHING); /* one rank says why */
-    ls_loader_destroy(&t.loader);
-    ls__carry_close(&t.carry);
-    ls_ckpt_close(&t.resumed);
-    ls__local_close(&t.local);
-    ls_ckpt_writer_destroy(&t.writer);
-    ls__rescue_close(&t.rescue);
-    if (status != LS_OK && !t.is_set_up) ls__run_abandon(&t.run);
-    ls__run_close(&t.run);
-    ls__session_close(&t.s);
-    ls_comm_close(&t.comm);
-    end_quiet(level);
-    return status;
+    return ls__trainer_close(&t, status, &result->is_told_elsewhere);
 }

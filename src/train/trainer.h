@@ -2,6 +2,7 @@
 #ifndef LS_TRAIN_TRAINER_H
 #define LS_TRAIN_TRAINER_H
 
+#include "base/log.h"
 #include "lockstep/train.h"
 #include "measure/forecast.h"
 #include "run/progress.h"
@@ -13,7 +14,11 @@
 #include "train/rescue.h"
 
 struct trainer {
+    struct ls_train_options own; /* completed */
     const struct ls_train_options *o;
+    int64_t opened_ns;             /* when, on the clock */
+    double cpu_seconds;            /* of the process, then */
+    enum ls_log_level told_before; /* what the calling thread told at most */
     struct ls_comm *comm;
     bool is_chief;                 /* rank 0: it alone has a run directory, a writer and a progress bar */
     bool is_set_up;                /* from here on there may be something to lose */
@@ -44,6 +49,10 @@ struct trainer {
     struct forecast forecast; /* of a job over several machines */
 };
 
+/* Fills *t; ls__trainer_close ends it, after a failure too. */
+enum ls_status ls__trainer_open(struct trainer *t, const struct ls_train_options *options) LS_MUST_CHECK;
+/* Ends the job with the status of this rank and gives that of all. */
+enum ls_status ls__trainer_close(struct trainer *t, enum ls_status status, bool *is_told_elsewhere) LS_MUST_CHECK;
 /* Opens everything the options name, in a job together with the other ranks, and takes over the state of a resumed run.
  * What was opened is the caller's to close, after a failure too. */
 enum ls_status ls__trainer_set_up(struct trainer *t) LS_MUST_CHECK;

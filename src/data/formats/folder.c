@@ -234,7 +234,7 @@ static void folder_close(struct ls_dataset *ds)
 }
 
 /* Of everything a step can see: names, labels, number of classes and the files' bytes, in the order of the samples. */
-static enum ls_status checksum(struct ls_dataset *ds, struct folder *f, bool (*is_stopped)(void))
+static enum ls_status checksum(struct ls_dataset *ds, struct folder *f, const struct ls_control *control)
 {
     TRY(ls__calloc(&f->digest, f->n, sizeof *f->digest));
     struct ls_contents c = {.base = f->base,
@@ -243,7 +243,7 @@ static enum ls_status checksum(struct ls_dataset *ds, struct folder *f, bool (*i
                             .n = f->n,
                             .split = ds->split,
                             .max_bytes = FILE_MAX_BYTES,
-                            .is_stopped = is_stopped,
+                            .control = control,
                             .digest = f->digest};
     TRY(ls__contents_hash(&c));
     memcpy(f->memory, c.memory, sizeof f->memory);
@@ -259,7 +259,7 @@ static enum ls_status checksum(struct ls_dataset *ds, struct folder *f, bool (*i
     return LS_OK;
 }
 
-static enum ls_status fill(struct ls_dataset *ds, struct folder *f, const char *path, bool (*is_stopped)(void))
+static enum ls_status fill(struct ls_dataset *ds, struct folder *f, const char *path, const struct ls_control *control)
 {
     struct names classes = {0};
     enum ls_status status = scan(ds, f, path, &classes);
@@ -267,7 +267,7 @@ static enum ls_status fill(struct ls_dataset *ds, struct folder *f, const char *
     TRY(status);
     ds->n = (int64_t)f->n;
     TRY(ls__dataset_alloc_labels(ds)); /* also checks n */
-    TRY(checksum(ds, f, is_stopped));
+    TRY(checksum(ds, f, control));
     memcpy(ds->impl->labels, f->label, f->n * sizeof *f->label);
     free(f->label);
     f->label = NULL;
@@ -289,5 +289,5 @@ enum ls_status ls__folder_open(struct ls_dataset *ds, const char *path, const st
     ds->impl->state = f;
     ds->impl->read = folder_read;
     ds->impl->close = folder_close;
-    return fill(ds, f, path, options->is_stopped);
+    return fill(ds, f, path, options->control);
 }

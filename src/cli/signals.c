@@ -1,10 +1,8 @@
 /* signals.c: SIGINT, SIGTERM and SIGHUP ask the loop to stop after the step; a second SIGINT or SIGTERM ends the
- * process at once. SIGUSR1 asks for a checkpoint. The handlers only set flags, besides the log root the one other
- * mutable state of the library.
+ * process at once. SIGUSR1 asks for a checkpoint. The handlers only set flags, which
+ * are the program's; the library sees them through ls__signals_control.
  */
-#include "session/signals.h"
-
-#include "lockstep/options.h"
+#include "cli/signals.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -59,7 +57,7 @@ static int find_launcher(void)
     return pid;
 }
 
-void ls_signals_install(void)
+void ls__signals_install(void)
 {
     launcher = find_launcher();
     struct sigaction stop = {.sa_handler = on_stop, .sa_flags = SA_RESTART};
@@ -75,27 +73,32 @@ void ls_signals_install(void)
     sigaction(SIGCONT, &go_on, NULL);
 }
 
-bool ls__signals_stop_wanted(void)
+static bool is_stop_wanted(void *context)
 {
     return stop_signal != 0;
 }
 
-bool ls__signals_end_wanted(void)
+static bool is_end_wanted(void *context)
 {
     return is_ended || stop_signal == SIGTERM;
 }
 
-bool ls__signals_checkpoint_wanted(void)
+static bool is_save_wanted(void *context)
 {
     bool wanted = checkpoint_wanted;
     checkpoint_wanted = 0;
     return wanted;
 }
 
-const char *ls__signals_name(void)
+static const char *stopped_by(void *context)
 {
     return stop_signal == SIGINT    ? "SIGINT"
            : stop_signal == SIGTERM ? "SIGTERM"
            : stop_signal == SIGHUP  ? "SIGHUP"
                                     : "a signal";
 }
+
+const struct ls_control ls__signals_control = {.is_stop_wanted = is_stop_wanted,
+                                               .is_save_wanted = is_save_wanted,
+                                               .is_end_wanted = is_end_wanted,
+                                               .stopped_by = stopped_by};
