@@ -16,6 +16,11 @@
 
 #include <stdint.h>
 
+/* What the functions are; code for other processors says otherwise before it includes this. */
+#ifndef LS_RNG_FN
+#define LS_RNG_FN static inline
+#endif
+
 enum ls_rng_purpose { LS_RNG_INIT = 1, LS_RNG_SHUFFLE, LS_RNG_AUGMENT, LS_RNG_DROPOUT, LS_RNG_DATA };
 
 struct ls_rng4 {
@@ -24,7 +29,7 @@ struct ls_rng4 {
 
 /* Philox4x32-10 itself, after Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC'11). Inline, so that a
  * loop over counters becomes vector code. */
-static inline struct ls_rng4 ls__philox(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, uint32_t k0, uint32_t k1)
+LS_RNG_FN struct ls_rng4 ls__philox(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, uint32_t k0, uint32_t k1)
 {
     for (int round = 0; round < 10; round++) {
         uint64_t p0 = (uint64_t)0xD2511F53u * c0;
@@ -38,24 +43,25 @@ static inline struct ls_rng4 ls__philox(uint32_t c0, uint32_t c1, uint32_t c2, u
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
     }
-    return (struct ls_rng4){{c0, c1, c2, c3}};
+    struct ls_rng4 out = {{c0, c1, c2, c3}};
+    return out;
 }
 
 /* counter = (a, b, c low, c high); key = (seed low ^ purpose-mixed, seed high). */
-static inline struct ls_rng4 ls__rng(uint64_t seed, enum ls_rng_purpose purpose, uint32_t a, uint32_t b, uint64_t c)
+LS_RNG_FN struct ls_rng4 ls__rng(uint64_t seed, enum ls_rng_purpose purpose, uint32_t a, uint32_t b, uint64_t c)
 {
     return ls__philox(a, b, (uint32_t)c, (uint32_t)(c >> 32), (uint32_t)seed ^ ((uint32_t)purpose * 0x9E3779B9u),
                       (uint32_t)(seed >> 32));
 }
 
 /* [0,1) with 24 bits, exact in float. */
-static inline float ls__rng_unit(uint32_t word)
+LS_RNG_FN float ls__rng_unit(uint32_t word)
 {
     return (float)(word >> 8) * 0x1p-24f;
 }
 
 /* [0,n) without modulo bias worth speaking of (multiply-shift), n <= 2^32. */
-static inline uint32_t ls__rng_below(uint32_t word, uint64_t n)
+LS_RNG_FN uint32_t ls__rng_below(uint32_t word, uint64_t n)
 {
     return (uint32_t)(((uint64_t)word * n) >> 32);
 }

@@ -8,49 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GUARD_BYTES = 256, GUARD = 0xA5, FILL_NAN = 0xFF };
-
-enum ls_status buffer_create(struct buffer *b, size_t bytes, int fill)
-{
-    buffer_release(b);
-    const size_t total = (bytes + 2 * GUARD_BYTES + 63) / 64 * 64;
-    b->block = aligned_alloc(64, total);
-    if (!b->block) return ls_fail(LS_NOMEM, "out of memory (%zu bytes)", total);
-    memset(b->block, GUARD, total);
-    b->data = b->block + GUARD_BYTES;
-    b->bytes = bytes;
-    memset(b->data, fill, bytes);
-    return LS_OK;
-}
-
-enum ls_status buffer_check(const struct buffer *b, const char *what)
-{
-    const unsigned char *behind = b->block + GUARD_BYTES + b->bytes;
-    for (int i = 0; i < GUARD_BYTES; i++) {
-        if (b->block[i] != GUARD) return ls_fail(LS_ERROR, "%s: %d bytes before it written", what, GUARD_BYTES - i);
-        if (behind[i] != GUARD) return ls_fail(LS_ERROR, "%s: byte %d behind it written", what, i);
-    }
-    return LS_OK;
-}
-
-void buffer_release(struct buffer *b)
-{
-    free(b->block);
-    *b = (struct buffer){0};
-}
-
-static enum ls_status buffer_copy(struct buffer *to, const struct buffer *from)
-{
-    TRY(buffer_create(to, from->bytes, 0));
-    memcpy(to->data, from->data, from->bytes);
-    return LS_OK;
-}
+enum { FILL_NAN = 0xFF };
 
 enum ls_status pick_kernel(const struct ls_backend *backend, const struct ls_prep *prep, struct ls_kernel **out)
 {
     const struct ls_impl *const *lists[2] = {backend->impls, ls_backend_ref.impls};
     *out = NULL;
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < (backend->memory ? 1 : 2); i++)
         for (const struct ls_impl *const *impl = lists[i]; *impl; impl++) {
             if ((*impl)->op != prep->node->op) continue;
             enum ls_status status = (*impl)->prepare(prep, out);
@@ -65,13 +29,15 @@ struct job {
     struct ls_node node;
     struct ls_bound bound;
     bool is_bound;
-    struct buffer in[LS_MAX_IN], out[LS_MAX_OUT], again[LS_MAX_OUT], copies[LS_MAX_IN], scratch;
+    struct mirror mirror; /* of what is bound */
+    struct buffer in[LS_MAX_IN], out[LS_MAX_OUT], again[LS_MAX_OUT], copies[LS_MAX_IN], scratch, samples;
 };
 
 static void job_unbind(struct job *j)
 {
     if (j->is_bound && j->kernel->impl->unbind) j->kernel->impl->unbind(&j->bound);
     j->is_bound = false;
+    mirror_release(&j->mirror);
 }
 
 static void job_release(struct job *j)
@@ -86,6 +52,7 @@ static void job_release(struct job *j)
         buffer_release(&j->again[i]);
     }
     buffer_release(&j->scratch);
+    buffer_release(&j->samples);
 }
 
 static bool has_in(const struct job *j, int i)
@@ -98,26 +65,40 @@ static bool has_out(const struct job *j, int i)
     return i < j->node.n_out && j->node.out[i] >= 0;
 }
 
+/* Gives the kernel its addresses: `out`, in place over input `alias` if that is >= 0. */
+static enum ls_status job_place(struct job *j, struct buffer out[LS_MAX_OUT], int alias)
+{
+    struct ls_bound *b = &j->bound;
+    void *samples = NULL;
+    for (int i = 0; i < LS_MAX_IN; i++)
+        if (has_in(j, i)) TRY(mirror_add(&j->mirror, &j->in[i], &b->in[i]));
+    for (int i = 0; i < LS_MAX_OUT; i++)
+        if (has_out(j, i)) TRY(mirror_add(&j->mirror, &out[i], &b->out[i]));
+    TRY(mirror_add(&j->mirror, &j->scratch, &b->scratch));
+    TRY(mirror_add(&j->mirror, &j->samples, &samples));
+    b->samples = samples;
+    if (alias >= 0) b->in[alias] = b->out[0];
+    return mirror_send(&j->mirror);
+}
+
 /* Binds to `out` (in place over input `alias` if that is >= 0) and launches once. Sums start at zero. */
 static enum ls_status job_launch(struct job *j, const struct runner *r, struct buffer out[LS_MAX_OUT], int alias)
 {
     job_unbind(j);
-    j->bound = (struct ls_bound){.kernel = j->kernel, .samples = r->samples};
+    j->bound = (struct ls_bound){.kernel = j->kernel};
+    j->mirror = (struct mirror){.backend = r->backend, .device = r->device};
     TRY(buffer_create(&j->scratch, j->kernel->scratch_bytes, FILL_NAN));
-    for (int i = 0; i < LS_MAX_IN; i++) j->bound.in[i] = has_in(j, i) ? j->in[i].data : NULL;
-    for (int i = 0; i < LS_MAX_OUT; i++) {
-        if (!has_out(j, i)) continue;
-        TRY(buffer_create(&out[i], j->kernel->out[i].bytes, j->node.op == LS_OP_REDUCE ? 0 : FILL_NAN));
-        j->bound.out[i] = out[i].data;
-    }
-    if (alias >= 0) {
-        memcpy(out[0].data, j->in[alias].data, out[0].bytes);
-        j->bound.in[alias] = out[0].data;
-    }
-    j->bound.scratch = j->scratch.data;
+    TRY(buffer_create(&j->samples, sizeof(uint32_t) * PROBLEM_MAX_MB, 0));
+    memcpy(j->samples.data, r->samples, j->samples.bytes);
+    for (int i = 0; i < LS_MAX_OUT; i++)
+        if (has_out(j, i))
+            TRY(buffer_create(&out[i], j->kernel->out[i].bytes, j->node.op == LS_OP_REDUCE ? 0 : FILL_NAN));
+    if (alias >= 0) memcpy(out[0].data, j->in[alias].data, out[0].bytes);
+    TRY(job_place(j, out, alias));
     if (j->kernel->impl->bind) TRY(j->kernel->impl->bind(&j->bound));
     j->is_bound = true;
-    return j->kernel->impl->launch(&j->bound, r->ctx);
+    TRY(j->kernel->impl->launch(&j->bound, r->ctx));
+    return mirror_fetch(&j->mirror);
 }
 
 static enum ls_status check_same(const struct job *j, const char *how)
@@ -168,6 +149,7 @@ static enum ls_status job_time(struct runner *r, struct job *j)
         TRY(j->kernel->impl->launch(&j->bound, r->ctx));
         n++;
     } while (ls__seconds_since(start) < 0.05);
+    if (r->backend->memory) TRY(r->backend->memory->settle(r->device));
     const double seconds = ls__seconds_since(start) / n, flops = ls_node_flops(r->g, &j->node);
     printf("    %-5s %-20s %-32s %10.4f ms %9.2f GFLOP/s\n", r->backend->name, ls_op_name(j->node.op), j->kernel->name,
            seconds * 1e3, flops / seconds * 1e-9);

@@ -12,17 +12,8 @@
 #define OPS_RUNNER_H
 
 #include "backend/backend.h"
+#include "mirror.h"
 #include "problem.h"
-
-/* Memory with guard zones. Zeroed = none. */
-struct buffer {
-    unsigned char *block;
-    void *data;
-    size_t bytes;
-};
-enum ls_status buffer_create(struct buffer *b, size_t bytes, int fill) LS_MUST_CHECK;
-enum ls_status buffer_check(const struct buffer *b, const char *what) LS_MUST_CHECK;
-void buffer_release(struct buffer *b);
 
 struct runner {
     const struct ls_backend *backend;
@@ -48,7 +39,8 @@ enum ls_status runner_open(struct runner *r, const struct ls_backend *backend, c
 enum ls_status runner_run(struct runner *r) LS_MUST_CHECK;
 void runner_close(struct runner *r);
 
-/* The first implementation that takes the node, from the backend's list, then ref's, as the plan picks. */
+/* The first implementation that takes the node, from the backend's list, then ref's where it can read the memory, as
+ * the plan picks. */
 enum ls_status pick_kernel(const struct ls_backend *backend, const struct ls_prep *prep,
                            struct ls_kernel **out) LS_MUST_CHECK;
 

@@ -3,6 +3,8 @@
  *     test_ops [--perf] [--backend NAME] FOLDER|FILE...
  *     test_ops [--perf] [--backend NAME] --case 'LINE'
  *
+ * NAME may be a plug-in (lockstep-NAME.so, looked for in $LOCKSTEP_PLUGINS too), whose memory need not be the host's.
+ *
  * A case is run on ref, which is held against formulas in double and their differences (checks.h), then on every other
  * backend, which is held against ref; the runner watches memory and repeatability (runner.h). A failure prints the
  * command that repeats it. --perf also prints the time of every kernel. The last line counts; the exit code is 0 only
@@ -26,7 +28,8 @@
 
 struct session {
     const char *program;
-    const char *only; /* backend, or NULL for all */
+    const char *only;                /* backend, or NULL for all */
+    const struct ls_backend *plugin; /* --backend: one that is not in the list, or NULL */
     bool is_perf;
     int n_passed, n_failed;
     int n_asked; /* nodes computed by an implementation that is not the first choice */
@@ -80,6 +83,7 @@ static enum ls_status run_all(struct session *s, const struct problem *p)
     for (int i = 0; ls_backends[i] && status == LS_OK; i++)
         if (ls_backends[i] != &ls_backend_ref && is_wanted(s, ls_backends[i]))
             status = run_backend(s, p, ls_backends[i], &ref);
+    if (s->plugin && status == LS_OK) status = run_backend(s, p, s->plugin, &ref);
     runner_close(&ref);
     return status;
 }
@@ -88,7 +92,7 @@ static enum ls_status run_update(const struct session *s, struct test_case *c)
 {
     for (int i = 0; ls_backends[i]; i++)
         if (is_wanted(s, ls_backends[i])) TRY(check_update(c, ls_backends[i], s->is_perf));
-    return LS_OK;
+    return s->plugin ? check_update(c, s->plugin, s->is_perf) : LS_OK;
 }
 
 static enum ls_status run_line(struct session *s, const char *line)
@@ -165,6 +169,20 @@ static void count_nan(struct session *s, const char *line)
     problem_release(&p);
 }
 
+/* False, with the reason printed, where there is no such backend or no device for it. */
+static bool choose(struct session *s, const char *name)
+{
+    const struct ls_backend *backend = NULL;
+    struct ls_device *device = NULL;
+    s->only = name;
+    enum ls_status status = ls_backend_get(name, &backend);
+    if (status == LS_OK) status = backend->device_open(&device);
+    if (status == LS_OK) backend->device_close(&device);
+    if (status == LS_OK && !ls_backend_find(name)) s->plugin = backend;
+    if (status != LS_OK) fprintf(stderr, "test_ops: --backend %s: %s\n", name, ls_error_message());
+    return status == LS_OK;
+}
+
 static int usage(void)
 {
     fprintf(stderr, "usage: test_ops [--perf] [--backend NAME] FOLDER|FILE... | --case 'LINE'\n");
@@ -181,11 +199,7 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "--perf") == 0) {
             s.is_perf = true;
         } else if (strcmp(argv[i], "--backend") == 0 && has_next) {
-            s.only = argv[++i];
-            if (!ls_backend_find(s.only)) {
-                fprintf(stderr, "this build has no backend '%s'\n", s.only);
-                return 2;
-            }
+            if (!choose(&s, argv[++i])) return 2;
         } else if (strcmp(argv[i], "--case") == 0 && has_next) {
             count_line(&s, argv[++i]);
             n_sources++;

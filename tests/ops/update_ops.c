@@ -30,6 +30,7 @@ struct update {
     struct ls_kernel *kernel;
     struct ls_bound bound;
     bool is_bound;
+    struct mirror mirror;
     struct buffer values[MAX_VALUES];
     double *want[MAX_VALUES]; /* param, -, state, state in double */
     int64_t n;
@@ -53,17 +54,18 @@ static enum ls_status prepare(struct update *u, enum ls_op op, const struct ls_a
     TRY(u->backend->device_open(&u->device));
     if (u->backend->thread_begin) u->backend->thread_begin();
     TRY(ls_graph_create(&u->g, 1, true));
+    u->mirror = (struct mirror){.backend = u->backend, .device = u->device};
     for (int i = 0; i < n_in; i++) {
         const enum ls_value_kind kind = op == LS_OP_REDUCE ? LS_VALUE_TEMP : kinds[i];
         TRY(ls_graph_add_value(u->g, NULL, kind, i == 1 ? LS_I64 : LS_F32, &shape, &in[i]));
         TRY(buffer_create(&u->values[i], (size_t)u->n * (i == 1 ? 8 : 4), 0));
         TRY(ls__calloc(&u->want[i], (size_t)u->n, sizeof(double)));
-        u->bound.in[i] = u->values[i].data;
+        TRY(mirror_add(&u->mirror, &u->values[i], &u->bound.in[i]));
     }
     TRY(ls_graph_add_node(u->g, op, "fc1.weight", attrs, in, n_in, NULL));
     if (op == LS_OP_REDUCE) {
         TRY(buffer_create(&u->values[1], (size_t)u->n * 8, 0));
-        u->bound.out[0] = u->values[1].data;
+        TRY(mirror_add(&u->mirror, &u->values[1], &u->bound.out[0]));
     }
     const struct ls_prep prep = {.device = u->device, .graph = u->g, .node = &u->g->nodes[0]};
     TRY(pick_kernel(u->backend, &prep, &u->kernel));
@@ -77,6 +79,7 @@ static void update_release(struct update *u)
 {
     if (u->is_bound && u->kernel->impl->unbind) u->kernel->impl->unbind(&u->bound);
     ls_kernel_destroy(&u->kernel);
+    mirror_release(&u->mirror);
     for (int i = 0; i < MAX_VALUES; i++) {
         buffer_release(&u->values[i]);
         free(u->want[i]);
@@ -86,11 +89,19 @@ static void update_release(struct update *u)
 }
 
 /* All parts, the last one first: their order must not matter. */
-static enum ls_status launch(struct update *u)
+static enum ls_status launch_parts(struct update *u)
 {
     u->ctx.n_parts = u->n_parts;
     for (u->ctx.part = u->n_parts - 1; u->ctx.part >= 0; u->ctx.part--)
         TRY(u->kernel->impl->launch(&u->bound, &u->ctx));
+    return LS_OK;
+}
+
+static enum ls_status launch(struct update *u)
+{
+    TRY(mirror_send(&u->mirror));
+    TRY(launch_parts(u));
+    TRY(mirror_fetch(&u->mirror));
     for (int i = 0; i < MAX_VALUES; i++)
         if (u->values[i].block) TRY(buffer_check(&u->values[i], "buffer"));
     return LS_OK;
@@ -101,9 +112,10 @@ static enum ls_status print_time(struct update *u, double bytes_per_element)
     int n = 0;
     const int64_t start = ls__now_ns();
     do {
-        TRY(launch(u));
+        TRY(launch_parts(u));
         n++;
     } while (ls__seconds_since(start) < 0.05);
+    if (u->backend->memory) TRY(u->backend->memory->settle(u->device));
     const double seconds = ls__seconds_since(start) / n;
     printf("    %-5s %-20s %-32s %10.4f ms %9.2f GB/s\n", u->backend->name, u->c->op, u->kernel->name, seconds * 1e3,
            bytes_per_element * (double)u->n / seconds * 1e-9);

@@ -1,0 +1,51 @@
+/* avgpool.c: the mean of each window, and its gradient. Padding counts as zeros: the divisor is always kh * kw.
+ *
+ * In:  src [mb,c,ih,iw] | diff_dst [mb,c,oh,ow]
+ * Out: dst [mb,c,oh,ow] | diff_src [mb,c,ih,iw]
+ */
+#include "backend/cuda/cuda.h"
+
+struct ls_cuda_pool ls__cuda_pool(const struct ls_attrs *a, const struct ls_shape *image, const struct ls_shape *pooled)
+{
+    return (struct ls_cuda_pool){
+        .planes = image->dims[0] * image->dims[1],
+        .ih = (int)image->dims[2],
+        .iw = (int)image->dims[3],
+        .oh = (int)pooled->dims[2],
+        .ow = (int)pooled->dims[3],
+        .kh = a->kh,
+        .kw = a->kw,
+        .sh = a->sh,
+        .sw = a->sw,
+        .ph = a->ph,
+        .pw = a->pw,
+    };
+}
+
+static enum ls_status launch_forward(const struct ls_bound *b, const struct ls_step_ctx *ctx)
+{
+    const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
+    return LS_CUDA(
+        ls__cuda_run_avgpool(k->device->stream, b->in[0], b->out[0], ls__cuda_pool(&k->attrs, &k->in[0], &k->out[0])));
+}
+
+static enum ls_status launch_bwd(const struct ls_bound *b, const struct ls_step_ctx *ctx)
+{
+    const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
+    return LS_CUDA(ls__cuda_run_avgpool_bwd(k->device->stream, b->in[0], b->out[0],
+                                            ls__cuda_pool(&k->attrs, &k->out[0], &k->in[0])));
+}
+
+const struct ls_impl ls__cuda_avgpool = {
+    .name = "cuda",
+    .op = LS_OP_AVGPOOL,
+    .prepare = ls__cuda_prepare,
+    .launch = launch_forward,
+};
+
+const struct ls_impl ls__cuda_avgpool_bwd = {
+    .name = "cuda",
+    .op = LS_OP_AVGPOOL_BWD,
+    .prepare = ls__cuda_prepare,
+    .launch = launch_bwd,
+};

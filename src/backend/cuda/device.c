@@ -1,0 +1,230 @@
+/* device.c: a card: opened, described, closed; the list of its ops; the plug-in. */
+#include "backend/cuda/cuda.h"
+
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* --- is there a card? --- */
+
+enum { OLDEST_MAJOR = 8 }; /* compute capability: what the kernels are compiled for */
+enum { ORDINAL = 0 };      /* of those that CUDA_VISIBLE_DEVICES shows */
+
+static enum ls_status driver_is_old(void)
+{
+    int driver = 0, runtime = 0;
+    if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
+        return ls_fail(LS_UNSUPPORTED, "cuda: this machine has no NVIDIA driver; install it, or use --device cpu");
+    (void)cudaRuntimeGetVersion(&runtime);
+    return ls_fail(LS_UNSUPPORTED,
+                   "cuda: the NVIDIA driver is for CUDA %d.%d, this build needs %d.%d; install a newer driver",
+                   driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+}
+
+static enum ls_status find_card(int *n_cards)
+{
+    const cudaError_t error = cudaGetDeviceCount(n_cards);
+    if (error == cudaErrorInsufficientDriver || error == cudaErrorSystemDriverMismatch) return driver_is_old();
+    if (error == cudaErrorNoDevice || (error == cudaSuccess && *n_cards == 0)) {
+        const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+        return ls_fail(LS_UNSUPPORTED, "cuda: no NVIDIA card is to be seen here%s%s; use --device cpu",
+                       visible ? ", CUDA_VISIBLE_DEVICES is " : "", visible ? visible : "");
+    }
+    return LS_CUDA(error);
+}
+
+static enum ls_status check_card(const struct cudaDeviceProp *card)
+{
+    if (card->major >= OLDEST_MAJOR) return LS_OK;
+    return ls_fail(LS_UNSUPPORTED, "cuda: %s has compute capability %d.%d, at least %d.0 is needed; use --device cpu",
+                   card->name, card->major, card->minor, OLDEST_MAJOR);
+}
+
+/* --- device --- */
+
+static enum ls_status build(struct ls_device *d)
+{
+    int n_cards = 0;
+    void *fault = NULL;
+    TRY(find_card(&n_cards));
+    TRY(ls__calloc(&d->card, 1, sizeof *d->card));
+    TRY(LS_CUDA(cudaGetDeviceProperties(d->card, ORDINAL)));
+    TRY(check_card(d->card));
+    TRY(LS_CUDA(cudaSetDevice(ORDINAL)));
+    TRY(LS_CUDA(cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking)));
+    TRY(LS_CUDA(cudaMalloc(&fault, sizeof *d->fault)));
+    d->fault = fault;
+    TRY(LS_CUDA(cudaMemsetAsync(d->fault, 0, sizeof *d->fault, d->stream)));
+    TRY(LS_CUDA(cudaMallocHost(&fault, sizeof *d->fault)));
+    d->fault_seen = fault;
+    return LS_OK;
+}
+
+static void device_close(struct ls_device **device)
+{
+    struct ls_device *d = *device;
+    if (!d) return;
+    if (d->stream) (void)cudaStreamSynchronize(d->stream);
+    ls__cuda_load_release(d);
+    if (d->dnn) (void)cudnnDestroy(d->dnn);
+    if (d->blas) (void)cublasLtDestroy(d->blas);
+    (void)cudaFree(d->fault);
+    (void)cudaFreeHost(d->fault_seen);
+    if (d->stream) (void)cudaStreamDestroy(d->stream);
+    (void)cudaGetLastError();
+    free(d->watched);
+    free(d->card);
+    free(d);
+    *device = NULL;
+}
+
+static enum ls_status device_open(struct ls_device **out)
+{
+    TRY(ls__calloc(out, 1, sizeof **out));
+    enum ls_status status = build(*out);
+    if (status != LS_OK) device_close(out);
+    return status;
+}
+
+enum ls_status ls__cuda_need_dnn(struct ls_device *d)
+{
+    if (d->dnn) return LS_OK;
+    TRY(LS_DNN(cudnnCreate(&d->dnn)));
+    return LS_DNN(cudnnSetStream(d->dnn, d->stream));
+}
+
+enum ls_status ls__cuda_need_blas(struct ls_device *d)
+{
+    return d->blas ? LS_OK : LS_BLAS(cublasLtCreate(&d->blas));
+}
+
+static void describe(const struct ls_device *d, char *text, size_t size)
+{
+    int runtime = 0;
+    (void)cudaRuntimeGetVersion(&runtime);
+    const size_t dnn = cudnnGetVersion();
+    snprintf(text, size, "%s, sm_%d%d, CUDA %d.%d, cuDNN %zu.%zu.%zu, cuBLASLt %zu, float32", d->card->name,
+             d->card->major, d->card->minor, runtime / 1000, runtime % 1000 / 10, dnn / 10000, dnn / 100 % 100,
+             dnn % 100, cublasLtGetVersion());
+}
+
+static void identify(const struct ls_device *d, struct ls_backend_id *id)
+{
+    snprintf(id->software, sizeof id->software, "cudnn-%zu-cublaslt-%zu", cudnnGetVersion(), cublasLtGetVersion());
+    snprintf(id->isa, sizeof id->isa, "sm_%d%d", d->card->major, d->card->minor);
+}
+
+/* A card is current per thread; the one that opened the device need not be the one that launches. */
+static void thread_begin(void)
+{
+    (void)cudaSetDevice(ORDINAL);
+}
+
+/* --- ops --- */
+
+/* cuDNN's convolutions, then ours; one of every other op. */
+#define IMPL_OF(NAME, name) [LS_OP_##NAME] = &ls__cuda_##name,
+static const struct ls_impl *const impls[LS_N_OPS + 4] = {
+    LS_OP_MAP(IMPL_OF)[LS_N_OPS] = &ls__cuda_direct_conv2d,
+    &ls__cuda_direct_conv2d_bwd_data,
+    &ls__cuda_direct_conv2d_bwd_weights,
+    NULL,
+};
+#undef IMPL_OF
+
+enum ls_status ls__cuda_kernel_create(void *out, size_t size, const struct ls_prep *prep, const struct ls_impl *impl)
+{
+    struct ls_cuda_kernel *k;
+    const struct ls_node *n = prep->node;
+    for (int i = 0; i < n->n_in; i++)
+        if (n->in[i] >= 0 && prep->in[i].id > LS_LAYOUT_PLAIN)
+            return ls_fail(LS_INTERNAL, "cuda: input %d of %s lies as %s, not plain", i, n->name, prep->in[i].tag);
+    TRY(ls_kernel_create(&k, size, prep, impl));
+    k->base.n_parts = 1;
+    k->device = prep->device;
+    k->attrs = n->attrs;
+    for (int i = 0; i < n->n_in; i++)
+        if (n->in[i] >= 0) k->in[i] = prep->graph->values[n->in[i]].shape;
+    for (int i = 0; i < n->n_out; i++)
+        if (n->out[i] >= 0) k->out[i] = prep->graph->values[n->out[i]].shape;
+    snprintf(k->name, sizeof k->name, "%s", n->name ? n->name : ls_op_name(n->op));
+    *(struct ls_cuda_kernel **)out = k;
+    return LS_OK;
+}
+
+enum ls_status ls__cuda_prepare(const struct ls_prep *prep, struct ls_kernel **out)
+{
+    struct ls_cuda_kernel *k;
+    TRY(ls__cuda_kernel_create(&k, sizeof *k, prep, impls[prep->node->op]));
+    *out = &k->base;
+    return LS_OK;
+}
+
+enum ls_status ls__cuda_prepare_in_place(const struct ls_prep *prep, struct ls_kernel **out)
+{
+    TRY(ls__cuda_prepare(prep, out));
+    (*out)->may_alias = true;
+    (*out)->alias_in = 0;
+    return LS_OK;
+}
+
+enum ls_status ls__cuda_watch(struct ls_cuda_kernel *k)
+{
+    struct ls_device *d = k->device;
+    TRY(ls__grow(&d->watched, (size_t)d->n_watched, (size_t)d->n_watched + 1, sizeof *d->watched));
+    d->watched[d->n_watched++] = k;
+    k->fault_id = d->n_watched;
+    return LS_OK;
+}
+
+void ls__cuda_unwatch(struct ls_kernel *kernel)
+{
+    struct ls_cuda_kernel *k = (struct ls_cuda_kernel *)kernel;
+    if (k->fault_id) k->device->watched[k->fault_id - 1] = NULL;
+    k->fault_id = 0;
+}
+
+struct ls_cuda_nchw ls__cuda_nchw(const struct ls_shape *s)
+{
+    struct ls_cuda_nchw n = {s->dims[0], s->n_dims > 1 ? s->dims[1] : 1, 1};
+    for (int i = 2; i < s->n_dims; i++) n.hw *= s->dims[i];
+    return n;
+}
+
+struct ls_cuda_range ls__cuda_part(const struct ls_kernel *k, const struct ls_step_ctx *ctx)
+{
+    int64_t begin, end;
+    ls_part_range((int64_t)(k->in[0].bytes / sizeof(float)), ctx->part, ctx->n_parts, &begin, &end);
+    return (struct ls_cuda_range){begin, end - begin};
+}
+
+size_t ls__cuda_channel_scratch(const struct ls_shape *s)
+{
+    const struct ls_cuda_nchw n = ls__cuda_nchw(s);
+    return 2 * (size_t)(n.c * ls__cuda_channel_pieces(n)) * sizeof(double);
+}
+
+enum ls_status ls__cuda_finish(const struct ls_cuda_kernel *k, const float *bias, float *dst)
+{
+    if (!bias && !k->attrs.relu) return LS_OK;
+    return LS_CUDA(ls__cuda_run_bias(k->device->stream, dst, bias, dst, ls__cuda_nchw(&k->out[0]), k->attrs.relu));
+}
+
+/* --- the plug-in --- */
+
+static const struct ls_backend backend = {
+    .name = "cuda",
+    .device_open = device_open,
+    .device_close = device_close,
+    .describe = describe,
+    .identify = identify,
+    .thread_begin = thread_begin,
+    .memory = &ls__cuda_memory,
+    .max_threads = 1,
+    .load = ls__cuda_load,
+    .impls = impls,
+};
+
+extern const struct ls_backend_plugin ls_backend_plugin __attribute__((visibility("default")));
+const struct ls_backend_plugin ls_backend_plugin = {LS_BACKEND_ABI, &backend};

@@ -1,0 +1,257 @@
+/* dnn.c: see dnn.h. Descriptors are made, given attributes and finalized; a plan keeps what it needs of the others. */
+#include "backend/cuda/dnn.h"
+
+/* Plans and graphs of older cuDNN 9 want the handle; newer ones call that deprecated. */
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+enum { UID_SRC = 1, UID_WEIGHTS, UID_DST };
+enum { ALIGNMENT = 16, MAX_CONFIGS = 64, MAX_NOTES = 16 };
+static const size_t max_workspace = (size_t)1 << 30;
+
+static enum ls_status set(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
+                          cudnnBackendAttributeType_t type, int64_t n, const void *values)
+{
+    return LS_DNN(cudnnBackendSetAttribute(d, name, type, n, values));
+}
+
+static enum ls_status set_one(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, cudnnBackendDescriptor_t of)
+{
+    return set(d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &of);
+}
+
+static enum ls_status create(cudnnBackendDescriptorType_t type, cudnnBackendDescriptor_t *out)
+{
+    return LS_DNN(cudnnBackendCreateDescriptor(type, out));
+}
+
+static enum ls_status finalize(cudnnBackendDescriptor_t d)
+{
+    return LS_DNN(cudnnBackendFinalize(d));
+}
+
+static void destroy(cudnnBackendDescriptor_t *d)
+{
+    if (*d) (void)cudnnBackendDestroyDescriptor(*d);
+    *d = NULL;
+}
+
+/* What describes the problem. */
+struct problem {
+    cudnnBackendDescriptor_t src, weights, dst, conv, op, graph;
+};
+
+static void problem_release(struct problem *p)
+{
+    destroy(&p->graph);
+    destroy(&p->op);
+    destroy(&p->conv);
+    destroy(&p->dst);
+    destroy(&p->weights);
+    destroy(&p->src);
+}
+
+static enum ls_status make_tensor(int64_t uid, const int64_t dims[4], cudnnBackendDescriptor_t *out)
+{
+    const int64_t strides[4] = {dims[1] * dims[2] * dims[3], dims[2] * dims[3], dims[3], 1}, alignment = ALIGNMENT;
+    const cudnnDataType_t type = CUDNN_DATA_FLOAT;
+    TRY(create(CUDNN_BACKEND_TENSOR_DESCRIPTOR, out));
+    TRY(set(*out, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type));
+    TRY(set(*out, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, dims));
+    TRY(set(*out, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, strides));
+    TRY(set(*out, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &uid));
+    TRY(set(*out, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment));
+    return finalize(*out);
+}
+
+static enum ls_status make_conv(const struct ls_cuda_conv *c, cudnnBackendDescriptor_t *out)
+{
+    const int64_t n_spatial = 2, pads[2] = {c->ph, c->pw}, strides[2] = {c->sh, c->sw}, dilations[2] = {c->dh, c->dw};
+    const cudnnDataType_t compute = CUDNN_DATA_FLOAT;
+    const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
+    TRY(create(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, out));
+    TRY(set(*out, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, &n_spatial));
+    TRY(set(*out, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &compute));
+    TRY(set(*out, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode));
+    TRY(set(*out, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, 2, pads));
+    TRY(set(*out, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2, pads));
+    TRY(set(*out, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, 2, dilations));
+    TRY(set(*out, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, 2, strides));
+    return finalize(*out);
+}
+
+/* What an operation calls its parts. */
+static const struct {
+    cudnnBackendDescriptorType_t type;
+    cudnnBackendAttributeName_t src, weights, dst, conv, alpha, beta;
+} operations[] = {
+    [LS_CUDA_CONV_FORWARD] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+                              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+                              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+                              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+                              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+                              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
+    [LS_CUDA_CONV_BWD_DATA] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA},
+    [LS_CUDA_CONV_BWD_WEIGHTS] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+                                  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+                                  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+                                  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+                                  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+                                  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+                                  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA},
+};
+
+static enum ls_status make_operation(struct problem *p, enum ls_cuda_conv_op op)
+{
+    const float one = 1.0f, zero = 0.0f;
+    TRY(create(operations[op].type, &p->op));
+    TRY(set_one(p->op, operations[op].src, p->src));
+    TRY(set_one(p->op, operations[op].weights, p->weights));
+    TRY(set_one(p->op, operations[op].dst, p->dst));
+    TRY(set_one(p->op, operations[op].conv, p->conv));
+    TRY(set(p->op, operations[op].alpha, CUDNN_TYPE_FLOAT, 1, &one));
+    TRY(set(p->op, operations[op].beta, CUDNN_TYPE_FLOAT, 1, &zero));
+    return finalize(p->op);
+}
+
+static enum ls_status make_problem(struct ls_device *d, enum ls_cuda_conv_op op, const struct ls_cuda_conv *c,
+                                   struct problem *p)
+{
+    const int64_t src[4] = {c->mb, c->ic, c->ih, c->iw}, dst[4] = {c->mb, c->oc, c->oh, c->ow};
+    const int64_t weights[4] = {c->oc, c->ic / c->groups, c->kh, c->kw};
+    TRY(make_tensor(UID_SRC, src, &p->src));
+    TRY(make_tensor(UID_WEIGHTS, weights, &p->weights));
+    TRY(make_tensor(UID_DST, dst, &p->dst));
+    TRY(make_conv(c, &p->conv));
+    TRY(make_operation(p, op));
+    TRY(create(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, &p->graph));
+    TRY(set(p->graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &d->dnn));
+    TRY(set_one(p->graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, p->op));
+    return finalize(p->graph);
+}
+
+/* --- which engine --- */
+
+/* Deterministic, and float32 all the way. */
+static bool is_note_allowed(cudnnBackendNumericalNote_t note)
+{
+    switch (note) {
+    case CUDNN_NUMERICAL_NOTE_TENSOR_CORE: /* TF32, where the data is float32 */
+    case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
+    case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:
+    case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
+    case CUDNN_NUMERICAL_NOTE_FFT:
+    case CUDNN_NUMERICAL_NOTE_WINOGRAD:
+    case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4:
+    case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6:
+    case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13:
+        return false;
+    default:
+        return true;
+    }
+}
+
+static enum ls_status look_at_engine(cudnnBackendDescriptor_t config, cudnnBackendDescriptor_t engine, bool *is_allowed,
+                                     int64_t *number)
+{
+    cudnnBackendNumericalNote_t notes[MAX_NOTES];
+    int64_t n = 0;
+    TRY(LS_DNN(
+        cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &n, &engine)));
+    TRY(LS_DNN(cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &n, number)));
+    TRY(LS_DNN(cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, MAX_NOTES,
+                                        &n, notes)));
+    *is_allowed = true;
+    for (int64_t i = 0; i < n && i < MAX_NOTES; i++)
+        if (!is_note_allowed(notes[i])) *is_allowed = false;
+    return LS_OK;
+}
+
+/* A plan of this configuration, or LS_UNSUPPORTED. */
+static enum ls_status try_config(struct ls_device *d, cudnnBackendDescriptor_t config, struct ls_cuda_dnn_plan *out)
+{
+    cudnnBackendDescriptor_t engine = NULL;
+    bool is_allowed = false;
+    int64_t bytes = 0, n;
+    TRY(create(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine));
+    enum ls_status status = look_at_engine(config, engine, &is_allowed, &out->engine);
+    destroy(&engine);
+    TRY(status);
+    if (!is_allowed) return LS_UNSUPPORTED;
+    TRY(create(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &out->plan));
+    TRY(set(out->plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &d->dnn));
+    TRY(set_one(out->plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config));
+    TRY(finalize(out->plan));
+    TRY(LS_DNN(cudnnBackendGetAttribute(out->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &n,
+                                        &bytes)));
+    out->workspace_bytes = (size_t)bytes;
+    return out->workspace_bytes <= max_workspace ? LS_OK : LS_UNSUPPORTED;
+}
+
+/* The first configuration of a list that works. What fails to build is passed over, as cuDNN's own front end does. */
+static enum ls_status try_list(struct ls_device *d, cudnnBackendDescriptor_t heuristics,
+                               cudnnBackendDescriptor_t configs[MAX_CONFIGS], struct ls_cuda_dnn_plan *out)
+{
+    int64_t n = 0;
+    TRY(finalize(heuristics));
+    TRY(LS_DNN(cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                        MAX_CONFIGS, &n, configs)));
+    for (int64_t i = 0; i < n; i++) {
+        if (try_config(d, configs[i], out) == LS_OK) return LS_OK;
+        ls__cuda_dnn_release(out);
+    }
+    return LS_UNSUPPORTED;
+}
+
+static enum ls_status try_mode(struct ls_device *d, const struct problem *p, cudnnBackendHeurMode_t mode,
+                               struct ls_cuda_dnn_plan *out)
+{
+    cudnnBackendDescriptor_t heuristics = NULL, configs[MAX_CONFIGS] = {NULL};
+    enum ls_status status = create(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, &heuristics);
+    if (status == LS_OK) status = set_one(heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, p->graph);
+    if (status == LS_OK) status = set(heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
+    for (int i = 0; i < MAX_CONFIGS && status == LS_OK; i++)
+        status = create(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &configs[i]);
+    if (status == LS_OK) status = try_list(d, heuristics, configs, out);
+    for (int i = 0; i < MAX_CONFIGS; i++) destroy(&configs[i]);
+    destroy(&heuristics);
+    return status;
+}
+
+enum ls_status ls__cuda_dnn_plan(struct ls_device *d, enum ls_cuda_conv_op op, const struct ls_cuda_conv *conv,
+                                 struct ls_cuda_dnn_plan *out)
+{
+    struct problem p = {0};
+    *out = (struct ls_cuda_dnn_plan){0};
+    TRY(ls__cuda_need_dnn(d));
+    enum ls_status status = make_problem(d, op, conv, &p);
+    if (status == LS_OK) status = try_mode(d, &p, CUDNN_HEUR_MODE_A, out);
+    if (status != LS_OK && p.graph) status = try_mode(d, &p, CUDNN_HEUR_MODE_FALLBACK, out);
+    problem_release(&p);
+    if (status == LS_OK) return LS_OK;
+    return ls_fail(LS_UNSUPPORTED, "cuDNN has no deterministic float32 engine for it");
+}
+
+void ls__cuda_dnn_release(struct ls_cuda_dnn_plan *plan)
+{
+    destroy(&plan->plan);
+}
+
+enum ls_status ls__cuda_dnn_bind(void *src, void *weights, void *dst, void *workspace, cudnnBackendDescriptor_t *pack)
+{
+    const int64_t uids[3] = {UID_SRC, UID_WEIGHTS, UID_DST};
+    void *const data[3] = {src, weights, dst};
+    *pack = NULL;
+    TRY(create(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, pack));
+    enum ls_status status = set(*pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, uids);
+    if (status == LS_OK) status = set(*pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, data);
+    if (status == LS_OK) status = set(*pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
+    if (status == LS_OK) status = finalize(*pack);
+    if (status != LS_OK) destroy(pack);
+    return status;
+}

@@ -1,0 +1,29 @@
+/* dnn.h: cuDNN's graph API, as far as this backend uses it: one convolution becomes an execution plan.
+ *
+ * The engine is the first that cuDNN's heuristics name, that is deterministic, computes in float32 without tensor cores
+ * and takes the problem: the same choice on every run, without measuring.
+ */
+#ifndef LS_BACKEND_CUDA_DNN_H
+#define LS_BACKEND_CUDA_DNN_H
+
+#include "backend/cuda/cuda.h"
+
+enum ls_cuda_conv_op { LS_CUDA_CONV_FORWARD, LS_CUDA_CONV_BWD_DATA, LS_CUDA_CONV_BWD_WEIGHTS };
+
+/* Immutable after it is made. */
+struct ls_cuda_dnn_plan {
+    cudnnBackendDescriptor_t plan;
+    size_t workspace_bytes;
+    int64_t engine; /* cuDNN's number of it */
+};
+
+/* LS_UNSUPPORTED: no such engine. Release also after a failure. */
+enum ls_status ls__cuda_dnn_plan(struct ls_device *device, enum ls_cuda_conv_op op, const struct ls_cuda_conv *conv,
+                                 struct ls_cuda_dnn_plan *out) LS_MUST_CHECK;
+void ls__cuda_dnn_release(struct ls_cuda_dnn_plan *plan);
+
+/* The plan's addresses: src [mb,ic,ih,iw], weights, dst [mb,oc,oh,ow], whichever of them is computed. */
+enum ls_status ls__cuda_dnn_bind(void *src, void *weights, void *dst, void *workspace,
+                                 cudnnBackendDescriptor_t *pack) LS_MUST_CHECK;
+
+#endif

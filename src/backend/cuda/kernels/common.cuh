@@ -1,0 +1,68 @@
+/* common.cuh: what the kernels share: grids, indices, sums in a fixed order. */
+#ifndef LS_BACKEND_CUDA_COMMON_CUH
+#define LS_BACKEND_CUDA_COMMON_CUH
+
+#include "backend/cuda/kernels/kernels.h"
+
+enum { THREADS = 256, WARP = 32 };
+
+/* Blocks for n elements at one per thread; beyond what a grid may have, threads take more than one. */
+static inline unsigned blocks_for(int64_t n)
+{
+    const int64_t blocks = (n + THREADS - 1) / THREADS;
+    return blocks < 1 ? 1u : blocks < 1 << 20 ? (unsigned)blocks : 1u << 20;
+}
+
+#define FOR_EACH(i, n)                                                                                                 \
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += (int64_t)gridDim.x * blockDim.x)
+
+/* i / n and i % n: in 32 bits where that is enough, which is many times faster. */
+struct divided {
+    int64_t quotient, rest;
+};
+static __device__ __forceinline__ struct divided divide(int64_t i, int64_t n)
+{
+    struct divided d;
+    if ((uint64_t)i <= 0xffffffffu && (uint64_t)n <= 0xffffffffu) {
+        d.quotient = (uint32_t)i / (uint32_t)n;
+        d.rest = (uint32_t)i % (uint32_t)n;
+    } else {
+        d.quotient = i / n;
+        d.rest = i % n;
+    }
+    return d;
+}
+
+/* Keeps NaN, as ref's does. */
+static __device__ __forceinline__ float relu1(float x)
+{
+    return x <= 0.0f ? 0.0f : x;
+}
+
+static __device__ __forceinline__ double warp_sum(double x)
+{
+    for (int offset = WARP / 2; offset > 0; offset /= 2) x += __shfl_down_sync(0xffffffffu, x, offset);
+    return x; /* in lane 0 */
+}
+
+/* The sum over a block of THREADS threads, in thread 0. `shared` has one element per warp and is free afterwards. */
+static __device__ __forceinline__ double block_sum(double x, double *shared)
+{
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    x = warp_sum(x);
+    __syncthreads();
+    if (lane == 0) shared[warp] = x;
+    __syncthreads();
+    x = threadIdx.x < THREADS / WARP ? shared[threadIdx.x] : 0.0;
+    if (warp == 0) x = warp_sum(x);
+    __syncthreads();
+    return x;
+}
+
+/* The first to fail is remembered. */
+static __device__ __forceinline__ void report(struct ls_cuda_fault *fault, int id, int detail)
+{
+    if (atomicCAS(&fault->id, 0, id) == 0) fault->detail = detail;
+}
+
+#endif

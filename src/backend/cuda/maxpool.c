@@ -1,0 +1,53 @@
+/* maxpool.c: the largest element of each window, and its gradient.
+ *
+ * In:  src [mb,c,ih,iw] | diff_dst [mb,c,oh,ow], workspace
+ * Out: dst [mb,c,oh,ow], workspace? | diff_src [mb,c,ih,iw]
+ *
+ * Workspace and ties as in ref: i32 [mb,c,oh,ow], the place of the element chosen within its plane.
+ */
+#include "backend/cuda/cuda.h"
+
+static enum ls_status prepare_forward(const struct ls_prep *prep, struct ls_kernel **out)
+{
+    TRY(ls__cuda_prepare(prep, out));
+    if (prep->node->n_out > 1 && prep->node->out[1] >= 0)
+        (*out)->out[1] = ls_layout_plain(&((struct ls_cuda_kernel *)*out)->out[0], LS_I32);
+    return LS_OK;
+}
+
+static enum ls_status launch_forward(const struct ls_bound *b, const struct ls_step_ctx *ctx)
+{
+    const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
+    return LS_CUDA(ls__cuda_run_maxpool(k->device->stream, b->in[0], b->out[0], b->out[1],
+                                        ls__cuda_pool(&k->attrs, &k->in[0], &k->out[0])));
+}
+
+static enum ls_status prepare_bwd(const struct ls_prep *prep, struct ls_kernel **out)
+{
+    if (!prep->forward || prep->forward->impl != &ls__cuda_maxpool)
+        return ls_fail(LS_UNSUPPORTED, "cuda: reads the workspace of its own maxpool only");
+    TRY(ls__cuda_prepare(prep, out));
+    (*out)->in[1] = prep->forward->out[1];
+    return LS_OK;
+}
+
+static enum ls_status launch_bwd(const struct ls_bound *b, const struct ls_step_ctx *ctx)
+{
+    const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
+    return LS_CUDA(ls__cuda_run_maxpool_bwd(k->device->stream, b->in[0], b->in[1], b->out[0],
+                                            ls__cuda_pool(&k->attrs, &k->out[0], &k->in[0])));
+}
+
+const struct ls_impl ls__cuda_maxpool = {
+    .name = "cuda",
+    .op = LS_OP_MAXPOOL,
+    .prepare = prepare_forward,
+    .launch = launch_forward,
+};
+
+const struct ls_impl ls__cuda_maxpool_bwd = {
+    .name = "cuda",
+    .op = LS_OP_MAXPOOL_BWD,
+    .prepare = prepare_bwd,
+    .launch = launch_bwd,
+};

@@ -1,0 +1,75 @@
+/* memory.c: the card's memory, and the one place where the host waits for the card and hears what failed there. */
+#include "backend/cuda/cuda.h"
+
+#include <math.h>
+
+static enum ls_status alloc(struct ls_device *d, size_t bytes, void **out)
+{
+    size_t free_bytes = 0, total = 0;
+    *out = NULL;
+    const cudaError_t error = cudaMalloc(out, bytes);
+    if (error == cudaErrorMemoryAllocation) {
+        (void)cudaGetLastError();
+        (void)cudaMemGetInfo(&free_bytes, &total);
+        return ls_fail(
+            LS_NOMEM,
+            "cuda: %zu MiB were asked for, %zu of the card's %zu MiB are free; a smaller -b or more --shards "
+            "needs less, nvidia-smi shows who else uses the card",
+            (bytes + ((1 << 20) - 1)) >> 20, free_bytes >> 20, total >> 20);
+    }
+    TRY(LS_CUDA(error));
+    return bytes ? LS_CUDA(cudaMemsetAsync(*out, 0, bytes, d->stream)) : LS_OK;
+}
+
+static void release(struct ls_device *d, void *data, size_t bytes)
+{
+    (void)cudaStreamSynchronize(d->stream); /* what was enqueued may still use it */
+    (void)cudaFree(data);
+}
+
+static enum ls_status copy(struct ls_device *d, void *dst, const void *src, size_t bytes, enum ls_copy direction)
+{
+    const enum cudaMemcpyKind kind = direction == LS_TO_DEVICE ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
+    if (bytes == 0) return LS_OK;
+    TRY(LS_CUDA(cudaMemcpyAsync(dst, src, bytes, kind, d->stream)));
+    return LS_CUDA(cudaStreamSynchronize(d->stream));
+}
+
+/* Enqueued: nobody can see the bytes but through what is enqueued after it. */
+static enum ls_status fill(struct ls_device *d, void *data, int byte, size_t bytes)
+{
+    return bytes ? LS_CUDA(cudaMemsetAsync(data, byte, bytes, d->stream)) : LS_OK;
+}
+
+/* --- what failed on the card --- */
+
+static enum ls_status label_fault(const struct ls_cuda_kernel *k, int label)
+{
+    const long long n = (long long)(ls_shape_count(&k->in[0]) / k->in[0].dims[0]);
+    return ls_fail(LS_DATA, "label %d, but the network has %lld outputs (classes 0 to %lld)", label, n, n - 1);
+}
+
+static enum ls_status sum_fault(const struct ls_cuda_kernel *k)
+{
+    const struct ls_attrs *a = &k->attrs;
+    if (k->base.impl->op == LS_OP_LINEAR_SUM)
+        return ls_fail(LS_NONFINITE, "%s: gradient not finite or beyond the fixed-point range", k->name);
+    const double whole = ldexp(a->alpha != 0.0f ? (double)a->alpha : 1.0, a->scale_log2);
+    return ls_fail(LS_NONFINITE, "%s: a shard's value is not finite or beyond %g, the range of fixed point", k->name,
+                   ldexp(1, a->by_share ? LS_FIXED_MEAN_BITS : LS_FIXED_BITS) / fabs(whole));
+}
+
+static enum ls_status settle(struct ls_device *d)
+{
+    TRY(LS_CUDA(cudaMemcpyAsync(d->fault_seen, d->fault, sizeof *d->fault, cudaMemcpyDeviceToHost, d->stream)));
+    TRY(LS_CUDA(cudaStreamSynchronize(d->stream)));
+    const struct ls_cuda_fault seen = *d->fault_seen;
+    if (seen.id == 0) return LS_OK;
+    TRY(LS_CUDA(cudaMemsetAsync(d->fault, 0, sizeof *d->fault, d->stream)));
+    const struct ls_cuda_kernel *k = seen.id > 0 && seen.id <= d->n_watched ? d->watched[seen.id - 1] : NULL;
+    if (!k) return ls_fail(LS_INTERNAL, "cuda: a fault of unknown origin (%d)", seen.id);
+    return k->base.impl->op == LS_OP_SOFTMAX_CE ? label_fault(k, seen.detail) : sum_fault(k);
+}
+
+const struct ls_device_memory ls__cuda_memory = {
+    .alloc = alloc, .free = release, .copy = copy, .fill = fill, .settle = settle};
