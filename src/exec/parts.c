@@ -74,6 +74,7 @@ static enum ls_status run_part(void *arg, int item, int thread)
     if (r->phase == LS_POST) TRY(await_sums(s, op, thread));
     struct moment start = ls__exec_moment(s->e);
     enum ls_status status = r->phase == LS_JOIN ? launch_join(s, i, b, &ctx, thread) : b->kernel->impl->launch(b, &ctx);
+    if (status == LS_OK && s->e->is_profiling) status = ls__memory_settle(s->e);
     ls__exec_account(s->e, s->plan, thread, i, start);
     return status;
 }

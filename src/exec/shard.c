@@ -89,7 +89,9 @@ enum ls_status ls__exec_run_shard(void *arg, int item, int thread)
             TRY(reduce(e, bp->plan, op, &bp->bound[thread][i], shard, &ctx));
         else
             TRY(op->kernel->impl->launch(&bp->bound[thread][i], &ctx));
-        if (e->is_profiling) bp->op_ns[thread][i] += ls__thread_ns() - before;
+        if (!e->is_profiling) continue;
+        TRY(ls__memory_settle(e)); /* where launch only enqueues, the op ends here */
+        bp->op_ns[thread][i] += ls__thread_ns() - before;
     }
     e->workers[thread].busy_ns += ls__now_ns() - start;
     return LS_OK;

@@ -149,10 +149,10 @@ enum ls_status check_ref(const struct problem *p, const struct runner *ref)
 
 /* --- a backend against ref --- */
 
-static double tolerance_of(enum ls_op op)
+static double tolerance_of(const struct runner *r, enum ls_op op)
 {
-    return op == LS_OP_BATCHNORM || op == LS_OP_BATCHNORM_BWD || op == LS_OP_BATCHNORM_EVAL ? batchnorm_tolerance
-                                                                                            : backend_tolerance;
+    if (op == LS_OP_BATCHNORM || op == LS_OP_BATCHNORM_BWD || op == LS_OP_BATCHNORM_EVAL) return batchnorm_tolerance;
+    return r->tolerance > 0 ? r->tolerance : backend_tolerance;
 }
 
 /* The largest element, or of what it is the sum of: the gradient through batch norm is a difference of terms
@@ -198,7 +198,7 @@ enum ls_status check_against_ref(const struct problem *p, const struct runner *r
                 continue;
             }
             TRY(compare(n->op, r->backend->name, o, got->data, want->data, problem_count(p, v),
-                        tolerance_of(n->op) * scale_of(p, ref, n, o)));
+                        tolerance_of(r, n->op) * scale_of(p, ref, n, o)));
         }
     }
     return LS_OK;

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GUARD_BYTES = 256, GUARD = 0xA5 };
+/* Blocks lie at multiples of 256 on a device, so data lies at a multiple of 64 and no more, as the plan promises. */
+enum { GUARD_BYTES = 256 + 64, GUARD = 0xA5 };
 
 static size_t block_bytes(size_t bytes)
 {

@@ -31,7 +31,8 @@ struct runner {
     bool is_perf;   /* print the time of every node */
     /* The implementation to ask for, as a tuning table would; nodes it does not take are picked as ever. NULL: none. */
     const char *asked;
-    int n_asked; /* nodes that took it and would not have by themselves */
+    double tolerance; /* of other ops than batch norm against ref; 0: the usual one */
+    int n_asked;      /* nodes that took it and would not have by themselves */
 };
 
 /* Loads the values without producer. Close also after a failure. */

@@ -1,7 +1,7 @@
 /* test_ops.c: every op on every backend of the build, one line of a .cases file at a time.
  *
- *     test_ops [--perf] [--backend NAME] FOLDER|FILE...
- *     test_ops [--perf] [--backend NAME] --case 'LINE'
+ *     test_ops [--perf] [--backend NAME] [--tolerance X] FOLDER|FILE...
+ *     test_ops [--perf] [--backend NAME] [--tolerance X] --case 'LINE'
  *
  * NAME may be a plug-in (lockstep-NAME.so, looked for in $LOCKSTEP_PLUGINS too), whose memory need not be the host's.
  *
@@ -30,6 +30,7 @@ struct session {
     const char *program;
     const char *only;                /* backend, or NULL for all */
     const struct ls_backend *plugin; /* --backend: one that is not in the list, or NULL */
+    double tolerance;                /* against ref; 0: the usual one */
     bool is_perf;
     int n_passed, n_failed;
     int n_asked; /* nodes computed by an implementation that is not the first choice */
@@ -49,6 +50,7 @@ static enum ls_status run_other(struct session *s, const struct problem *p, cons
     r.is_native = is_native;
     r.asked = asked;
     r.is_perf = s->is_perf;
+    r.tolerance = s->tolerance;
     if (status == LS_OK) status = runner_run(&r);
     if (status == LS_OK) status = check_against_ref(p, &r, ref);
     s->n_asked += r.n_asked;
@@ -185,7 +187,7 @@ static bool choose(struct session *s, const char *name)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: test_ops [--perf] [--backend NAME] FOLDER|FILE... | --case 'LINE'\n");
+    fprintf(stderr, "usage: test_ops [--perf] [--backend NAME] [--tolerance X] FOLDER|FILE... | --case 'LINE'\n");
     return 2;
 }
 
@@ -200,6 +202,8 @@ int main(int argc, char **argv)
             s.is_perf = true;
         } else if (strcmp(argv[i], "--backend") == 0 && has_next) {
             if (!choose(&s, argv[++i])) return 2;
+        } else if (strcmp(argv[i], "--tolerance") == 0 && has_next) {
+            s.tolerance = strtod(argv[++i], NULL);
         } else if (strcmp(argv[i], "--case") == 0 && has_next) {
             count_line(&s, argv[++i]);
             n_sources++;

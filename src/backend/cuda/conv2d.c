@@ -43,7 +43,7 @@ static enum ls_status prepare(const struct ls_prep *prep, const struct ls_impl *
         return status;
     }
     snprintf((*out)->name, sizeof(*out)->name, "cudnn:%lld", (long long)k->plan.engine);
-    (*out)->scratch_bytes = k->plan.workspace_bytes;
+    (*out)->scratch_bytes = ls__cuda_workspace_bytes(k->plan.workspace_bytes);
     return LS_OK;
 }
 
@@ -68,17 +68,17 @@ static enum ls_status prepare_bwd_weights(const struct ls_prep *prep, struct ls_
 
 static enum ls_status bind_forward(struct ls_bound *b)
 {
-    return ls__cuda_dnn_bind(b->in[0], b->in[1], b->out[0], b->scratch, &b->extra);
+    return ls__cuda_dnn_bind(b->in[0], b->in[1], b->out[0], ls__cuda_workspace(b->scratch), &b->extra);
 }
 
 static enum ls_status bind_bwd_data(struct ls_bound *b)
 {
-    return ls__cuda_dnn_bind(b->out[0], b->in[1], b->in[0], b->scratch, &b->extra);
+    return ls__cuda_dnn_bind(b->out[0], b->in[1], b->in[0], ls__cuda_workspace(b->scratch), &b->extra);
 }
 
 static enum ls_status bind_bwd_weights(struct ls_bound *b)
 {
-    return ls__cuda_dnn_bind(b->in[0], b->out[0], b->in[1], b->scratch, &b->extra);
+    return ls__cuda_dnn_bind(b->in[0], b->out[0], b->in[1], ls__cuda_workspace(b->scratch), &b->extra);
 }
 
 static void unbind(struct ls_bound *b)

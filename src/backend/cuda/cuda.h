@@ -85,6 +85,11 @@ struct ls_cuda_range {
 };
 struct ls_cuda_range ls__cuda_part(const struct ls_kernel *k, const struct ls_step_ctx *ctx);
 
+/* The libraries want their workspaces at multiples of 256; a plan's scratch lies at one of 64. What to ask for, and
+ * where the workspace then begins. */
+size_t ls__cuda_workspace_bytes(size_t bytes);
+void *ls__cuda_workspace(void *scratch);
+
 /* Scratch of the sums over channels (kernels/channels.cu) of a tensor of this shape. */
 size_t ls__cuda_channel_scratch(const struct ls_shape *s);
 

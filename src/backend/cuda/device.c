@@ -199,6 +199,19 @@ struct ls_cuda_range ls__cuda_part(const struct ls_kernel *k, const struct ls_st
     return (struct ls_cuda_range){begin, end - begin};
 }
 
+enum { WORKSPACE_ALIGNMENT = 256, SCRATCH_ALIGNMENT = 64 };
+
+size_t ls__cuda_workspace_bytes(size_t bytes)
+{
+    return bytes ? bytes + WORKSPACE_ALIGNMENT - SCRATCH_ALIGNMENT : 0;
+}
+
+void *ls__cuda_workspace(void *scratch)
+{
+    const uintptr_t mask = WORKSPACE_ALIGNMENT - 1;
+    return (void *)(((uintptr_t)scratch + mask) & ~mask);
+}
+
 size_t ls__cuda_channel_scratch(const struct ls_shape *s)
 {
     const struct ls_cuda_nchw n = ls__cuda_nchw(s);

@@ -103,7 +103,7 @@ static enum ls_status prepare(const struct ls_prep *prep, const struct ls_impl *
     enum ls_status status = describe(k, p);
     if (status == LS_OK) status = choose(k);
     if (status != LS_OK) ls_kernel_destroy(out);
-    if (status == LS_OK) (*out)->scratch_bytes = k->workspace_bytes;
+    if (status == LS_OK) (*out)->scratch_bytes = ls__cuda_workspace_bytes(k->workspace_bytes);
     return status;
 }
 
@@ -151,7 +151,8 @@ static enum ls_status multiply(const struct ls_bound *bound, const float *a, con
     const struct linear_kernel *k = kernel_of(bound);
     const float one = 1.0f, zero = 0.0f;
     return LS_BLAS(cublasLtMatmul(k->base.device->blas, k->product, &one, a, k->a, b, k->b, &zero, c, k->c, c, k->c,
-                                  &k->algo, bound->scratch, k->workspace_bytes, k->base.device->stream));
+                                  &k->algo, ls__cuda_workspace(bound->scratch), k->workspace_bytes,
+                                  k->base.device->stream));
 }
 
 static enum ls_status launch_forward(const struct ls_bound *b, const struct ls_step_ctx *ctx)

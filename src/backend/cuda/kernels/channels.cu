@@ -14,11 +14,33 @@ extern "C" int64_t ls__cuda_channel_pieces(struct ls_cuda_nchw n)
     return pieces < 1 ? 1 : pieces < MAX_PIECES ? pieces : MAX_PIECES;
 }
 
-/* Element j of a channel, in memory. */
-static __device__ __forceinline__ int64_t place(int64_t j, int64_t c, struct ls_cuda_nchw n)
+/* A walk over elements of a channel, THREADS apart, without a division at every step. */
+struct walk {
+    int64_t at, pixel; /* in memory; in the plane */
+    int64_t hw, step_pixel, step_at, wrap_at;
+};
+
+static __device__ __forceinline__ struct walk walk_from(int64_t j, int64_t c, struct ls_cuda_nchw n)
 {
-    const struct divided d = divide(j, n.hw);
-    return (d.quotient * n.c + c) * n.hw + d.rest;
+    const struct divided d = divide(j, n.hw), step = divide(THREADS, n.hw);
+    struct walk w;
+    w.pixel = d.rest;
+    w.at = (d.quotient * n.c + c) * n.hw + d.rest;
+    w.hw = n.hw;
+    w.step_pixel = step.rest;
+    w.step_at = step.quotient * n.c * n.hw + step.rest;
+    w.wrap_at = (n.c - 1) * n.hw; /* from the end of a plane to the channel's plane of the next sample */
+    return w;
+}
+
+static __device__ __forceinline__ void walk_on(struct walk *w)
+{
+    w->pixel += w->step_pixel;
+    w->at += w->step_at;
+    if (w->pixel >= w->hw) {
+        w->pixel -= w->hw;
+        w->at += w->wrap_at;
+    }
 }
 
 /* What is summed: two numbers per element. */
@@ -79,7 +101,12 @@ template <class T> static __global__ void sum_pieces(T what, double *partial, st
     for (int64_t c = blockIdx.y; c < n.c; c += gridDim.y) {
         double a = 0.0, b = 0.0;
         what.begin(c, n);
-        for (int64_t j = begin + threadIdx.x; j < end; j += THREADS) what.add(place(j, c, n), &a, &b);
+        struct walk w = walk_from(begin + threadIdx.x, c, n);
+#pragma unroll 4
+        for (int64_t j = begin + threadIdx.x; j < end; j += THREADS) {
+            what.add(w.at, &a, &b);
+            walk_on(&w);
+        }
         a = block_sum(a, shared);
         b = block_sum(b, shared);
         if (threadIdx.x == 0) {
@@ -170,21 +197,31 @@ extern "C" cudaError_t ls__cuda_run_batchnorm_given(cudaStream_t stream, const f
     return cudaGetLastError();
 }
 
+template <int V>
 static __global__ void apply(const float *src, const double *stats, const float *beta, float *dst,
                              struct ls_cuda_nchw n, bool has_relu)
 {
-    FOR_EACH(i, n.mb * n.c * n.hw)
+    FOR_EACH(i, n.mb * n.c * n.hw / V)
     {
-        const int64_t c = divide(divide(i, n.hw).quotient, n.c).rest;
-        const float y = (float)(((double)src[i] - stats[c]) * stats[2 * n.c + c] + (double)beta[c]);
-        dst[i] = has_relu ? relu1(y) : y;
+        const int64_t c = divide(divide(i, n.hw / V).quotient, n.c).rest;
+        const double mean = stats[c], scale = stats[2 * n.c + c], shift = (double)beta[c];
+        struct pack<V> x = load<V>(src, i);
+        for (int k = 0; k < V; k++) {
+            const float y = (float)(((double)x.v[k] - mean) * scale + shift);
+            x.v[k] = has_relu ? relu1(y) : y;
+        }
+        store<V>(dst, i, x);
     }
 }
 
 extern "C" cudaError_t ls__cuda_run_batchnorm_apply(cudaStream_t stream, const float *src, const double *stats,
                                                     const float *beta, float *dst, struct ls_cuda_nchw n, bool relu)
 {
-    apply<<<blocks_for(n.mb * n.c * n.hw), THREADS, 0, stream>>>(src, stats, beta, dst, n, relu);
+    const int64_t count = n.mb * n.c * n.hw;
+    if (n.hw % WIDE == 0)
+        apply<WIDE><<<blocks_for(count / WIDE), THREADS, 0, stream>>>(src, stats, beta, dst, n, relu);
+    else
+        apply<1><<<blocks_for(count), THREADS, 0, stream>>>(src, stats, beta, dst, n, relu);
     return cudaGetLastError();
 }
 
@@ -203,13 +240,20 @@ static __global__ void finish_slopes(struct ls_cuda_batchnorm_bwd a, int64_t pie
     }
 }
 
-static __global__ void apply_bwd(struct ls_cuda_batchnorm_bwd a, struct ls_cuda_nchw n)
+template <int V> static __global__ void apply_bwd(struct ls_cuda_batchnorm_bwd a, struct ls_cuda_nchw n)
 {
-    FOR_EACH(i, n.mb * n.c * n.hw)
+    FOR_EACH(i, n.mb * n.c * n.hw / V)
     {
-        const int64_t c = divide(divide(i, n.hw).quotient, n.c).rest;
-        const double dy = masked(a.dst, a.diff_dst, i), x = (double)a.src[i] - a.stats[c];
-        a.diff_src[i] = (float)(a.stats[2 * n.c + c] * (dy - a.slopes[c] - x * a.slopes[n.c + c]));
+        const int64_t c = divide(divide(i, n.hw / V).quotient, n.c).rest;
+        const double mean = a.stats[c], scale = a.stats[2 * n.c + c], mean_dy = a.slopes[c], slope = a.slopes[n.c + c];
+        const struct pack<V> x = load<V>(a.src, i);
+        struct pack<V> d = load<V>(a.diff_dst, i), y;
+        if (a.dst) y = load<V>(a.dst, i);
+        for (int k = 0; k < V; k++) {
+            const double dy = !a.dst || y.v[k] > 0.0f ? (double)d.v[k] : 0.0;
+            d.v[k] = (float)(scale * (dy - mean_dy - ((double)x.v[k] - mean) * slope));
+        }
+        store<V>(a.diff_src, i, d);
     }
 }
 
@@ -220,6 +264,9 @@ extern "C" cudaError_t ls__cuda_run_batchnorm_bwd(cudaStream_t stream, struct ls
     const cudaError_t error = launch_pieces(stream, what, a.partial, n);
     if (error != cudaSuccess) return error;
     finish_slopes<<<blocks_for(n.c), THREADS, 0, stream>>>(a, ls__cuda_channel_pieces(n), n);
-    apply_bwd<<<blocks_for(n.mb * n.c * n.hw), THREADS, 0, stream>>>(a, n);
+    if (n.hw % WIDE == 0)
+        apply_bwd<WIDE><<<blocks_for(n.mb * n.c * n.hw / WIDE), THREADS, 0, stream>>>(a, n);
+    else
+        apply_bwd<1><<<blocks_for(n.mb * n.c * n.hw), THREADS, 0, stream>>>(a, n);
     return cudaGetLastError();
 }

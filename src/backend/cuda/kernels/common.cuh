@@ -33,6 +33,18 @@ static __device__ __forceinline__ struct divided divide(int64_t i, int64_t n)
     return d;
 }
 
+/* Four neighbours in one access, where the number of elements allows it; all tensors begin at multiples of 64 bytes. */
+template <int V> struct alignas(4 * V) pack {
+    float v[V];
+};
+enum { WIDE = 4 };
+template <int V> static __device__ __forceinline__ struct pack<V> load(const float *x, int64_t i) {
+    return reinterpret_cast<const struct pack<V> *>(x)[i];
+} template <int V> static __device__ __forceinline__ void store(float *x, int64_t i, const struct pack<V> &p)
+{
+    reinterpret_cast<struct pack<V> *>(x)[i] = p;
+}
+
 /* Keeps NaN, as ref's does. */
 static __device__ __forceinline__ float relu1(float x)
 {

@@ -4,63 +4,87 @@
 #define LS_RNG_FN static __device__ __forceinline__
 #include "base/rng.h"
 
-static __global__ void relu(const float *src, float *dst, int64_t n)
+/* A function of each element: V at a time, as the launcher found that n allows. */
+#define LAUNCH(kernel, n, count, ...)                                                                                  \
+    if ((n) % WIDE == 0)                                                                                               \
+        kernel<WIDE><<<blocks_for((count) / WIDE), THREADS, 0, stream>>>(__VA_ARGS__);                                 \
+    else                                                                                                               \
+        kernel<1><<<blocks_for(count), THREADS, 0, stream>>>(__VA_ARGS__);
+
+template <int V> static __global__ void relu(const float *src, float *dst, int64_t n)
 {
-    FOR_EACH(i, n) dst[i] = relu1(src[i]);
+    FOR_EACH(i, n / V)
+    {
+        struct pack<V> x = load<V>(src, i);
+        for (int k = 0; k < V; k++) x.v[k] = relu1(x.v[k]);
+        store<V>(dst, i, x);
+    }
 }
 
 extern "C" cudaError_t ls__cuda_run_relu(cudaStream_t stream, const float *src, float *dst, int64_t n)
 {
-    relu<<<blocks_for(n), THREADS, 0, stream>>>(src, dst, n);
+    LAUNCH(relu, n, n, src, dst, n)
     return cudaGetLastError();
 }
 
-static __global__ void relu_bwd(const float *dst, const float *diff_dst, float *diff_src, int64_t n)
+template <int V> static __global__ void relu_bwd(const float *dst, const float *diff_dst, float *diff_src, int64_t n)
 {
-    FOR_EACH(i, n)
+    FOR_EACH(i, n / V)
     {
-        const float d = diff_dst[i];
-        diff_src[i] = dst[i] > 0.0f ? d : 0.0f;
+        const struct pack<V> y = load<V>(dst, i);
+        struct pack<V> d = load<V>(diff_dst, i);
+        for (int k = 0; k < V; k++) d.v[k] = y.v[k] > 0.0f ? d.v[k] : 0.0f;
+        store<V>(diff_src, i, d);
     }
 }
 
 extern "C" cudaError_t ls__cuda_run_relu_bwd(cudaStream_t stream, const float *dst, const float *diff_dst,
                                              float *diff_src, int64_t n)
 {
-    relu_bwd<<<blocks_for(n), THREADS, 0, stream>>>(dst, diff_dst, diff_src, n);
+    LAUNCH(relu_bwd, n, n, dst, diff_dst, diff_src, n)
     return cudaGetLastError();
 }
 
-static __global__ void add(const float *a, const float *b, float *dst, int64_t n, bool has_relu)
+template <int V> static __global__ void add(const float *a, const float *b, float *dst, int64_t n, bool has_relu)
 {
-    FOR_EACH(i, n)
+    FOR_EACH(i, n / V)
     {
-        const float v = a[i] + b[i];
-        dst[i] = has_relu ? relu1(v) : v;
+        struct pack<V> x = load<V>(a, i);
+        const struct pack<V> y = load<V>(b, i);
+        for (int k = 0; k < V; k++) {
+            const float v = x.v[k] + y.v[k];
+            x.v[k] = has_relu ? relu1(v) : v;
+        }
+        store<V>(dst, i, x);
     }
 }
 
 extern "C" cudaError_t ls__cuda_run_add(cudaStream_t stream, const float *a, const float *b, float *dst, int64_t n,
                                         bool relu)
 {
-    add<<<blocks_for(n), THREADS, 0, stream>>>(a, b, dst, n, relu);
+    LAUNCH(add, n, n, a, b, dst, n, relu)
     return cudaGetLastError();
 }
 
+template <int V>
 static __global__ void bias_add(const float *src, const float *bias, float *dst, struct ls_cuda_nchw n, bool has_relu)
 {
-    FOR_EACH(i, n.mb * n.c * n.hw)
+    FOR_EACH(i, n.mb * n.c * n.hw / V)
     {
-        float v = src[i];
-        if (bias) v += bias[divide(divide(i, n.hw).quotient, n.c).rest];
-        dst[i] = has_relu ? relu1(v) : v;
+        struct pack<V> x = load<V>(src, i);
+        const float b = bias ? bias[divide(divide(i, n.hw / V).quotient, n.c).rest] : 0.0f;
+        for (int k = 0; k < V; k++) {
+            const float v = bias ? x.v[k] + b : x.v[k];
+            x.v[k] = has_relu ? relu1(v) : v;
+        }
+        store<V>(dst, i, x);
     }
 }
 
 extern "C" cudaError_t ls__cuda_run_bias(cudaStream_t stream, const float *src, const float *bias, float *dst,
                                          struct ls_cuda_nchw n, bool relu)
 {
-    bias_add<<<blocks_for(n.mb * n.c * n.hw), THREADS, 0, stream>>>(src, bias, dst, n, relu);
+    LAUNCH(bias_add, n.hw, n.mb * n.c * n.hw, src, bias, dst, n, relu)
     return cudaGetLastError();
 }
 
