@@ -30,6 +30,10 @@ asan: ## build program and tests with AddressSanitizer and UndefinedBehaviorSani
 fuzz: ## run every fuzz target for LOCKSTEP_FUZZ_SECONDS (5)
 	@tests/fuzz/run-fuzz
 
+test-gpu: ## what needs an NVIDIA card: every op, trainings, speeds; without a card it says so
+	@scripts/build build
+	@bash tests/gpu/run build/lockstep || [ $$? -eq 77 ]
+
 soak: ## the long tests of many workers: SOAK="MINUTES TRIALS SECONDS-BETWEEN-KILLS" (30 20 60), about two hours with these
 	$(call setup,test)
 	@scripts/build build $(CMAKE_FLAGS)
@@ -55,4 +59,4 @@ help: ## this list
 	    sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1: \2/p' Makefile
 
 .NOTPARALLEL:
-.PHONY: all setup demo test check asan fuzz soak install uninstall format lint clean help
+.PHONY: all setup demo test check asan fuzz soak test-gpu install uninstall format lint clean help

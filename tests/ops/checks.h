@@ -16,4 +16,8 @@ enum ls_status check_against_ref(const struct problem *p, const struct runner *r
 bool is_update_case(const struct test_case *c);
 enum ls_status check_update(struct test_case *c, const struct ls_backend *backend, bool is_perf) LS_MUST_CHECK;
 
+/* load: a backend's way from bytes to floats, against the transform itself. */
+bool is_load_case(const struct test_case *c);
+enum ls_status check_load(struct test_case *c, const struct ls_backend *backend) LS_MUST_CHECK;
+
 #endif

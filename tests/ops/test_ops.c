@@ -97,6 +97,13 @@ static enum ls_status run_update(const struct session *s, struct test_case *c)
     return s->plugin ? check_update(c, s->plugin, s->is_perf) : LS_OK;
 }
 
+static enum ls_status run_load(const struct session *s, struct test_case *c)
+{
+    for (int i = 0; ls_backends[i]; i++)
+        if (is_wanted(s, ls_backends[i])) TRY(check_load(c, ls_backends[i]));
+    return s->plugin ? check_load(c, s->plugin) : LS_OK;
+}
+
 static enum ls_status run_line(struct session *s, const char *line)
 {
     struct test_case c;
@@ -104,6 +111,7 @@ static enum ls_status run_line(struct session *s, const char *line)
     TRY(case_parse(&c, line));
     if (s->is_perf) printf("%s\n", line);
     if (is_update_case(&c)) return run_update(s, &c);
+    if (is_load_case(&c)) return run_load(s, &c);
     enum ls_status status = problem_build(&p, &c);
     if (status == LS_OK) status = run_all(s, &p);
     problem_release(&p);

@@ -172,8 +172,16 @@ static enum ls_status look_at_engine(cudnnBackendDescriptor_t config, cudnnBacke
     return LS_OK;
 }
 
+/* Engine 17 of weights' gradients is a Winograd (its scratch and its error, 4e-5 where the others have 1e-6, say so)
+ * whose notes are empty, in cuDNN 9.14. */
+static bool is_engine_allowed(enum ls_cuda_conv_op op, int64_t engine)
+{
+    return !(op == LS_CUDA_CONV_BWD_WEIGHTS && engine == 17);
+}
+
 /* A plan of this configuration, or LS_UNSUPPORTED. */
-static enum ls_status try_config(struct ls_device *d, cudnnBackendDescriptor_t config, struct ls_cuda_dnn_plan *out)
+static enum ls_status try_config(struct ls_device *d, enum ls_cuda_conv_op op, cudnnBackendDescriptor_t config,
+                                 struct ls_cuda_dnn_plan *out)
 {
     cudnnBackendDescriptor_t engine = NULL;
     bool is_allowed = false;
@@ -182,7 +190,7 @@ static enum ls_status try_config(struct ls_device *d, cudnnBackendDescriptor_t c
     enum ls_status status = look_at_engine(config, engine, &is_allowed, &out->engine);
     destroy(&engine);
     TRY(status);
-    if (!is_allowed) return LS_UNSUPPORTED;
+    if (!is_allowed || !is_engine_allowed(op, out->engine)) return LS_UNSUPPORTED;
     TRY(create(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &out->plan));
     TRY(set(out->plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &d->dnn));
     TRY(set_one(out->plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config));
@@ -194,7 +202,7 @@ static enum ls_status try_config(struct ls_device *d, cudnnBackendDescriptor_t c
 }
 
 /* The first configuration of a list that works. What fails to build is passed over, as cuDNN's own front end does. */
-static enum ls_status try_list(struct ls_device *d, cudnnBackendDescriptor_t heuristics,
+static enum ls_status try_list(struct ls_device *d, enum ls_cuda_conv_op op, cudnnBackendDescriptor_t heuristics,
                                cudnnBackendDescriptor_t configs[MAX_CONFIGS], struct ls_cuda_dnn_plan *out)
 {
     int64_t n = 0;
@@ -202,14 +210,14 @@ static enum ls_status try_list(struct ls_device *d, cudnnBackendDescriptor_t heu
     TRY(LS_DNN(cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
                                         MAX_CONFIGS, &n, configs)));
     for (int64_t i = 0; i < n; i++) {
-        if (try_config(d, configs[i], out) == LS_OK) return LS_OK;
+        if (try_config(d, op, configs[i], out) == LS_OK) return LS_OK;
         ls__cuda_dnn_release(out);
     }
     return LS_UNSUPPORTED;
 }
 
-static enum ls_status try_mode(struct ls_device *d, const struct problem *p, cudnnBackendHeurMode_t mode,
-                               struct ls_cuda_dnn_plan *out)
+static enum ls_status try_mode(struct ls_device *d, enum ls_cuda_conv_op op, const struct problem *p,
+                               cudnnBackendHeurMode_t mode, struct ls_cuda_dnn_plan *out)
 {
     cudnnBackendDescriptor_t heuristics = NULL, configs[MAX_CONFIGS] = {NULL};
     enum ls_status status = create(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, &heuristics);
@@ -217,7 +225,7 @@ static enum ls_status try_mode(struct ls_device *d, const struct problem *p, cud
     if (status == LS_OK) status = set(heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
     for (int i = 0; i < MAX_CONFIGS && status == LS_OK; i++)
         status = create(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &configs[i]);
-    if (status == LS_OK) status = try_list(d, heuristics, configs, out);
+    if (status == LS_OK) status = try_list(d, op, heuristics, configs, out);
     for (int i = 0; i < MAX_CONFIGS; i++) destroy(&configs[i]);
     destroy(&heuristics);
     return status;
@@ -230,8 +238,8 @@ enum ls_status ls__cuda_dnn_plan(struct ls_device *d, enum ls_cuda_conv_op op, c
     *out = (struct ls_cuda_dnn_plan){0};
     TRY(ls__cuda_need_dnn(d));
     enum ls_status status = make_problem(d, op, conv, &p);
-    if (status == LS_OK) status = try_mode(d, &p, CUDNN_HEUR_MODE_A, out);
-    if (status != LS_OK && p.graph) status = try_mode(d, &p, CUDNN_HEUR_MODE_FALLBACK, out);
+    if (status == LS_OK) status = try_mode(d, op, &p, CUDNN_HEUR_MODE_A, out);
+    if (status != LS_OK && p.graph) status = try_mode(d, op, &p, CUDNN_HEUR_MODE_FALLBACK, out);
     problem_release(&p);
     if (status == LS_OK) return LS_OK;
     return ls_fail(LS_UNSUPPORTED, "cuDNN has no deterministic float32 engine for it");
