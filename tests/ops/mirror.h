@@ -7,7 +7,7 @@
 #ifndef OPS_MIRROR_H
 #define OPS_MIRROR_H
 
-#include "lockstep/backend.h"
+#include "backend/backend.h"
 
 /* Memory with guard zones. Zeroed = none. */
 struct buffer {

@@ -15,8 +15,8 @@
 #ifndef LS_BACKEND_CUDA_CUDA_H
 #define LS_BACKEND_CUDA_CUDA_H
 
+#include "backend/backend.h"
 #include "backend/cuda/kernels/kernels.h"
-#include "lockstep/backend.h"
 
 #include <cublasLt.h>
 #include <cudnn.h>
