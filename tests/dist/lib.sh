@@ -178,7 +178,7 @@ for ((i = 0; i < ${#args[@]}; i++)); do
         machines) export LOCKSTEP_NODE=machine$((rank / args[i + 1])); i=$((i + 1)) ;;
         slow) if [ "$rank" = "${args[i + 1]}" ]; then behind be_slow "$run" "${args[i + 2]}" "${args[i + 3]}"; fi; i=$((i + 3)) ;;
         dying) if [ "$rank" = "${args[i + 1]}" ] && [ ! -e "$run.died" ]; then behind die "$run" "$run/checkpoints"; fi; i=$((i + 1)) ;;
-        losing) if [ "$rank" = "${args[i + 1]}" ] && [ ! -e "$run.died" ]; then behind die "$run" "${LOCKSTEP_RESCUE:?}/*"; fi; i=$((i + 1)) ;;
+        losing) if [ "$rank" = "${args[i + 1]}" ] && [ ! -e "$run.died" ]; then behind die "$run" "${LOCKSTEP_RESCUE:?}/*/"; fi; i=$((i + 1)) ;;
         late) if [ "$rank" = "${args[i + 1]}" ]; then exec sleep 900; fi; i=$((i + 1)) ;;
         instead) if [ "$rank" = "${args[i + 1]}" ]; then program=${args[i + 2]}; fi; i=$((i + 2)) ;;
         at) if [ "$rank" = "${args[i + 1]}" ]; then cd "${args[i + 2]}" || exit 2; fi; i=$((i + 2)) ;;
