@@ -20,13 +20,28 @@ bool ls_backend_exists(const char *name)
     return ls_backend_find(name) || ls__plugin_exists(name);
 }
 
+/* What a wrong name is answered with: what there is, and for a name we know what it needs. */
+static enum ls_status no_such_backend(const char *name)
+{
+    char have[96] = "";
+    size_t at = 0;
+    for (int i = 0; ls_backends[i] && at < sizeof have; i++)
+        at += (size_t)snprintf(have + at, sizeof have - at, "%s%s", i ? ", " : "", ls_backends[i]->name);
+    if (strcmp(name, "cuda") == 0)
+        return ls_fail(LS_USAGE,
+                       "--device cuda: the plug-in lockstep-cuda.so was not found; it is built where nvcc, cuDNN and "
+                       "cuBLAS are installed; this build has %s",
+                       have);
+    return ls_fail(LS_USAGE, "--device %s: this build has %s", name, have);
+}
+
 enum ls_status ls_backend_get(const char *name, const struct ls_backend **out)
 {
     const void *symbol;
     *out = ls_backend_find(name);
     if (*out) return LS_OK;
-    TRY(ls__plugin_symbol(name, LS_BACKEND_PLUGIN, false,
-                          "`lockstep version` lists what this build has, `lockstep doctor` what is missing", &symbol));
+    if (!ls__plugin_exists(name)) return no_such_backend(name);
+    TRY(ls__plugin_symbol(name, LS_BACKEND_PLUGIN, false, "", &symbol));
     const struct ls_backend_plugin *plugin = symbol;
     if (plugin->abi != LS_BACKEND_ABI || !plugin->backend || strcmp(plugin->backend->name, name) != 0)
         return ls_fail(LS_UNSUPPORTED, "lockstep-%s.so is not a backend of this version; build it again", name);
