@@ -19,7 +19,7 @@ struct ls_train_options {
     const char *model, *data; /* "lenet5", "digits" */
     const char *data_dir;     /* NULL: $LOCKSTEP_DATA, the cache, the distribution's place */
     const char *run_dir;      /* NULL: runs/<model>-<data>-<time> */
-    const char *device;       /* "cpu", "ref" */
+    const char *device;       /* "cpu", "ref", "cuda" */
     const char *precision;    /* "f32" */
     const char *isa;          /* "native", or a level all machines of the run have: "avx512", "avx2" */
     const char *tune;         /* tuning table: a file, "none", NULL: the program's own */

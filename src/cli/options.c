@@ -173,7 +173,8 @@ const struct ls_option ls__options[] = {
      .group = group_data, .commands = ON(TRAIN), AT(train.loader_threads)},
 
     {.name = "device", .arg = "NAME", .type = LS_OPT_TEXT, .def = "auto",
-     .help = "What computes: cpu (oneDNN), ref (plain C, slow), or auto: the best this build has.",
+     .help = "What computes: cpu (oneDNN), ref (plain C, slow), cuda (an NVIDIA card; with --shards 1 it is fastest), or auto: the "
+             "best of the first two this build has.",
      .group = group_place, .commands = ON(TRAIN) | ON(EVAL) | ON(BENCH) | ON(TUNE) | ON(PLAN) | ON(PREDICT), AT(train.device)},
     {.name = "isa", .arg = "LEVEL", .type = LS_OPT_CHOICE, .choices = "native|avx512|avx2", .def = "native",
      .help = "Instructions used at most; a level that all machines have gives all of them the same bits.",
