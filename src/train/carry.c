@@ -19,11 +19,11 @@ struct range {
 struct carry {
     struct session *s;
     struct ls_comm *comm;
-    struct local *local;      /* NULL: remainders */
-    struct session *replicas; /* this rank's, with local */
-    struct range own;         /* whose state this rank can read and set */
-    struct range *all;        /* [n_ranks] that of all ranks */
-    int *entries;             /* [n] of the store: what is carried of each */
+    struct sync *sync;
+    const struct carry_kind *kind;
+    struct range own;  /* whose state this rank can read and set */
+    struct range *all; /* [n_ranks] that of all ranks */
+    int *entries;      /* [n] of the store: what is carried of each */
     int n;
     int64_t largest, total; /* elements: of the largest, of all, for one shard */
     float *plain;           /* [largest] */
@@ -35,11 +35,6 @@ static int64_t count_of(const struct carry *c, int k)
     return ls_shape_count(&c->s->store->entries[c->entries[k]].shape);
 }
 
-static bool is_carried(const struct carry *c, int entry)
-{
-    return c->local ? ls_stored_is_saved(&c->s->store->entries[entry]) : ls_exec_has_remainder(c->s->exec, entry);
-}
-
 static bool has(const struct range *r, int shard)
 {
     return shard >= r->first && shard - r->first < r->n;
@@ -47,14 +42,12 @@ static bool has(const struct range *r, int shard)
 
 static enum ls_status get(struct carry *c, int shard, int k, float *out)
 {
-    if (c->local) return ls_exec_get(c->replicas[shard - c->own.first].exec, c->entries[k], out);
-    return ls_exec_get_remainder(c->s->exec, c->entries[k], shard, out);
+    return c->kind->get(c->sync, shard, c->entries[k], out);
 }
 
 static enum ls_status set(struct carry *c, int shard, int k, const float *in)
 {
-    if (c->local) return ls_exec_set(c->replicas[shard - c->own.first].exec, c->entries[k], in);
-    return ls_exec_set_remainder(c->s->exec, c->entries[k], shard, in);
+    return c->kind->set(c->sync, shard, c->entries[k], in);
 }
 
 static enum ls_status share_ranges(struct ls_comm *comm, struct range own, struct range *all)
@@ -70,7 +63,7 @@ static enum ls_status allocate(struct carry *c)
     const struct ls_comm_place *at = ls_comm_place(c->comm);
     TRY(ls__calloc(&c->entries, (size_t)c->s->store->n_entries, sizeof *c->entries));
     for (int i = 0; i < c->s->store->n_entries; i++) {
-        if (!is_carried(c, i)) continue;
+        if (!c->kind->is_carried(c->sync, i)) continue;
         c->entries[c->n++] = i;
         int64_t n = count_of(c, c->n - 1);
         c->total += n;
@@ -84,22 +77,18 @@ static enum ls_status allocate(struct carry *c)
 static enum ls_status build(struct carry *c)
 {
     int first = 0, n = 0;
-    if (c->local) {
-        c->replicas = ls__local_replicas(c->local, &first, &n);
-    } else {
-        TRY(ls_exec_open_remainders(c->s->exec, &first, &n));
-        if (ls_comm_place(c->comm)->seat > 0) n = 0; /* the leader speaks for its machine */
-    }
+    TRY(c->kind->open(c->sync, &first, &n));
     c->own = (struct range){first, n};
     TRY(allocate(c));
     return share_ranges(c->comm, c->own, c->all);
 }
 
-enum ls_status ls__carry_open(struct carry **out, struct session *s, struct local *local)
+enum ls_status ls__carry_open(struct carry **out, struct sync *sync)
 {
     *out = NULL;
+    if (!sync->carried) return LS_OK;
     TRY(ls__calloc(out, 1, sizeof **out));
-    **out = (struct carry){.s = s, .comm = s->comm, .local = local};
+    **out = (struct carry){.s = sync->s, .comm = sync->s->comm, .sync = sync, .kind = sync->carried};
     enum ls_status status = build(*out);
     if (status != LS_OK || (*out)->n == 0) ls__carry_close(out); /* no gradient is large enough to be rounded */
     return status;
@@ -119,23 +108,21 @@ void ls__carry_close(struct carry **carry)
 
 static bool is_due(const struct carry *c, const struct train_state *st)
 {
-    if (!c) return false;
-    return c->local ? !ls__local_is_averaged(c->local) : st->epoch_step > 0;
+    return c && c->kind->is_due(c->sync, st);
 }
 
 /* --- out --- */
 
-static void name_entry(const struct ls_stored *e, bool is_local, char name[NAME_BYTES])
+static void name_entry(const struct ls_stored *e, const struct carry_kind *kind, char name[NAME_BYTES])
 {
-    if (is_local)
-        snprintf(name, NAME_BYTES, "local/%s", e->name);
-    else
-        snprintf(name, NAME_BYTES, "remainder/%s", strncmp(e->name, "sum.", 4) == 0 ? e->name + 4 : e->name);
+    size_t len = kind->stripped ? strlen(kind->stripped) : 0;
+    bool is_stripped = len > 0 && strncmp(e->name, kind->stripped, len) == 0;
+    snprintf(name, NAME_BYTES, "%s%s", kind->prefix, is_stripped ? e->name + len : e->name);
 }
 
 static void name_of(const struct carry *c, int k, char name[NAME_BYTES])
 {
-    name_entry(&c->s->store->entries[c->entries[k]], c->local, name);
+    name_entry(&c->s->store->entries[c->entries[k]], c->kind, name);
 }
 
 static enum ls_status reserve_list(struct carried *out, size_t n)
@@ -144,22 +131,22 @@ static enum ls_status reserve_list(struct carried *out, size_t n)
     return ls__calloc(&out->names, n, NAME_BYTES);
 }
 
-static void list_entry(struct carried *out, const struct ls_stored *e, bool is_local)
+static void list_entry(struct carried *out, const struct ls_stored *e, const struct carry_kind *kind)
 {
     char *name = out->names + (size_t)out->n * NAME_BYTES;
-    name_entry(e, is_local, name);
+    name_entry(e, kind, name);
     out->tensors[out->n++] = (struct ls_ckpt_tensor){
         .name = name, .dtype = LS_F32, .shape = {.n_dims = 2, .dims = {out->n_shards, ls_shape_count(&e->shape)}}};
 }
 
-/* All sums may be those of gradients. */
-enum ls_status ls__carry_outline(struct session *s, bool is_local, struct carried *out)
+enum ls_status ls__carry_outline(const struct session *s, const struct carry_kind *kind, struct carried *out)
 {
     *out = (struct carried){.n_shards = (int)s->shards};
+    if (!kind) return LS_OK;
     TRY(reserve_list(out, (size_t)s->store->n_entries));
     for (int i = 0; i < s->store->n_entries; i++) {
         const struct ls_stored *e = &s->store->entries[i];
-        if (is_local ? ls_stored_is_saved(e) : e->kind == LS_VALUE_SUM) list_entry(out, e, is_local);
+        if (kind->may_carry(e)) list_entry(out, e, kind);
     }
     return LS_OK;
 }
@@ -181,7 +168,7 @@ static enum ls_status reserve(const struct carry *c, struct carried *out)
     TRY(ls__alloc_aligned(&out->data, out->bytes));
     float *at = out->data;
     for (int k = 0; k < c->n; k++) {
-        list_entry(out, &c->s->store->entries[c->entries[k]], c->local);
+        list_entry(out, &c->s->store->entries[c->entries[k]], c->kind);
         out->tensors[k].data = at;
         at += count_of(c, k) * out->n_shards;
     }
@@ -342,7 +329,7 @@ enum ls_status ls__carry_take(struct carry *c, const struct train_state *st, con
     if (status == LS_OK && is_whole) status = move(c, ckpt, found);
     if (status == LS_OK && !is_whole && ls_comm_place(c->comm)->rank == 0)
         ls__log(LS_LOG_WARN, "the checkpoint has no %s: the weights will not be bit for bit those of an unbroken run",
-                c->local ? "copies of the shards (--sync local:H)" : "remainders of the shards (--compress)");
+                c->kind->what);
     free(found);
     return status;
 }

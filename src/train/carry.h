@@ -3,10 +3,11 @@
  *     --compress         what rounding left over of each gradient; nothing at the beginning of an epoch
  *     --sync local:H     its own copy of everything that is saved; nothing right after an average
  *
- * It belongs to the shard, not to who computes it, and so it lies in a checkpoint: for each tensor NAME of the store
- * one "remainder/NAME" or "local/NAME" of [shards, elements], and which shards in the metadata. (No layer's name has a
- * slash.) The checkpoint on disk has all shards, gathered by rank 0. A copy in the memory of a machine has only those
- * whose state lies there anyway; together the machines have them all.
+ * What it is the way to synchronise says, in a struct carry_kind (sync.h). It belongs to the shard, not to who computes
+ * it, and so it lies in a checkpoint: for each tensor NAME of the store one "remainder/NAME" or "local/NAME" of
+ * [shards, elements], and which shards in the metadata. (No layer's name has a slash.) The checkpoint on disk has all
+ * shards, gathered by rank 0. A copy in the memory of a machine has only those whose state lies there anyway; together
+ * the machines have them all.
  *
  *     ls__carry_open                          once, by all ranks
  *     ls__carry_take                          after a resume, from whichever ranks have a part
@@ -19,12 +20,26 @@
 
 #include "session/session.h"
 #include "session/state.h"
-#include "train/local.h"
+#include "train/sync.h"
+
+/* Entries are those of the session's store. */
+struct carry_kind {
+    const char *prefix;                           /* of a tensor's name in a checkpoint: "local/" */
+    const char *stripped;                         /* from the front of an entry's name before; NULL: nothing */
+    const char *what;                             /* for the user who misses it */
+    bool (*may_carry)(const struct ls_stored *e); /* known before anything is open; perhaps more than is_carried */
+    bool (*is_carried)(const struct sync *sync, int entry); /* once open */
+    /* Of which shards [*first, *first + *n) this rank can get and set the state. */
+    enum ls_status (*open)(struct sync *sync, int *first, int *n);
+    bool (*is_due)(const struct sync *sync, const struct train_state *st); /* the same on all ranks */
+    enum ls_status (*get)(struct sync *sync, int shard, int entry, float *out);
+    enum ls_status (*set)(struct sync *sync, int shard, int entry, const float *in);
+};
 
 struct carry;
 
-/* local: NULL with --compress. *out stays NULL where nothing is ever carried; every call takes that. Collective. */
-enum ls_status ls__carry_open(struct carry **out, struct session *s, struct local *local) LS_MUST_CHECK;
+/* *out stays NULL where nothing is ever carried; every call takes that. Collective. */
+enum ls_status ls__carry_open(struct carry **out, struct sync *sync) LS_MUST_CHECK;
 void ls__carry_close(struct carry **carry);
 
 /* Tensors for a checkpoint, and of which shards: perhaps of none, on a machine that has none. */
@@ -38,7 +53,8 @@ struct carried {
     size_t bytes;
 };
 /* What a checkpoint may have to hold at the most, without the values (data NULL). Also before ls__carry_open. */
-enum ls_status ls__carry_outline(struct session *s, bool is_local, struct carried *out) LS_MUST_CHECK;
+enum ls_status ls__carry_outline(const struct session *s, const struct carry_kind *kind,
+                                 struct carried *out) LS_MUST_CHECK;
 /* Adds the tensors to a snapshot's list. They stay where they are. */
 enum ls_status ls__carry_join(struct snapshot *snap, const struct carried *carried) LS_MUST_CHECK;
 /* Collective: rank 0 gets all shards, the others nothing. */

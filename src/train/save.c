@@ -39,7 +39,7 @@ static enum ls_status submit(struct trainer *t, struct ls_ckpt_writer *writer, b
 
 enum ls_status ls__trainer_view(struct trainer *t)
 {
-    return t->local ? ls__local_view(t->local, &t->st.pending) : LS_OK;
+    return ls__sync_view(&t->sync, &t->st.pending);
 }
 
 enum ls_status ls__trainer_save(struct trainer *t, bool is_best)
@@ -54,11 +54,11 @@ enum ls_status ls__trainer_save(struct trainer *t, bool is_best)
     return status;
 }
 
-/* With local SGD it waits for an average, when the store is all there is. */
+/* It waits until the store is all there is. */
 enum ls_status ls__trainer_save_in_memory(struct trainer *t)
 {
     struct carried carried;
-    if (!ls__rescue_is_due(&t->rescue, t->st.step) || (t->local && !ls__local_is_averaged(t->local))) return LS_OK;
+    if (!ls__rescue_is_due(&t->rescue, t->st.step) || !ls__sync_is_settled(&t->sync)) return LS_OK;
     ls__rescue_start(&t->rescue, t->st.step);
     TRY(ls__trainer_view(t));
     enum ls_status status = ls__carry_copy(t->carry, &t->st, &carried);

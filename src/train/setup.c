@@ -9,7 +9,6 @@
 #include "base/parse.h"
 #include "checkpoint/writer.h"
 #include "session/workers.h"
-#include "settings/defaults.h"
 #include "train/manifest.h"
 #include "train/trainer.h"
 
@@ -61,7 +60,7 @@ static enum ls_status open_session(struct trainer *t)
         .balance = o->balance,
         .compress = o->compress,
         .low_memory = strcmp(o->memory, "low") == 0,
-        .sync = t->sync.name,
+        .sync = t->sync.choice.name,
     };
     return ls__session_open(&t->s, &t->so);
 }
@@ -197,11 +196,7 @@ static void say_hello(const struct trainer *t)
     ls__log(LS_LOG_INFO, "global batch %lld = %lld shards of %lld, %d thread%s; run directory %s",
             (long long)s->batch_size, (long long)s->shards, (long long)s->shard_size, s->threads,
             s->threads == 1 ? "" : "s", ls__run_dir(t->run));
-    if (t->local)
-        ls__log(LS_LOG_INFO,
-                "local SGD: each of %lld shards trains its own copy, averaged every %lld steps. Not the weights of "
-                "synchronous training, but the same for any number of workers",
-                (long long)s->shards, (long long)t->sync.number);
+    ls__sync_say_hello(&t->sync);
 }
 
 static enum ls_status open_writer(struct trainer *t)
@@ -219,10 +214,9 @@ static enum ls_status try_checkpoint(struct trainer *t)
     struct carried carried = {0};
     struct state_meta *m;
     TRY(ls__calloc(&m, 1, sizeof *m));
-    bool is_local = t->sync.name->is_by_shard;
     enum ls_status status = ls__state_to_meta(&t->st, t->o, &t->s, m);
     if (status == LS_OK) status = ls__session_outline(&t->s, &snap);
-    if (status == LS_OK && (is_local || t->o->compress)) status = ls__carry_outline(&t->s, is_local, &carried);
+    if (status == LS_OK) status = ls__carry_outline(&t->s, t->sync.carried, &carried);
     if (status == LS_OK) status = ls__carry_join(&snap, &carried);
     if (status == LS_OK) status = ls__ckpt_writer_try(t->writer, t->st.step, snap.tensors, snap.n, m->meta, m->n);
     ls__snapshot_release(&snap);
@@ -251,14 +245,13 @@ static enum ls_status set_up_run(struct trainer *t)
 /* After the forecast, whose rehearsal would change it. */
 static enum ls_status take_carried(struct trainer *t)
 {
-    if (!t->local && !t->o->compress) return LS_OK;
-    TRY(ls__carry_open(&t->carry, &t->s, t->local));
+    TRY(ls__carry_open(&t->carry, &t->sync));
     return ls__carry_take(t->carry, &t->st, t->resumed, t->resumed_path);
 }
 
 enum ls_status ls__trainer_set_up(struct trainer *t)
 {
-    if (!ls__sync_parse(t->o->sync, &t->sync)) return ls_fail(LS_INTERNAL, "--sync %s was not checked", t->o->sync);
+    TRY(ls__sync_choose(&t->sync, t->o));
     TRY(open_session(t));
     TRY(plan_steps(t));
     TRY(ls__workers_agree_run(t->comm, t->o, &t->s));
@@ -267,10 +260,7 @@ enum ls_status ls__trainer_set_up(struct trainer *t)
     TRY(ls_exec_init_store(t->s.exec, (uint64_t)t->o->seed));
     TRY(ls__workers_take_state(t->comm, 0, t->is_chief ? set_up_run(t) : LS_OK, &t->s, &t->st, &t->saved_step));
     TRY(resume_from_memory(t));
-    if (t->sync.name->is_by_shard) {
-        TRY(ls__local_open(&t->local, &t->s, &t->so, t->sync.number));
-        TRY(ls__local_start(t->local, &t->st, t->schedule.steps_per_epoch));
-    }
+    TRY(ls__sync_open(&t->sync, &t->s, &t->so, &t->st, t->schedule.steps_per_epoch));
     bool is_epoch_over = t->st.epoch_step == t->schedule.steps_per_epoch;
     const struct ls_loader_options lo = {.batch_size = (int)t->s.batch_size,
                                          .seed = (uint64_t)t->o->seed,
@@ -280,7 +270,7 @@ enum ls_status ls__trainer_set_up(struct trainer *t)
                                          .n_threads = (int)t->o->loader_threads};
     TRY(ls_loader_create(&t->loader, t->s.train, &lo));
     if (t->is_chief) say_hello(t);
-    if (!t->local) TRY(ls__forecast_make(&t->forecast, &t->s, (uint64_t)t->o->seed, t->o->balance));
+    if (t->sync.way->is_predicted) TRY(ls__forecast_make(&t->forecast, &t->s, (uint64_t)t->o->seed, t->o->balance));
     if (t->is_chief) ls__forecast_tell(&t->forecast);
     ls__rescue_start(&t->rescue, t->st.step);
     enum ls_status status = take_carried(t);

@@ -105,20 +105,9 @@ static enum ls_status end_epoch(struct trainer *t, double epoch_seconds)
     st->epoch_tally = (struct tally){0};
     st->epoch++;
     st->epoch_step = 0;
-    TRY(ls_exec_forget_remainders(t->s.exec)); /* whether or not anything is saved here */
+    TRY(ls__sync_end_epoch(&t->sync));
     bool by_epoch = t->checkpoint_steps == 0 || (t->checkpoint_steps > 0 && (is_last || is_best));
     return by_epoch ? ls__trainer_save(t, is_best) : LS_OK;
-}
-
-static enum ls_status train_step(struct trainer *t, const struct ls_exec_step *step, struct ls_exec_stats *stats)
-{
-    bool stop = ls__control_stop_wanted(t->o->control), save = ls__control_save_wanted(t->o->control);
-    if (t->local) {
-        ls__local_want(t->local, stop, save);
-        return ls__local_step(t->local, step, (step->step + 1) % t->schedule.steps_per_epoch == 0, stats);
-    }
-    ls_exec_want(t->s.exec, stop, save);
-    return ls_exec_train(t->s.exec, step, stats);
 }
 
 static enum ls_status one_step(struct trainer *t, double *lr)
@@ -137,7 +126,8 @@ static enum ls_status one_step(struct trainer *t, double *lr)
                                       .step = st->step,
                                       .lr = *lr,
                                       .clip_norm = t->o->clip_norm};
-    TRY(train_step(t, &step, &stats));
+    TRY(ls__sync_step(&t->sync, &step, ls__control_stop_wanted(t->o->control), ls__control_save_wanted(t->o->control),
+                      &stats));
     t->save_wanted = stats.save_wanted;
     t->stop_wanted = stats.stop_wanted;
     double seconds = ls__seconds_since(start);
@@ -352,7 +342,7 @@ enum ls_status ls__trainer_close(struct trainer *t, enum ls_status status, bool 
     ls_loader_destroy(&t->loader);
     ls__carry_close(&t->carry);
     ls_ckpt_close(&t->resumed);
-    ls__local_close(&t->local);
+    ls__sync_close(&t->sync);
     ls_ckpt_writer_destroy(&t->writer);
     ls__rescue_close(&t->rescue);
     if (status != LS_OK && !t->is_set_up) ls__run_abandon(&t->run);

@@ -10,8 +10,8 @@
 #include "session/session.h"
 #include "session/state.h"
 #include "train/carry.h"
-#include "train/local.h"
 #include "train/rescue.h"
+#include "train/sync.h"
 
 struct trainer {
     struct ls_train_options own; /* completed */
@@ -26,8 +26,7 @@ struct trainer {
     bool is_cut_short;             /* a signal came while the epoch was evaluated: st is as before the evaluation */
     struct session_options so;
     struct session s;
-    struct ls_sync_choice sync;
-    struct local *local; /* --sync local:H, else NULL */
+    struct sync sync;
     struct carry *carry; /* what shards have of their own, or NULL */
     struct ls_run *run;
     struct ls_ckpt_writer *writer;
@@ -57,8 +56,8 @@ enum ls_status ls__trainer_close(struct trainer *t, enum ls_status status, bool 
  * What was opened is the caller's to close, after a failure too. */
 enum ls_status ls__trainer_set_up(struct trainer *t) LS_MUST_CHECK;
 
-/* Between two averages of local SGD the store has to be made before it is read: evaluated, hashed, saved. The replicas
- * do not notice. Collective. */
+/* Where shards train apart the store has to be made before it is read: evaluated, hashed, saved. They do not notice.
+ * Collective. */
 enum ls_status ls__trainer_view(struct trainer *t) LS_MUST_CHECK;
 /* A checkpoint of now, unless there is one. Collective. */
 enum ls_status ls__trainer_save(struct trainer *t, bool is_best) LS_MUST_CHECK;

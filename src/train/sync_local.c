@@ -1,11 +1,24 @@
-/* local.c: see local.h. */
-#include "train/local.h"
-
+/* sync_local.c: local SGD (--sync local:H): every shard trains a model of its own for H steps, then all are averaged.
+ *
+ * For networks too slow to meet at every step. It is another algorithm than synchronous training and gives other
+ * weights and often another accuracy; but a replica belongs to a shard, not to a worker, and averages are formed in
+ * fixed point, so the result depends on H and the number of shards, never on who computed it.
+ *
+ *     each step          replica i: forward, backward and update on shard i alone
+ *     every H steps and at the end of an epoch: parameters, buffers and optimizer state become their average over all
+ *                        replicas
+ *
+ * When anything is averaged depends on H and the length of an epoch alone. In between the session's store gets the
+ * average of the moment when somebody wants to read it (view), and the replicas go on as they were. A checkpoint then
+ * holds them too (carry.h).
+ */
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
-#include "base/parse.h"
 #include "base/pool.h"
 #include "train/average.h"
+#include "train/carry.h"
+#include "train/sync.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -88,22 +101,9 @@ static enum ls_status build(struct local *l, const struct session_options *o)
     return ls_comm_share(l->comm, (size_t)(l->n_values + N_WORDS) * sizeof(int64_t), (void **)&l->block);
 }
 
-enum ls_status ls__local_open(struct local **out, struct session *s, const struct session_options *o, int64_t period)
+static void close_local(struct sync *sync)
 {
-    *out = NULL;
-    TRY(ls__calloc(out, 1, sizeof **out));
-    (*out)->s = s;
-    (*out)->comm = s->comm;
-    (*out)->period = period;
-    enum ls_status status = build(*out, o);
-    if (status != LS_OK) ls__local_close(out);
-    return status;
-}
-
-void ls__local_close(struct local **local)
-{
-    struct local *l = *local;
-    if (!l) return;
+    struct local *l = sync->state;
     ls__pool_destroy(&l->pool);
     for (int i = 0; l->replicas && i < l->n_own; i++) ls__session_drop_replica(&l->replicas[i]);
     free(l->replicas);
@@ -112,10 +112,11 @@ void ls__local_close(struct local **local)
     free(l->gathered);
     free(l->pieces);
     free(l);
-    *local = NULL;
 }
 
-enum ls_status ls__local_start(struct local *l, const struct train_state *st, int64_t steps_per_epoch)
+/* Every replica takes over the session's store: at the start and after a resume, as far as no copies of their own are
+ * at hand. */
+static enum ls_status start(struct local *l, const struct train_state *st, int64_t steps_per_epoch)
 {
     l->is_averaged = st->step % l->period == 0 || st->step % steps_per_epoch == 0;
     if (ls_comm_place(l->comm)->rank == 0) {
@@ -133,22 +134,21 @@ enum ls_status ls__local_start(struct local *l, const struct train_state *st, in
     return ls_comm_meet(l->comm, LS_OK, 0);
 }
 
-bool ls__local_is_averaged(const struct local *l)
+static enum ls_status open_local(struct sync *sync, const struct session_options *o, const struct train_state *st)
 {
-    return l->is_averaged;
+    struct local *l;
+    TRY(ls__calloc(&l, 1, sizeof *l));
+    sync->state = l;
+    l->s = sync->s;
+    l->comm = sync->s->comm;
+    l->period = sync->choice.number;
+    TRY(build(l, o));
+    return start(l, st, sync->steps_per_epoch);
 }
 
-struct session *ls__local_replicas(struct local *l, int *first, int *n)
+static bool is_averaged(const struct sync *sync)
 {
-    *first = l->first;
-    *n = l->n_own;
-    return l->replicas;
-}
-
-void ls__local_want(struct local *l, bool stop, bool save)
-{
-    l->sum.stop_wanted |= stop;
-    l->sum.save_wanted |= save;
+    return ((const struct local *)sync->state)->is_averaged;
 }
 
 /* --- a step --- */
@@ -302,28 +302,97 @@ static enum ls_status average(struct local *l, bool is_view, struct ls_exec_stat
     return LS_OK;
 }
 
-enum ls_status ls__local_step(struct local *l, const struct ls_exec_step *step, bool must_meet,
-                              struct ls_exec_stats *stats)
+static enum ls_status step_all(struct sync *sync, const struct ls_exec_step *step, bool stop, bool save,
+                               struct ls_exec_stats *stats)
 {
+    struct local *l = sync->state;
     struct step_run run = {l, step};
-    ls_comm_note(l->comm, step->step + 1, "local steps");
+    int64_t n_done = step->step + 1;
+    l->sum.stop_wanted |= stop;
+    l->sum.save_wanted |= save;
+    ls_comm_note(l->comm, n_done, "local steps");
     TRY(ls__pool_run(l->pool, l->n_own, step_replica, &run));
     add_stats(l);
     l->is_averaged = false;
     *stats = (struct ls_exec_stats){0};
-    if (!must_meet && (step->step + 1) % l->period != 0) return LS_OK;
+    if (n_done % l->period != 0 && n_done % sync->steps_per_epoch != 0) return LS_OK;
     TRY(average(l, false, stats));
     l->sum = (struct ls_exec_stats){0};
     l->is_averaged = true;
     return LS_OK;
 }
 
-enum ls_status ls__local_view(struct local *l, struct tally *pending)
+static enum ls_status view(struct sync *sync, struct tally *pending)
 {
     struct ls_exec_stats stats;
-    *pending = (struct tally){0};
-    if (l->is_averaged) return LS_OK;
-    TRY(average(l, true, &stats));
+    TRY(average(sync->state, true, &stats));
     *pending = (struct tally){stats.loss_sum, stats.n_correct, stats.n};
     return LS_OK;
 }
+
+static void say_hello(const struct sync *sync)
+{
+    ls__log(LS_LOG_INFO,
+            "local SGD: each of %lld shards trains its own copy, averaged every %lld steps. Not the weights of "
+            "synchronous training, but the same for any number of workers",
+            (long long)sync->s->shards, (long long)sync->choice.number);
+}
+
+/* --- what a checkpoint holds of the replicas --- */
+
+static enum ls_status open_replicas(struct sync *sync, int *first, int *n)
+{
+    const struct local *l = sync->state;
+    *first = l->first;
+    *n = l->n_own;
+    return LS_OK;
+}
+
+static bool is_replicated(const struct sync *sync, int entry)
+{
+    return ls_stored_is_saved(&sync->s->store->entries[entry]);
+}
+
+static bool is_apart(const struct sync *sync, const struct train_state *st)
+{
+    return !is_averaged(sync);
+}
+
+static enum ls_status get_replica(struct sync *sync, int shard, int entry, float *out)
+{
+    const struct local *l = sync->state;
+    return ls_exec_get(l->replicas[shard - l->first].exec, entry, out);
+}
+
+static enum ls_status set_replica(struct sync *sync, int shard, int entry, const float *in)
+{
+    const struct local *l = sync->state;
+    return ls_exec_set(l->replicas[shard - l->first].exec, entry, in);
+}
+
+static const struct carry_kind replicas = {
+    .prefix = "local/",
+    .what = "copies of the shards (--sync local:H)",
+    .may_carry = ls_stored_is_saved,
+    .open = open_replicas,
+    .is_carried = is_replicated,
+    .is_due = is_apart,
+    .get = get_replica,
+    .set = set_replica,
+};
+
+static const struct carry_kind *carried(const struct ls_train_options *o)
+{
+    return &replicas;
+}
+
+const struct sync_way ls__sync_local = {
+    .name = "local",
+    .open = open_local,
+    .close = close_local,
+    .step = step_all,
+    .is_settled = is_averaged,
+    .view = view,
+    .carried = carried,
+    .say_hello = say_hello,
+};

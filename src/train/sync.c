@@ -1,0 +1,61 @@
+/* sync.c: the list of ways to synchronise, and what an entry that a way leaves out means. */
+#include "train/sync.h"
+
+#include <string.h>
+
+static const struct sync_way *const ways[] = {&ls__sync_allreduce, &ls__sync_local};
+
+enum ls_status ls__sync_choose(struct sync *sync, const struct ls_train_options *o)
+{
+    *sync = (struct sync){0};
+    TRY(ls__sync_check(o->sync, o->compress));
+    (void)ls__sync_parse(o->sync, &sync->choice);
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++)
+        if (strcmp(ways[i]->name, sync->choice.name->name) == 0) sync->way = ways[i];
+    if (!sync->way) return ls_fail(LS_INTERNAL, "--sync %s has a name and no table", o->sync);
+    if (sync->way->carried) sync->carried = sync->way->carried(o);
+    return LS_OK;
+}
+
+enum ls_status ls__sync_open(struct sync *sync, struct session *s, const struct session_options *o,
+                             const struct train_state *st, int64_t steps_per_epoch)
+{
+    sync->s = s;
+    sync->steps_per_epoch = steps_per_epoch;
+    enum ls_status status = sync->way->open ? sync->way->open(sync, o, st) : LS_OK;
+    if (status != LS_OK) ls__sync_close(sync);
+    return status;
+}
+
+void ls__sync_close(struct sync *sync)
+{
+    if (sync->state && sync->way->close) sync->way->close(sync);
+    sync->state = NULL;
+}
+
+enum ls_status ls__sync_step(struct sync *sync, const struct ls_exec_step *step, bool stop, bool save,
+                             struct ls_exec_stats *stats)
+{
+    return sync->way->step(sync, step, stop, save, stats);
+}
+
+enum ls_status ls__sync_end_epoch(struct sync *sync)
+{
+    return sync->way->end_epoch ? sync->way->end_epoch(sync) : LS_OK;
+}
+
+bool ls__sync_is_settled(const struct sync *sync)
+{
+    return !sync->way->is_settled || sync->way->is_settled(sync);
+}
+
+enum ls_status ls__sync_view(struct sync *sync, struct tally *pending)
+{
+    *pending = (struct tally){0};
+    return ls__sync_is_settled(sync) ? LS_OK : sync->way->view(sync, pending);
+}
+
+void ls__sync_say_hello(const struct sync *sync)
+{
+    if (sync->way->say_hello) sync->way->say_hello(sync);
+}
