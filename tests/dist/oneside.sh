@@ -130,11 +130,21 @@ for seats in 'one machine' 'two machines'; do
     run=$work/deleted
     job "${endless[@]}" --run "$run" --mpi-args "$as $(shape "$seats")"
     eventually has_checkpoint "$run" || bad "no checkpoint: $(head -c 300 err.bg)"
-    break_it() { mv "$run" "$run.gone"; }
+    is_deleted() { rm -rf "$run" 2>/dev/null && [ ! -e "$run" ]; } # a checkpoint may come in between
+    break_it() { eventually is_deleted; }
     breaks "the run directory is deleted, $seats" 4 "$run"
-    if [ -n "$(newest_of "$run.gone")" ] && "$lockstep" inspect "$run.gone" >/dev/null 2>err; then ok "$seats: the earlier checkpoint loads"
-    else bad "$seats: no good checkpoint is left: $(head -c 300 err)"; fi
-    rm -rf "$run" "$run.gone"
+
+    # The directory is held open: under another name it is still the same.
+    job "${endless[@]}" --run "$run" --mpi-args "$as $(shape "$seats")"
+    eventually has_checkpoint "$run" || bad "no checkpoint: $(head -c 300 err.bg)"
+    mv "$run" "$run.moved"
+    eventually has_lines "$run.moved/metrics.jsonl" $(($(wc -l <"$run.moved/metrics.jsonl") + 30))
+    kill -TERM "$pid"
+    job_end
+    equal "the run directory is moved, $seats: exit code" "$code" 75
+    if [ "$(sed -n 's/.*step-0*\([0-9]*\)\..*/\1/p' <<<"$(newest_of "$run.moved")")" = "$(field steps)" ]; then ok "$seats: the last checkpoint went along"
+    else bad "$seats: the last checkpoint is not there: $(newest_of "$run.moved"), $(cat err)"; fi
+    rm -rf "$run" "$run.moved"
 done
 
 # As root: a disk and a /dev/shm that are too small.
