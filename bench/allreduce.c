@@ -1,9 +1,9 @@
 /* allreduce.c: the time of a sum of int64 over two processes, for bench/scaling. Started by mpirun.
  *
  *     allreduce mpi   REPEATS N...    MPI's own MPI_Allreduce, in place
- *     allreduce ours  REPEATS N...    ls_comm_sum_begin, _flush, _wait. Processes with different LOCKSTEP_NODE are
+ *     allreduce ours  REPEATS N...    ls_comm_sum_begin, _flush, _wait. Processes with different LOCKSTEP_MACHINE are
  *                                     machines of their own, whose leaders sum in a ring
- *     allreduce meet  REPEATS         ls_comm_meet between processes of one machine: what is left of communication
+ *     allreduce barrier REPEATS       ls_comm_barrier between processes of one machine: what is left of communication
  * there
  *
  * Out: one line of JSON per size from rank 0: seconds of the slowest rank, for each repeat, and the bytes that all
@@ -20,7 +20,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { BUCKET = 1 << 16, MAX_N_BUCKETS = 400, MAX_REPEATS = 100, MAX_RANKS = 64, N_MEETINGS = 2000 };
+enum { BUCKET = 1 << 16, MAX_N_BUCKETS = 400, MAX_REPEATS = 100, MAX_RANKS = 64, N_BARRIERS = 2000 };
 
 static double now(void)
 {
@@ -184,29 +184,29 @@ static void measure_ours(struct ls_comm *comm, int64_t n, int n_repeats)
     free(block);
 }
 
-static void measure_meetings(struct ls_comm *comm, int n_repeats)
+static void measure_barriers(struct ls_comm *comm, int n_repeats)
 {
     double seconds[MAX_REPEATS];
     for (int k = -1; k < n_repeats; k++) {
-        check(ls_comm_meet(comm, LS_OK, 0));
+        check(ls_comm_barrier(comm, LS_OK, 0));
         double start = now();
-        for (int i = 0; i < N_MEETINGS; i++) check(ls_comm_meet(comm, LS_OK, 0));
-        if (k >= 0) seconds[k] = (now() - start) / N_MEETINGS;
+        for (int i = 0; i < N_BARRIERS; i++) check(ls_comm_barrier(comm, LS_OK, 0));
+        if (k >= 0) seconds[k] = (now() - start) / N_BARRIERS;
     }
-    if (ls_comm_place(comm)->rank == 0) print_result("meet", 0, 0, seconds, n_repeats);
+    if (ls_comm_place(comm)->rank == 0) print_result("barrier", 0, 0, seconds, n_repeats);
 }
 
-static void run_ours(bool is_meeting, int n_repeats, char **sizes, int n_sizes)
+static void run_ours(bool is_barrier, int n_repeats, char **sizes, int n_sizes)
 {
     const struct ls_comm_options options = {.timeout = 60};
     struct ls_comm *comm;
     check(ls_comm_open(&comm, &options));
     const struct ls_comm_place *at = ls_comm_place(comm);
     if (at->n_ranks < 2 || at->n_ranks > MAX_RANKS) give_up("expected 2 to 64 processes; start it with mpirun -n 2");
-    if (is_meeting && at->n_nodes != 1) give_up("meetings are within one machine; unset LOCKSTEP_NODE");
-    if (!is_meeting && at->n_nodes != at->n_ranks) give_up("each process needs a LOCKSTEP_NODE of its own");
-    if (is_meeting) measure_meetings(comm, n_repeats);
-    for (int i = 0; !is_meeting && i < n_sizes; i++) measure_ours(comm, strtoll(sizes[i], NULL, 10), n_repeats);
+    if (is_barrier && at->n_machines != 1) give_up("barriers are within one machine; unset LOCKSTEP_MACHINE");
+    if (!is_barrier && at->n_machines != at->n_ranks) give_up("each process needs a LOCKSTEP_MACHINE of its own");
+    if (is_barrier) measure_barriers(comm, n_repeats);
+    for (int i = 0; !is_barrier && i < n_sizes; i++) measure_ours(comm, strtoll(sizes[i], NULL, 10), n_repeats);
     check(ls_comm_end(comm, LS_OK));
     ls_comm_close(&comm);
 }
@@ -214,16 +214,16 @@ static void run_ours(bool is_meeting, int n_repeats, char **sizes, int n_sizes)
 int main(int argc, char **argv)
 {
     const char *what = argc > 2 ? argv[1] : "";
-    bool is_mpi = strcmp(what, "mpi") == 0, is_meeting = strcmp(what, "meet") == 0;
+    bool is_mpi = strcmp(what, "mpi") == 0, is_barrier = strcmp(what, "barrier") == 0;
     int n_repeats = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 0;
-    if ((!is_mpi && !is_meeting && strcmp(what, "ours") != 0) || n_repeats < 1 || n_repeats > MAX_REPEATS)
-        give_up("expected: mpi|ours|meet REPEATS(1..100) N...");
+    if ((!is_mpi && !is_barrier && strcmp(what, "ours") != 0) || n_repeats < 1 || n_repeats > MAX_REPEATS)
+        give_up("expected: mpi|ours|barrier REPEATS(1..100) N...");
     for (int i = 3; i < argc; i++)
         if (strtoll(argv[i], NULL, 10) < 1 || strtoll(argv[i], NULL, 10) > INT32_MAX) give_up("N: 1 to 2^31 - 1");
     keep_to_one_cpu();
     if (is_mpi)
         run_mpi(n_repeats, argv + 3, argc - 3);
     else
-        run_ours(is_meeting, n_repeats, argv + 3, argc - 3);
+        run_ours(is_barrier, n_repeats, argv + 3, argc - 3);
     return 0;
 }

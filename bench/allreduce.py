@@ -13,7 +13,7 @@ import common
 SIZES = {"lenet5": 61706, "resnet18": 11173962, "alexnet": 61100840}  # parameters
 WAYS = {"shared memory": ["--mca", "btl", "self,vader"], "tcp": ["--mca", "btl", "self,tcp"]}
 # Each process becomes a machine of its own, as far as Lockstep knows.
-AS_NODES = ["/bin/sh", "-c", 'LOCKSTEP_NODE=node$OMPI_COMM_WORLD_RANK exec "$0" "$@"']
+AS_MACHINES = ["/bin/sh", "-c", 'LOCKSTEP_MACHINE=machine$OMPI_COMM_WORLD_RANK exec "$0" "$@"']
 
 
 def mpirun(more=()):
@@ -51,30 +51,30 @@ def start(command, plugins, tell):
 
 
 def measure(program, binary, nets, rounds, repeats, tell):
-    """[{way, net, elements, mpi_seconds, our_seconds, our_bytes, ...}], and the seconds of a meeting within a machine."""
-    plugins, meetings, seen = os.path.dirname(program), [], {}
+    """[{way, net, elements, mpi_seconds, our_seconds, our_bytes, ...}], and the seconds of a barrier within a machine."""
+    plugins, barriers, seen = os.path.dirname(program), [], {}
     sizes = [str(SIZES[net]) for net in nets]
     for _ in range(rounds):
         for way, arguments in WAYS.items():
-            for what, shell in (("mpi", []), ("ours", AS_NODES)):
+            for what, shell in (("mpi", []), ("ours", AS_MACHINES)):
                 for line in start([*mpirun(arguments), *shell, binary, what, str(repeats), *sizes], plugins, tell):
                     entry = seen.setdefault((way, line["elements"]), {"mpi": [], "ours": [], "bytes": {}})
                     entry[what] += line["seconds"]
                     entry["bytes"][what] = line["bytes_sent"]
-        for line in start([*mpirun(WAYS["shared memory"]), binary, "meet", str(repeats)], plugins, tell):
-            meetings += line["seconds"]
+        for line in start([*mpirun(WAYS["shared memory"]), binary, "barrier", str(repeats)], plugins, tell):
+            barriers += line["seconds"]
     rows = []
     for (way, elements), entry in seen.items():
         mpi, ours = statistics.median(entry["mpi"]), statistics.median(entry["ours"])
         rows.append({"way": way, "net": next(n for n in nets if SIZES[n] == elements), "elements": elements, "mpi_seconds": mpi,
                      "our_seconds": ours, "mpi_bytes": entry["bytes"]["mpi"], "our_bytes": entry["bytes"]["ours"],
                      "mpi_gb_per_second": 8e-9 * elements / mpi, "our_gb_per_second": 8e-9 * elements / ours, "ratio": mpi / ours})
-    return rows, statistics.median(meetings)
+    return rows, statistics.median(barriers)
 
 
-def print_result(rows, meeting):
+def print_result(rows, barrier):
     common.print_table(
         ["int64 sums of", "numbers", "through", "MPI ms", "GB/s", "MB sent", "ours ms", "GB/s", "MB sent", "MPI / ours"],
         [[r["net"], r["elements"], r["way"], f"{1e3 * r['mpi_seconds']:.2f}", f"{r['mpi_gb_per_second']:.2f}", f"{1e-6 * r['mpi_bytes']:.1f}",
           f"{1e3 * r['our_seconds']:.2f}", f"{r['our_gb_per_second']:.2f}", f"{1e-6 * r['our_bytes']:.1f}", f"{r['ratio']:.2f}"] for r in rows])
-    print(f"within a machine nothing is sent; a meeting of its workers takes {1e6 * meeting:.1f} us, a step has five or six")
+    print(f"within a machine nothing is sent; a barrier of its workers takes {1e6 * barrier:.1f} us, a step has five or six")

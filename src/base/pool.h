@@ -1,4 +1,4 @@
-/* pool.h: a team of threads that runs numbered items.
+/* pool.h: threads that run numbered items.
  *
  * ls__pool_run(pool, n, fn, arg) calls fn(arg, item, worker) once for every item in [0,n), on whichever worker is free
  * next, and returns when all are done. The calling thread is worker 0; a pool of one thread starts none. Which
@@ -19,7 +19,7 @@
 struct ls_pool;
 typedef enum ls_status ls_pool_fn(void *arg, int item, int worker);
 
-/* pin: bind worker i to the i-th CPU this process may use, when the team takes exactly all of them; a smaller team is
+/* pin: bind worker i to the i-th CPU this process may use, when the pool takes exactly all of them; a smaller pool is
  * left to the scheduler, for two programs that each pin to the first CPUs would share those and leave the others idle.
  * at_start (may be NULL)
  * runs once in every worker, also in the calling thread. */

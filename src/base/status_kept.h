@@ -1,7 +1,7 @@
 /* status_kept.h: a failure put aside while the work that must follow it is done, which may fail too.
  *
  *     struct ls_kept kept = ls__keep(status);
- *     ... clean up, meet the other ranks ...
+ *     ... clean up, wait for the other ranks ...
  *     return ls__fail_again(&kept);
  */
 #ifndef LS_BASE_STATUS_KEPT_H

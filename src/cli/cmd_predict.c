@@ -49,7 +49,7 @@ static enum ls_status probe(double timeout, int n_threads, struct ls_predict_net
     const struct ls_comm_place *at = ls_comm_place(comm);
     *is_first = at->rank == 0;
     enum ls_status status = LS_OK;
-    if (at->n_nodes == 1)
+    if (at->n_machines == 1)
         status = ls_fail(LS_USAGE, "--probe measures between machines: name them, as --hosts a,b, or give --network, "
                                    "or --latency and --bandwidth");
     else
@@ -116,8 +116,8 @@ static void print_head(const struct prediction *p)
     const struct ls_predict_point *one = &p->nets[0].by[own].points[0];
     double all = ls_predict_bytes(f);
     printf("%s, global batch %" PRId64 " in %" PRId64 " shards; a worker has %d thread%s, a machine %d worker%s\n",
-           f->model, f->batch_size, f->shards, c->threads, c->threads == 1 ? "" : "s", c->workers_per_node,
-           c->workers_per_node == 1 ? "" : "s");
+           f->model, f->batch_size, f->shards, c->threads, c->threads == 1 ? "" : "s", c->workers_per_machine,
+           c->workers_per_machine == 1 ? "" : "s");
     printf("  measured   %.2f ms per shard and thread, with %d thread%s; %.2f ms per step of one worker\n",
            1e3 * f->shard_seconds, p->threads_measured, p->threads_measured == 1 ? "" : "s", 1e3 * one->step_seconds);
     printf("  sums       %s parameters, %s per step packed (%.2f bytes each)\n",
@@ -128,14 +128,14 @@ static void print_network(const struct prediction *p, const struct on_network *n
 {
     printf("  network    %s: %.4g ms one way, %.4g MB/s\n\n", net->network.name, 1e3 * net->network.latency,
            1e-6 * net->network.bandwidth);
-    printf("                 ------------- hierarchical: as Lockstep does -------------   -- speed-up of --\n");
-    printf(
-        "  workers nodes    step ms  images/s speed-up  compute   comm.   wait   idle    ring   tree servers  best\n");
+    printf("                    ------------- hierarchical: as Lockstep does -------------   -- speed-up of --\n");
+    printf("  workers machines    step ms  images/s speed-up  compute   comm.   wait   idle    ring   tree servers  "
+           "best\n");
     for (int i = 0; i < LS_PREDICT_POINTS; i++) {
         const struct ls_predict_point *r = &net->by[own].points[i];
         int threads = r->workers * net->cluster.threads;
-        printf("  %7d %5d %10.2f %9.1f %8.2f   %4.0f %%  %4.0f %% %4.0f %%  %5d  %6.2f %6.2f %7.2f  %s\n", r->workers,
-               r->nodes, 1e3 * r->step_seconds, r->images_per_second, r->speedup, 100 * r->compute / r->step_seconds,
+        printf("  %7d %8d %10.2f %9.1f %8.2f   %4.0f %%  %4.0f %% %4.0f %%  %5d  %6.2f %6.2f %7.2f  %s\n", r->workers,
+               r->machines, 1e3 * r->step_seconds, r->images_per_second, r->speedup, 100 * r->compute / r->step_seconds,
                100 * r->communicate / r->step_seconds, 100 * r->wait / r->step_seconds, threads - r->busy_threads,
                net->by[LS_PREDICT_RING].points[i].speedup, net->by[LS_PREDICT_TREE].points[i].speedup,
                net->by[LS_PREDICT_SERVERS].points[i].speedup, i ? ls_predict_name(best_at(net, i)) : "");
@@ -163,8 +163,8 @@ static void print_overview(const struct prediction *p)
 
 static json_t *point_json(const struct ls_predict_point *r)
 {
-    return json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i}", "workers", r->workers, "nodes",
-                     r->nodes, "step_ms", ls__json_number(1e3 * r->step_seconds), "images_per_second",
+    return json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i}", "workers", r->workers, "machines",
+                     r->machines, "step_ms", ls__json_number(1e3 * r->step_seconds), "images_per_second",
                      ls__json_number(r->images_per_second), "speedup", ls__json_number(r->speedup), "compute_ms",
                      ls__json_number(1e3 * r->compute), "communicate_ms", ls__json_number(1e3 * r->communicate),
                      "wait_ms", ls__json_number(1e3 * r->wait), "wire_ms", ls__json_number(1e3 * r->wire_seconds),
@@ -222,8 +222,8 @@ static enum ls_status print_json(const struct prediction *p)
     return ls__print_json(json_pack("{s:o, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:o, s:o}", "model",
                                     ls__json_text(f->model), "parameters", (json_int_t)f->n_parameters, "batch_size",
                                     (json_int_t)f->batch_size, "shards", (json_int_t)f->shards, "threads", c->threads,
-                                    "workers_per_node", c->workers_per_node, "cores", c->cores, "servers", c->servers,
-                                    "profile", profile_json(p), "networks", networks_json(p)));
+                                    "workers_per_machine", c->workers_per_machine, "cores", c->cores, "servers",
+                                    c->servers, "profile", profile_json(p), "networks", networks_json(p)));
 }
 
 /* --- the picture --- */
@@ -270,7 +270,7 @@ static enum ls_status check(const struct ls_options *o)
 /* All threads of a machine compute while a shard is measured: they share caches and memory. */
 static enum ls_status measure(const struct ls_options *o, struct prediction *p, struct ls_predict_cluster *c)
 {
-    int64_t per_node = o->procs_per_node, cores = ls__cpu_count(), threads = threads_of(o);
+    int64_t per_machine = o->procs_per_node, cores = ls__cpu_count(), threads = threads_of(o);
     const struct ls_bench_options bench = {
         .model = o->args[0],
         .data = o->args[1],
@@ -279,14 +279,14 @@ static enum ls_status measure(const struct ls_options *o, struct prediction *p, 
         .tune = o->train.tune,
         .batch_size = o->train.batch_size,
         .shards = o->train.shards,
-        .threads = threads * per_node < cores ? threads * per_node : cores,
+        .threads = threads * per_machine < cores ? threads * per_machine : cores,
         .seconds = o->seconds,
         .compress = o->train.compress,
     };
     TRY(ls_predict_measure(&bench, &p->profile, &p->threads_measured));
-    *c = (struct ls_predict_cluster){.workers_per_node = (int)per_node,
+    *c = (struct ls_predict_cluster){.workers_per_machine = (int)per_machine,
                                      .threads = (int)threads,
-                                     .cores = (int)(cores > threads * per_node ? cores : threads * per_node),
+                                     .cores = (int)(cores > threads * per_machine ? cores : threads * per_machine),
                                      .servers = (int)o->servers};
     return LS_OK;
 }

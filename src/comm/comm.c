@@ -16,7 +16,7 @@ enum { PIECE = 1 << 24, MAX_TEXT = 1 << 20 };
 static enum ls_status join_job(struct ls_comm *c)
 {
     TRY(ls__transport_load(c));
-    return ls__courier_start(c);
+    return ls__comm_thread_start(c);
 }
 
 enum ls_status ls_comm_open(struct ls_comm **out, const struct ls_comm_options *o)
@@ -29,10 +29,10 @@ enum ls_status ls_comm_open(struct ls_comm **out, const struct ls_comm_options *
     c->is_ended = o ? o->is_ended : NULL;
     c->is_ended_context = o ? o->context : NULL;
     c->is_apart = o && o->is_apart;
-    c->place = (struct ls_comm_place){.n_ranks = 1, .n_nodes = 1, .n_seats = 1};
+    c->place = (struct ls_comm_place){.n_ranks = 1, .n_machines = 1, .n_local = 1};
     gethostname(c->place.host, sizeof c->place.host - 1);
     enum ls_status status = ls_comm_is_launched() ? join_job(c) : LS_OK;
-    if (status == LS_OK) status = ls__node_open(c);
+    if (status == LS_OK) status = ls__comm_machine_open(c);
     if (status == LS_OK) return LS_OK;
     c->has_failed = ls_comm_is_launched(); /* the others are told by the launcher, when this process ends */
     c->has_ended = true;
@@ -46,10 +46,10 @@ void ls_comm_close(struct ls_comm **comm)
     if (!c) return;
     if (!c->has_ended && c->place.n_ranks > 1) /* a caller's mistake must not leave the others waiting */
         c->has_failed = ls_comm_end(c, ls_fail(LS_INTERNAL, "left the job without saying how it went")) != LS_OK;
-    ls__courier_stop(c);
-    if (!c->has_failed) { /* else the courier may still use it; the process is about to end */
+    ls__comm_thread_stop(c);
+    if (!c->has_failed) { /* else the communication thread may still use it; the process is about to end */
         ls__ring_release(c);
-        ls__node_close(c);
+        ls__comm_machine_close(c);
         free(c);
     }
     *comm = NULL;
@@ -60,14 +60,14 @@ const struct ls_comm_place *ls_comm_place(const struct ls_comm *c)
     return &c->place;
 }
 
-const char *ls_comm_host(const struct ls_comm *c, int node)
+const char *ls_comm_host(const struct ls_comm *c, int machine)
 {
-    return c->peers[c->leaders[node]].host;
+    return c->peers[c->leaders[machine]].host;
 }
 
-int ls_comm_node_of(const struct ls_comm *c, int rank)
+int ls_comm_machine_of(const struct ls_comm *c, int rank)
 {
-    return c->peers[rank].node;
+    return c->peers[rank].machine;
 }
 
 struct ls_comm_stats ls_comm_stats(const struct ls_comm *c)
@@ -182,7 +182,7 @@ enum ls_status ls_comm_agree(struct ls_comm *c, enum ls_status mine, const char 
     }
     snprintf(own, sizeof own, "%s", mine == LS_OK ? "" : ls_error_message());
     struct agreement a = {.mine = mine, .text = mine == LS_OK ? full.text : own};
-    enum ls_status status = ls__courier_call(c, agree, &a);
+    enum ls_status status = ls__comm_thread_call(c, agree, &a);
     ls__buf_release(&full);
     TRY(status);
     return a.verdict.rank < 0 ? LS_OK : end_by(c, &a.verdict);
@@ -209,7 +209,7 @@ static enum ls_status gather(struct ls_comm *c, void *arg)
 enum ls_status ls_comm_gather(struct ls_comm *c, const void *mine, size_t bytes, void *all)
 {
     struct gather g = {mine, bytes, all};
-    if (c->place.n_ranks > 1) return ls__courier_call(c, gather, &g);
+    if (c->place.n_ranks > 1) return ls__comm_thread_call(c, gather, &g);
     memcpy(all, mine, bytes);
     return LS_OK;
 }
@@ -218,27 +218,27 @@ struct broadcast {
     char *data;
     size_t bytes;
     int root;
-    bool is_among_nodes;
+    bool is_among_machines;
 };
 
 /* A tree, counted from the root: place i has from its parent and hands on to i + 2^k. */
 static enum ls_status broadcast(struct ls_comm *c, void *arg)
 {
     const struct broadcast *b = arg;
-    int n = b->is_among_nodes ? c->place.n_nodes : c->place.n_ranks;
-    int me = ((b->is_among_nodes ? c->place.node : c->place.rank) - b->root + n) % n;
+    int n = b->is_among_machines ? c->place.n_machines : c->place.n_ranks;
+    int me = ((b->is_among_machines ? c->place.machine : c->place.rank) - b->root + n) % n;
     for (size_t at = 0; at < b->bytes; at += PIECE) {
         size_t bytes = b->bytes - at < PIECE ? b->bytes - at : PIECE;
         int reach = 1;
         while (reach <= me) reach *= 2;
         if (me > 0) {
             int from = (me - reach / 2 + b->root) % n;
-            TRY(ls__link_receive(c, b->data + at, bytes, b->is_among_nodes ? c->leaders[from] : from, TAG_BROADCAST,
+            TRY(ls__link_receive(c, b->data + at, bytes, b->is_among_machines ? c->leaders[from] : from, TAG_BROADCAST,
                                  c->timeout));
         }
         for (; me + reach < n; reach *= 2) {
             int to = (me + reach + b->root) % n;
-            TRY(ls__link_send(c, b->data + at, bytes, b->is_among_nodes ? c->leaders[to] : to, TAG_BROADCAST,
+            TRY(ls__link_send(c, b->data + at, bytes, b->is_among_machines ? c->leaders[to] : to, TAG_BROADCAST,
                               c->timeout));
         }
     }
@@ -248,43 +248,43 @@ static enum ls_status broadcast(struct ls_comm *c, void *arg)
 enum ls_status ls_comm_broadcast(struct ls_comm *c, int root, void *data, size_t bytes)
 {
     struct broadcast b = {data, bytes, root, false};
-    return c->place.n_ranks == 1 ? LS_OK : ls__courier_call(c, broadcast, &b);
+    return c->place.n_ranks == 1 ? LS_OK : ls__comm_thread_call(c, broadcast, &b);
 }
 
-enum ls_status ls_comm_broadcast_nodes(struct ls_comm *c, int root, void *data, size_t bytes)
+enum ls_status ls_comm_broadcast_machines(struct ls_comm *c, int root, void *data, size_t bytes)
 {
     struct broadcast b = {data, bytes, root, true};
-    return c->place.n_nodes == 1 || c->place.seat > 0 ? LS_OK : ls__courier_call(c, broadcast, &b);
+    return c->place.n_machines == 1 || c->place.local_rank > 0 ? LS_OK : ls__comm_thread_call(c, broadcast, &b);
 }
 
-/* --- sums over the nodes --- */
+/* --- sums over the machines --- */
 
 enum ls_status ls_comm_sum_begin(struct ls_comm *c, int64_t *block, const struct ls_comm_bucket *buckets, int n_buckets)
 {
     struct board *b = c->board;
     struct sum_job job = {.block = block, .n_buckets = n_buckets};
-    if (c->place.n_nodes == 1) return LS_OK;
+    if (c->place.n_machines == 1) return LS_OK;
     if (n_buckets > MAX_BUCKETS) return ls_fail(LS_INTERNAL, "%d buckets, at most %d", n_buckets, MAX_BUCKETS);
     c->n_buckets = n_buckets;
-    if (c->place.seat == 0) {
+    if (c->place.local_rank == 0) {
         for (int i = 0; i < n_buckets; i++) atomic_store(&b->parts[i], 0);
         atomic_store(&b->summed, 0);
         atomic_store(&b->sum_status, LS_OK);
         memcpy(job.buckets, buckets, (size_t)n_buckets * sizeof *buckets);
     }
-    TRY(ls_comm_meet(c, LS_OK, 0)); /* nobody contributes before the counters are at zero */
-    if (c->place.seat == 0) ls__courier_sum(c, &job);
+    TRY(ls_comm_barrier(c, LS_OK, 0)); /* nobody contributes before the counters are at zero */
+    if (c->place.local_rank == 0) ls__comm_thread_sum(c, &job);
     return LS_OK;
 }
 
 void ls_comm_sum_part(struct ls_comm *c, int bucket)
 {
-    if (c->place.n_nodes > 1) atomic_fetch_add_explicit(&c->board->parts[bucket], 1, memory_order_release);
+    if (c->place.n_machines > 1) atomic_fetch_add_explicit(&c->board->parts[bucket], 1, memory_order_release);
 }
 
 void ls_comm_sum_flush(struct ls_comm *c)
 {
-    if (c->place.n_nodes == 1) return;
+    if (c->place.n_machines == 1) return;
     for (int i = 0; i < c->n_buckets; i++) atomic_store(&c->board->parts[i], INT32_MAX / 2);
 }
 
@@ -292,7 +292,7 @@ enum ls_status ls_comm_sum_wait(struct ls_comm *c, int64_t end)
 {
     struct board *b = c->board;
     int64_t start = ls__now_ns();
-    if (c->place.n_nodes == 1) return LS_OK;
+    if (c->place.n_machines == 1) return LS_OK;
     for (int spins = 0; atomic_load_explicit(&b->summed, memory_order_acquire) < end; spins++) {
         unsigned seen = atomic_load(&b->summed_word);
         enum ls_status failed = (enum ls_status)atomic_load(&b->sum_status);
@@ -303,11 +303,12 @@ enum ls_status ls_comm_sum_wait(struct ls_comm *c, int64_t end)
         if (atomic_load_explicit(&b->summed, memory_order_acquire) >= end) break;
         ls__futex_wait(&b->summed_word, seen, 20000000);
         double seconds = ls__seconds_since(start);
-        TRY(ls__late_node(c, seconds > c->timeout ? seconds : 0)); /* the sum may want a part of theirs */
-        if (ls__seconds_since(start) < c->timeout + 5) continue; /* the courier has its own deadline, and knows more */
-        return ls__ending_found(
-            c, ENDING_GUESSED,
-            ls_fail(LS_TIMEOUT, "the sum over %d nodes did not end within %.3g s", c->place.n_nodes, c->timeout + 5));
+        TRY(ls__late_machine(c, seconds > c->timeout ? seconds : 0)); /* the sum may want a part of theirs */
+        if (ls__seconds_since(start) < c->timeout + 5)
+            continue; /* the communication thread has its own deadline, and knows more */
+        return ls__ending_found(c, ENDING_GUESSED,
+                                ls_fail(LS_TIMEOUT, "the sum over %d machines did not end within %.3g s",
+                                        c->place.n_machines, c->timeout + 5));
     }
     return LS_OK;
 }

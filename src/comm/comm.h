@@ -1,16 +1,19 @@
 /* comm.h: many processes, one training: who is there, memory they share, and sums over all of them.
  *
- * A job is a number of ranks, started by mpirun or srun. Ranks of one machine sit at one node: they share the store
- * (parameters, sums, optimizer state) in memory and take shards from one counter, as threads do, so that within a
- * machine nothing is ever sent. Between nodes the sums travel once per node: the leader, seat 0 of each node, has a
- * thread of its own that adds them in a ring while shards are still being computed.
+ * A job is a number of ranks, started by mpirun or srun. Ranks of one machine share the store (parameters, sums,
+ * optimizer state) in memory and take shards from one counter, as threads do, so that within a machine nothing is ever
+ * sent. Between machines the sums travel once per machine: the leader, local rank 0 of each, has a communication thread
+ * that adds them in a ring while shards are still being computed.
  *
- *     node 0: rank 0 (leader)  rank 1          node 1: rank 2 (leader)  rank 3
- *             \--- shared memory ---/                  \--- shared memory ---/
- *                     ^------------- ring of leaders -------------^
+ *     machine 0: rank 0 (leader)  rank 1       machine 1: rank 2 (leader)  rank 3
+ *                \--- shared memory ---/                  \--- shared memory ---/
+ *                        ^------------- ring of leaders -------------^
+ *
+ * A machine here is ranks that share memory. Usually that is a computer; containers or devices may cut one into
+ * several.
  *
  * What keeps a job from hanging: every rank makes the same calls in the same order (they are collective over the job,
- * or over the node where a function says so). A rank that fails may leave at any point, between any two of them: it
+ * or over the machine where a function says so). A rank that fails may leave at any point, between any two of them: it
  * goes through ls_comm_end, by which every wait of every other rank ends within a moment with LS_REMOTE and the cause.
  * So TRY is always right. What a rank may not do is go on alone: to skip a collective call, or to make one more,
  * because of something only it knows. Such a decision goes through ls_comm_agree, a gather or a broadcast first. A rank
@@ -34,7 +37,8 @@ struct ls_comm;
 
 struct ls_comm_options {
     double timeout; /* seconds that a wait for a peer may take */
-    bool is_apart;  /* ranks of one machine share no memory (that of their devices is their own): each is a node */
+    bool is_apart;  /* ranks of one machine share no memory (that of their devices is their own): each counts as a
+                       machine */
     /* (optional) Whether the launcher is ending this process. It does when a rank has died, but does not say which; the
      * ranks find out in the second they have. */
     bool (*is_ended)(void *context);
@@ -43,8 +47,8 @@ struct ls_comm_options {
 
 struct ls_comm_place {
     int rank, n_ranks;
-    int node, n_nodes; /* machines, numbered by their lowest rank */
-    int seat, n_seats; /* this rank on its node */
+    int machine, n_machines; /* numbered by their lowest rank */
+    int local_rank, n_local; /* this rank on its machine */
     char host[64];
     char transport[96]; /* "Open MPI 4.1.4"; "" for a job of one */
 };
@@ -69,8 +73,8 @@ bool ls_comm_may_tell(const struct ls_comm *comm);
  */
 void ls_comm_close(struct ls_comm **comm);
 const struct ls_comm_place *ls_comm_place(const struct ls_comm *comm);
-const char *ls_comm_host(const struct ls_comm *comm, int node);
-int ls_comm_node_of(const struct ls_comm *comm, int rank);
+const char *ls_comm_host(const struct ls_comm *comm, int machine);
+int ls_comm_machine_of(const struct ls_comm *comm, int rank);
 /* --- agreement --- */
 
 /* Every rank hands in how it fares and a text (NULL if it fares badly). LS_OK when all are well and all texts are
@@ -82,33 +86,33 @@ enum ls_status ls_comm_agree(struct ls_comm *comm, enum ls_status mine, const ch
 enum ls_status ls_comm_gather(struct ls_comm *comm, const void *mine, size_t bytes, void *all) LS_MUST_CHECK;
 /* `bytes` at data of rank `root` to all ranks. */
 enum ls_status ls_comm_broadcast(struct ls_comm *comm, int root, void *data, size_t bytes) LS_MUST_CHECK;
-/* The same among the leaders only, from the node `root`: for what lies in the memory of a node. The other ranks return
- * at once. */
-enum ls_status ls_comm_broadcast_nodes(struct ls_comm *comm, int root, void *data, size_t bytes) LS_MUST_CHECK;
+/* The same among the leaders only, from the machine `root`: for what lies in the memory of a machine. The other ranks
+ * return at once. */
+enum ls_status ls_comm_broadcast_machines(struct ls_comm *comm, int root, void *data, size_t bytes) LS_MUST_CHECK;
 
-/* --- the node --- */
+/* --- the machine --- */
 
-/* Memory that all ranks of the node see, zeroed, 64-byte aligned; the job's until it is closed. Collective: all ask for
- * the same sizes in the same order. In a node of one rank it is ordinary memory. */
+/* Memory that all ranks of the machine see, zeroed, 64-byte aligned; the job's until it is closed. Collective: all ask
+ * for the same sizes in the same order. In a machine of one rank it is ordinary memory. */
 enum ls_status ls_comm_share(struct ls_comm *comm, size_t bytes, void **out) LS_MUST_CHECK;
 
 /* Where this rank is, for the messages of those who wait for it. `what` is a string constant. */
 void ls_comm_note(struct ls_comm *comm, int64_t step, const char *what);
 
-/* Waits for all ranks of the node. If any hands in a failure all return it, with its message: of several the one with
- * the lowest `order`. Also begins the next round of ls_comm_claim. */
-enum ls_status ls_comm_meet(struct ls_comm *comm, enum ls_status mine, int order) LS_MUST_CHECK;
-/* The next number, from 0 up, that no rank of the node has had since the last meeting. */
+/* Waits for all ranks of the machine. If any hands in a failure all return it, with its message: of several the one
+ * with the lowest `order`. Also begins the next round of ls_comm_claim. */
+enum ls_status ls_comm_barrier(struct ls_comm *comm, enum ls_status mine, int order) LS_MUST_CHECK;
+/* The next number, from 0 up, that no rank of the machine has had since the last barrier. */
 int ls_comm_claim(struct ls_comm *comm);
 
-/* Locks in the memory of the node, by number. Held for microseconds. */
+/* Locks in the memory of the machine, by number. Held for microseconds. */
 enum { LS_COMM_LOCKS = 256 };
 void ls_comm_lock(struct ls_comm *comm, int which);
 void ls_comm_unlock(struct ls_comm *comm, int which);
 
-/* --- sums over the nodes --- */
+/* --- sums over the machines --- */
 
-/* A piece of the block of sums. It may travel when `n_parts` contributions on this node are in. */
+/* A piece of the block of sums. It may travel when `n_parts` contributions on this machine are in. */
 struct ls_comm_bucket {
     int64_t begin, end; /* elements; buckets lie one after the other */
     int n_parts;
@@ -116,18 +120,18 @@ struct ls_comm_bucket {
 
 /* A bucket of n sums travels in chunks of so many, LS_COMM_WINDOW of them under way at once. */
 enum { LS_COMM_WINDOW = 8 };
-int64_t ls_comm_chunk(int64_t n, int n_nodes);
+int64_t ls_comm_chunk(int64_t n, int n_machines);
 
-/* Begins the sum over the nodes of block[0, end of the last bucket), in place, bucket after bucket, while the node is
- * still contributing. Every leader gives the same buckets but for n_parts. Ranks that are not leaders only note the
- * number of buckets. A job of one node has nothing to do. */
+/* Begins the sum over the machines of block[0, end of the last bucket), in place, bucket after bucket, while the
+ * machine is still contributing. Every leader gives the same buckets but for n_parts. Ranks that are not leaders only
+ * note the number of buckets. A job of one machine has nothing to do. */
 enum ls_status ls_comm_sum_begin(struct ls_comm *comm, int64_t *block, const struct ls_comm_bucket *buckets,
                                  int n_buckets) LS_MUST_CHECK;
-/* One contribution to a bucket is in. Any thread of any rank of the node. */
+/* One contribution to a bucket is in. Any thread of any rank of the machine. */
 void ls_comm_sum_part(struct ls_comm *comm, int bucket);
 /* No more contributions will come (all are in, or some failed): every bucket may travel. The leader's. */
 void ls_comm_sum_flush(struct ls_comm *comm);
-/* Waits until the block's elements [0, end) are sums over all nodes. Any thread of any rank of the node. */
+/* Waits until the block's elements [0, end) are sums over all machines. Any thread of any rank of the machine. */
 enum ls_status ls_comm_sum_wait(struct ls_comm *comm, int64_t end) LS_MUST_CHECK;
 
 struct ls_comm_stats {
@@ -135,15 +139,15 @@ struct ls_comm_stats {
 };
 struct ls_comm_stats ls_comm_stats(const struct ls_comm *comm);
 
-/* The network between the nodes, as a sum finds it. */
+/* The network between the machines, as a sum finds it. */
 struct ls_comm_network {
-    double latency;   /* seconds of a small message to the next node, one way */
-    double bandwidth; /* bytes per second that a node sends and hears at the same time */
-    /* while n_threads of each node compute: */
+    double latency;   /* seconds of a small message to the next machine, one way */
+    double bandwidth; /* bytes per second that a machine sends and hears at the same time */
+    /* while n_threads of each machine compute: */
     double busy_bandwidth; /* the same */
-    double cpu;            /* cores of the node that they lose to the sum */
+    double cpu;            /* cores of the machine that they lose to the sum */
 };
-/* Takes about `seconds`. Collective; all ranks get the same numbers, zero in a job of one node. */
+/* Takes about `seconds`. Collective; all ranks get the same numbers, zero in a job of one machine. */
 enum ls_status ls_comm_probe(struct ls_comm *comm, double seconds, int n_threads,
                              struct ls_comm_network *network) LS_MUST_CHECK;
 

@@ -1,7 +1,7 @@
 /* comm_internal.h: the data of a job, shared by the files of src/comm.
  *
- * Threads: the caller's (main) and the courier's. Only the courier talks to the transport. Processes: the ranks of a
- * node share struct board.
+ * Threads: the caller's (main) and the communication thread's. Only the communication thread talks to the transport.
+ * Processes: the ranks of a machine share struct board.
  */
 #ifndef LS_COMM_INTERNAL_H
 #define LS_COMM_INTERNAL_H
@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-enum { MAX_SEATS = 256, MAX_BUCKETS = 512, COMM_MESSAGE = 1024, WHAT_BYTES = 32 };
+enum { MAX_LOCAL_RANKS = 256, MAX_BUCKETS = 512, COMM_MESSAGE = 1024, WHAT_BYTES = 32 };
 
 /* Tags of messages. */
 enum {
@@ -22,7 +22,7 @@ enum {
     TAG_VERDICT,
     TAG_AGREE,
     TAG_BROADCAST,
-    TAG_BEAT,
+    TAG_HEARTBEAT,
     TAG_PROBE,
     TAG_GATHER,
     TAG_RING = 64
@@ -31,14 +31,14 @@ enum {
 /* A rank as the others know it. */
 struct peer {
     char host[64];
-    char node_key[96]; /* ranks with equal keys share a machine */
-    int32_t pid, node, seat;
+    char machine_key[96]; /* ranks with equal keys share a machine */
+    int32_t pid, machine, local_rank;
 };
 
-/* Why the job ends. How sure: of two endings the surer counts, of equal ones on different nodes the lower rank's. */
+/* Why the job ends. How sure: of two endings the surer counts, of equal ones on different machines the lower rank's. */
 enum sureness {
     ENDING_GUESSED, /* a call failed, probably because a rank is gone */
-    ENDING_LIKELY,  /* a node does not answer */
+    ENDING_LIKELY,  /* a machine does not answer */
     ENDING_SURE,    /* a rank says so of itself, or the kernel of a neighbour */
     ENDING_AGREED   /* all have heard it in ls_comm_agree */
 };
@@ -50,50 +50,50 @@ struct ending {
     char message[COMM_MESSAGE];
 };
 
-/* A rank's place on its node's board. Written by that rank, but for what its neighbours only read. */
-struct seat {
+/* A rank's place on its machine's board. Written by that rank, but for what its neighbours only read. */
+struct board_rank {
     _Alignas(64) atomic_int pid;
-    atomic_uint n_met;                  /* meetings it has come to */
+    atomic_uint n_barriers;             /* barriers it has come to */
     atomic_llong step;                  /* where it is, by its own word */
-    atomic_ullong what[WHAT_BYTES / 8]; /* text, in words: read at any time by others. ls__seat_what */
+    atomic_ullong what[WHAT_BYTES / 8]; /* text, in words: read at any time by others. ls__board_rank_what */
 };
 
-/* What the ranks of a node share besides the store. In a node of one rank it is ordinary memory. */
+/* What the ranks of a machine share besides the store. In a machine of one rank it is ordinary memory. */
 struct board {
     uint64_t token;  /* written by the leader before the others see the board */
-    int32_t n_seats; /* the same */
-    /* meetings: the last to come raises `generation`, on which the others wait */
+    int32_t n_local; /* the same */
+    /* barriers: the last to come raises `generation`, on which the others wait */
     _Alignas(64) atomic_uint generation;
     _Alignas(64) atomic_int n_arrived;
     _Alignas(64) atomic_int next_item;
-    /* the first failure handed in since the last meeting: under failure_lock */
+    /* the first failure handed in since the last barrier: under failure_lock */
     _Alignas(64) atomic_int failure_lock;
     int32_t pending_status, pending_order;
     char pending[COMM_MESSAGE];
-    /* the outcome of the last meeting: written before `generation` rises, by the one who raises it */
+    /* the outcome of the last barrier: written before `generation` rises, by the one who raises it */
     int32_t outcome_status;
     char outcome[COMM_MESSAGE];
-    uint64_t share_bytes; /* what the leader asked for in the present ls_comm_share; between two meetings */
+    uint64_t share_bytes; /* what the leader asked for in the present ls_comm_share; between two barriers */
     /* ending.c: why the job ends; the text under its lock, has_ending after it is there */
     _Alignas(64) atomic_int ending_lock;
     atomic_bool has_ending;
     atomic_bool is_told;
-    atomic_int n_spread; /* rounds of heartbeats that carried it: the leader's courier counts */
+    atomic_int n_spread; /* rounds of heartbeats that carried it: the leader's communication thread counts */
     struct ending ending;
-    /* sums over the nodes */
+    /* sums over the machines */
     _Alignas(64) atomic_llong summed; /* elements [0, summed) are in */
     atomic_uint summed_word;          /* raised with it: what waiters sleep on */
     atomic_int sum_status;
-    char sum_message[COMM_MESSAGE]; /* the leader's courier, before sum_status */
+    char sum_message[COMM_MESSAGE]; /* the leader's communication thread, before sum_status */
     atomic_int parts[MAX_BUCKETS];
     struct {
         _Alignas(64) atomic_int taken;
     } locks[LS_COMM_LOCKS];
-    struct seat seats[MAX_SEATS];
+    struct board_rank ranks[MAX_LOCAL_RANKS];
 };
 
 /* The last word of another leader. */
-struct beat {
+struct heartbeat {
     int64_t step;
     int32_t rank;
     int16_t is_ended;   /* its launcher ends it: answer at once */
@@ -104,11 +104,11 @@ struct beat {
     struct ending ending;
 };
 
-/* The courier's. */
+/* The communication thread's. */
 struct heard {
     struct ls_request sending, receiving;
-    struct beat out, in; /* lent to the transport while a request is open */
-    struct beat last;    /* whole */
+    struct heartbeat out, in; /* lent to the transport while a request is open */
+    struct heartbeat last;    /* whole */
     int64_t heard_ns;
     bool is_listening; /* receiving was begun */
     bool is_asked;     /* it was sent word that the launcher ends the job */
@@ -127,24 +127,24 @@ struct sum_job {
     int n_buckets;
 };
 
-typedef enum ls_status courier_fn(struct ls_comm *c, void *arg);
+typedef enum ls_status comm_thread_fn(struct ls_comm *c, void *arg);
 
 /* The thread that talks to the transport. One call at a time; a sum runs when no call does. Under `lock` where nothing
  * else is said. */
-struct courier {
+struct comm_thread {
     pthread_t thread; /* main's */
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
     bool is_started; /* main's */
     bool is_ending, is_open, is_closed;
-    courier_fn *fn; /* the present call, or NULL */
+    comm_thread_fn *fn; /* the present call, or NULL */
     void *arg;
     enum ls_status status;
     char message[COMM_MESSAGE];
     bool sum_wanted;
     struct sum_job sum; /* the last one asked for */
-    /* the courier's own */
-    int64_t last_beat_ns, listened_ns;
+    /* the communication thread's own */
+    int64_t last_heartbeat_ns, listened_ns;
     int64_t hurried_until_ns; /* somebody wants to hear from us often */
     int64_t ended_ns;         /* when the launcher was seen to end us, or 0: the others are asked to answer */
 };
@@ -152,26 +152,27 @@ struct courier {
 struct ring; /* ring.c */
 
 /* Threads: main is the one that opened the job; workers are its pool, which only claim, lock, contribute and wait. The
- * courier is ours. "Set up": written while the job opens, before the courier reads it by a call; constant then. */
+ * communication thread is ours. "Set up": written while the job opens, before the communication thread reads it by a
+ * call; constant then. */
 struct ls_comm {
     struct ls_comm_place place;      /* set up */
     double timeout;                  /* set up */
-    bool is_apart;                   /* ranks share no memory: each is a node of its own; set up */
+    bool is_apart;                   /* ranks share no memory: each is a machine of its own; set up */
     bool (*is_ended)(void *context); /* set up; any thread calls it */
     void *is_ended_context;
     struct peer *peers;                   /* [n_ranks] set up */
-    int *leaders;                         /* [n_nodes] ranks; set up */
-    const struct ls_transport *transport; /* NULL for a job of one; set up; only the courier calls it */
+    int *leaders;                         /* [n_machines] ranks; set up */
+    const struct ls_transport *transport; /* NULL for a job of one; set up; only the communication thread calls it */
     struct board *board;                  /* set up; see there */
-    bool may_spin;                        /* every thread of the node has a CPU; set up */
-    struct heard *heard;                  /* [n_nodes], the leader's, else NULL; the courier's */
-    struct sum_job running;               /* the courier's: what it works on */
-    struct ring *rings;                   /* the courier's */
-    struct courier courier;
-    atomic_llong bytes_sent, bytes_received, n_sums; /* the courier counts, main reads */
+    bool may_spin;                        /* every thread of the machine has a CPU; set up */
+    struct heard *heard;                  /* [n_machines], the leader's, else NULL; the communication thread's */
+    struct sum_job running;               /* the communication thread's: what it works on */
+    struct ring *rings;                   /* the communication thread's */
+    struct comm_thread thread;
+    atomic_llong bytes_sent, bytes_received, n_sums; /* the communication thread counts, main reads */
     atomic_bool has_failed;    /* any thread: the job is broken, leave without waiting for anybody */
     atomic_bool has_lost_lock; /* any thread: a lock's holder does not get on */
-    int segment;               /* main's: memfd of the node, or -1 */
+    int segment;               /* main's: memfd of the machine, or -1 */
     size_t segment_bytes;      /* main's */
     struct share *shares;      /* main's */
     int n_shares;              /* main's */
@@ -182,12 +183,12 @@ struct ls_comm {
 /* transport.c */
 enum ls_status ls__transport_load(struct ls_comm *c) LS_MUST_CHECK;
 
-/* courier.c: the functions of the link may be called by the courier's thread only. */
-enum ls_status ls__courier_start(struct ls_comm *c) LS_MUST_CHECK;
-void ls__courier_stop(struct ls_comm *c);
-enum ls_status ls__courier_call(struct ls_comm *c, courier_fn *fn, void *arg) LS_MUST_CHECK;
-/* Begins a sum. The one before has been waited for, but the courier may still be leaving it. */
-void ls__courier_sum(struct ls_comm *c, const struct sum_job *job);
+/* comm_thread.c: the functions of the link may be called by the communication thread only. */
+enum ls_status ls__comm_thread_start(struct ls_comm *c) LS_MUST_CHECK;
+void ls__comm_thread_stop(struct ls_comm *c);
+enum ls_status ls__comm_thread_call(struct ls_comm *c, comm_thread_fn *fn, void *arg) LS_MUST_CHECK;
+/* Begins a sum. The one before has been waited for, but the communication thread may still be leaving it. */
+void ls__comm_thread_sum(struct ls_comm *c, const struct sum_job *job);
 
 /* link.c */
 enum ls_status ls__link_begin_send(struct ls_comm *c, const void *data, size_t bytes, int to, int tag,
@@ -206,10 +207,11 @@ void ls__link_pump(struct ls_comm *c);
 void ls__link_close(struct ls_comm *c);
 void ls__link_idle(struct ls_comm *c, int *n_idle); /* sleeps a little, longer when nothing has moved for long */
 
-/* ending.c: why the job ends, known to all ranks of all nodes within a moment. */
+/* ending.c: why the job ends, known to all ranks of all machines within a moment. */
 /* The calling thread's last failure breaks the job: notes it for all to see. Returns `status`, to be handed on. */
 enum ls_status ls__ending_found(struct ls_comm *c, enum sureness sureness, enum ls_status status) LS_MUST_CHECK;
-void ls__ending_post(struct ls_comm *c, const struct ending *e); /* on the node's board, if nothing better is there */
+void ls__ending_post(struct ls_comm *c,
+                     const struct ending *e); /* on the machine's board, if nothing better is there */
 bool ls__ending_read(const struct ls_comm *c, struct ending *e);
 /* In every loop that waits: LS_REMOTE with its message when the job ends. */
 enum ls_status ls__ending_check(struct ls_comm *c) LS_MUST_CHECK;
@@ -217,21 +219,21 @@ enum ls_status ls__ending_check(struct ls_comm *c) LS_MUST_CHECK;
 void ls__lock_briefly(atomic_int *taken);
 
 /* late.c: who is missing, in words, as LS_TIMEOUT or LS_REMOTE; LS_OK while nobody can be named */
-enum ls_status ls__late_node(struct ls_comm *c, double seconds) LS_MUST_CHECK; /* of this node's ranks */
-bool ls__late_is_dead(char state);                                             /* as /proc names it */
-bool ls__late_is_any_dead(const struct ls_comm *c);                            /* of them, besides this one */
+enum ls_status ls__late_machine(struct ls_comm *c, double seconds) LS_MUST_CHECK; /* of this machine's ranks */
+bool ls__late_is_dead(char state);                                                /* as /proc names it */
+bool ls__late_is_any_dead(const struct ls_comm *c);                               /* of them, besides this one */
 /* Of the other leaders, after more than the timeout. One that lives but waits for its own ranks gets a second more, in
- * which its node names them. */
+ * which its machine names them. */
 enum ls_status ls__late_peers(struct ls_comm *c, double seconds) LS_MUST_CHECK;
 /* The launcher ends everyone when a rank dies but does not say which: the leader that does not answer now. */
 enum ls_status ls__late_ended(struct ls_comm *c) LS_MUST_CHECK;
 /* The state letter of a process, as in /proc: 'Z' dead, 'T' stopped, 0 gone. */
 char ls__process_state(pid_t pid);
 
-/* node.c */
-enum ls_status ls__node_open(struct ls_comm *c) LS_MUST_CHECK; /* finds who shares a machine, and the board */
-void ls__node_close(struct ls_comm *c);
-void ls__seat_what(const struct seat *s, char what[WHAT_BYTES]);
+/* machine.c */
+enum ls_status ls__comm_machine_open(struct ls_comm *c) LS_MUST_CHECK; /* finds who shares a machine, and the board */
+void ls__comm_machine_close(struct ls_comm *c);
+void ls__board_rank_what(const struct board_rank *s, char what[WHAT_BYTES]);
 /* Sleeps until *word is no longer `seen`, or for at most `ns`. */
 void ls__futex_wait(atomic_uint *word, unsigned seen, int64_t ns);
 void ls__futex_wake(atomic_uint *word);
@@ -242,7 +244,7 @@ size_t ls__pack(const int64_t *x, size_t n, uint8_t *out);
 /* False if the message is not n packed numbers. add: x += them, else x = them. */
 bool ls__unpack(const uint8_t *in, size_t bytes, int64_t *x, size_t n, bool add);
 
-/* ring.c: the sum job, on the courier's thread */
+/* ring.c: the sum job, on the communication thread */
 enum ls_status ls__ring_run(struct ls_comm *c) LS_MUST_CHECK;
 void ls__ring_release(struct ls_comm *c);
 

@@ -1,9 +1,9 @@
-/* ending.c: why the job ends, known to all ranks of all nodes within a moment.
+/* ending.c: why the job ends, known to all ranks of all machines within a moment.
  *
  *     rank 3 fails: disk full                 rank 1 finds that rank 0 is gone
  *       ls_comm_end -> SURE                     late.c -> LIKELY
- *            \-> the node's board <- every wait of the node looks here (ls__ending_check)
- *                     \-> the leader's heartbeats -> the boards of the other nodes -> their waits
+ *            \-> the machine's board <- every wait of the machine looks here (ls__ending_check)
+ *                     \-> the leader's heartbeats -> the boards of the other machines -> their waits
  *
  * So a rank may leave at any point, between any two collectives, and nobody waits for it in vain: it goes through
  * ls_comm_end, which says why. What a rank says or knows of itself outweighs what others conclude from its silence; a
@@ -33,8 +33,8 @@ void ls__lock_briefly(atomic_int *taken)
 static bool is_better(const struct ls_comm *c, const struct ending *e, const struct ending *than)
 {
     if (e->sureness != than->sureness) return e->sureness > than->sureness;
-    /* of one node the first: it may have told already */
-    return c->peers[e->by].node != c->peers[than->by].node && e->by < than->by;
+    /* of one machine the first: it may have told already */
+    return c->peers[e->by].machine != c->peers[than->by].machine && e->by < than->by;
 }
 
 void ls__ending_post(struct ls_comm *c, const struct ending *e)
@@ -86,12 +86,12 @@ static void pause_ms(int ms)
     nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000L}, NULL);
 }
 
-/* This rank's own trouble, in words for all. The chief speaks for the job; so does a failure that its whole node has
+/* This rank's own trouble, in words for all. The chief speaks for the job; so does a failure that its whole machine has
  * met with. */
 static void post_own(struct ls_comm *c, enum ls_status status)
 {
     const struct board *b = c->board;
-    bool is_all = c->place.n_nodes == 1 && b->outcome_status == (int32_t)status;
+    bool is_all = c->place.n_machines == 1 && b->outcome_status == (int32_t)status;
     if (c->place.rank > 0 && !(is_all && strcmp(b->outcome, ls_error_message()) == 0))
         status = ls_fail_in(status, "rank %d on %s", c->place.rank, c->place.host);
     status = ls__ending_found(c, ENDING_SURE, status);
@@ -111,11 +111,11 @@ static bool is_ended(const struct ls_comm *c)
 
 static bool is_leader_dead(const struct ls_comm *c)
 {
-    return c->place.seat > 0 && ls__late_is_dead(ls__process_state(atomic_load(&c->board->seats[0].pid)));
+    return c->place.local_rank > 0 && ls__late_is_dead(ls__process_state(atomic_load(&c->board->ranks[0].pid)));
 }
 
-/* Other nodes hear of it, and may know better. False: another rank has told meanwhile and left, by which the launcher
- * ends the rest. */
+/* Other machines hear of it, and may know better. False: another rank has told meanwhile and left, by which the
+ * launcher ends the rest. */
 static bool settle(struct ls_comm *c)
 {
     enum { STEP_MS = 10, ROUNDS = 3 };
@@ -124,7 +124,7 @@ static bool settle(struct ls_comm *c)
     bool was_ended = is_ended(c);
     struct ending e;
     for (int ms = 0; ls__ending_read(c, &e) && e.sureness != ENDING_AGREED; ms += STEP_MS) {
-        bool is_mute = c->place.n_nodes == 1 || is_leader_dead(c); /* nobody else hears of it */
+        bool is_mute = c->place.n_machines == 1 || is_leader_dead(c); /* nobody else hears of it */
         bool is_out = is_mute || atomic_load(&c->board->n_spread) >= ROUNDS;
         if (is_mute && e.sureness == ENDING_SURE) return true;
         if (ms >= most_ms[e.sureness] || (is_out && ms >= least_ms[e.sureness])) return true;
@@ -138,7 +138,7 @@ static bool settle(struct ls_comm *c)
 static void let_tell(struct ls_comm *c, int teller)
 {
     enum { HERE_MS = 2000, THERE_MS = 500, STEP_MS = 5 };
-    bool is_here = c->peers[teller].node == c->place.node;
+    bool is_here = c->peers[teller].machine == c->place.machine;
     for (int ms = 0; ms < (is_here ? HERE_MS : THERE_MS) && !is_ended(c); ms += STEP_MS) {
         if (is_here && ls__late_is_dead(ls__process_state(c->peers[teller].pid))) return;
         pause_ms(STEP_MS);

@@ -23,25 +23,25 @@ bool ls__late_is_dead(char state)
     return state == 0 || state == 'Z' || state == 'X';
 }
 
-static int rank_at(const struct ls_comm *c, int node, int seat)
+static int rank_at(const struct ls_comm *c, int machine, int local_rank)
 {
     for (int r = 0; r < c->place.n_ranks; r++)
-        if (c->peers[r].node == node && c->peers[r].seat == seat) return r;
+        if (c->peers[r].machine == machine && c->peers[r].local_rank == local_rank) return r;
     return -1;
 }
 
-/* The seat to name: a dead one, else a stopped one, else one that is behind; -1: none. */
-static int late_seat(struct ls_comm *c, bool is_over_time, char *its_state)
+/* The local_rank to name: a dead one, else a stopped one, else one that is behind; -1: none. */
+static int late_rank(struct ls_comm *c, bool is_over_time, char *its_state)
 {
     const struct board *b = c->board;
-    const unsigned met = atomic_load(&b->seats[c->place.seat].n_met);
+    const unsigned met = atomic_load(&b->ranks[c->place.local_rank].n_barriers);
     int late = -1;
     *its_state = 0;
-    for (int i = 0; i < b->n_seats; i++) {
-        int pid = atomic_load(&b->seats[i].pid);
-        if (i == c->place.seat || pid == 0) continue; /* 0: not seated yet */
+    for (int i = 0; i < b->n_local; i++) {
+        int pid = atomic_load(&b->ranks[i].pid);
+        if (i == c->place.local_rank || pid == 0) continue; /* 0: not there yet */
         char state = ls__process_state(pid);
-        bool is_behind = atomic_load(&b->seats[i].n_met) < met;
+        bool is_behind = atomic_load(&b->ranks[i].n_barriers) < met;
         if (ls__late_is_dead(state)) {
             *its_state = state;
             return i;
@@ -55,30 +55,30 @@ static int late_seat(struct ls_comm *c, bool is_over_time, char *its_state)
 
 bool ls__late_is_any_dead(const struct ls_comm *c)
 {
-    for (int i = 0; i < c->board->n_seats; i++) {
-        int pid = atomic_load(&c->board->seats[i].pid);
-        if (i != c->place.seat && pid != 0 && ls__late_is_dead(ls__process_state(pid))) return true;
+    for (int i = 0; i < c->board->n_local; i++) {
+        int pid = atomic_load(&c->board->ranks[i].pid);
+        if (i != c->place.local_rank && pid != 0 && ls__late_is_dead(ls__process_state(pid))) return true;
     }
     return false;
 }
 
 /* Where it is, by its own word. */
-static void at_step(const struct seat *s, char out[96])
+static void at_step(const struct board_rank *s, char out[96])
 {
     char what[WHAT_BYTES];
-    ls__seat_what(s, what);
+    ls__board_rank_what(s, what);
     snprintf(out, 96, "step %lld, %s", (long long)atomic_load(&s->step), what);
 }
 
-enum ls_status ls__late_node(struct ls_comm *c, double seconds)
+enum ls_status ls__late_machine(struct ls_comm *c, double seconds)
 {
     char state, at[96];
     TRY(ls__ending_check(c)); /* first: who has left because of it is not to blame */
-    int seat = late_seat(c, seconds > 0, &state);
-    if (seat < 0) return LS_OK;
+    int local_rank = late_rank(c, seconds > 0, &state);
+    if (local_rank < 0) return LS_OK;
     TRY(ls__ending_check(c)); /* it may have left while we looked */
-    const struct seat *s = &c->board->seats[seat];
-    int rank = rank_at(c, c->place.node, seat), pid = atomic_load(&s->pid);
+    const struct board_rank *s = &c->board->ranks[local_rank];
+    int rank = rank_at(c, c->place.machine, local_rank), pid = atomic_load(&s->pid);
     at_step(s, at);
     if (ls__late_is_dead(state))
         return ls__ending_found(c, ENDING_SURE,
@@ -93,8 +93,8 @@ enum ls_status ls__late_peers(struct ls_comm *c, double seconds)
     int64_t now = ls__now_ns();
     int silent = -1, behind = -1;
     TRY(ls__ending_check(c));
-    for (int n = 0; c->heard && n < c->place.n_nodes; n++) {
-        if (n == c->place.node) continue;
+    for (int n = 0; c->heard && n < c->place.n_machines; n++) {
+        if (n == c->place.machine) continue;
         if (silent < 0 || c->heard[n].heard_ns < c->heard[silent].heard_ns) silent = n;
         if (behind < 0 || c->heard[n].last.step < c->heard[behind].last.step) behind = n;
     }
@@ -102,11 +102,11 @@ enum ls_status ls__late_peers(struct ls_comm *c, double seconds)
     double quiet = (double)(now - c->heard[silent].heard_ns) * 1e-9;
     bool is_silent = quiet > seconds / 2;
     if (!is_silent && seconds < c->timeout + 1) return LS_OK;
-    int node = is_silent ? silent : behind, rank = c->leaders[node];
-    const struct beat *last = &c->heard[node].last;
+    int machine = is_silent ? silent : behind, rank = c->leaders[machine];
+    const struct heartbeat *last = &c->heard[machine].last;
     if (is_silent)
         return ls__ending_found(
-            c, rank_at(c, node, 1) < 0 ? ENDING_LIKELY : ENDING_GUESSED, /* its neighbours know better */
+            c, rank_at(c, machine, 1) < 0 ? ENDING_LIKELY : ENDING_GUESSED, /* its neighbours know better */
             ls_fail(LS_TIMEOUT,
                     "rank %d on %s has been silent for %.3g s, last at step %lld, %s: it is stopped or dead, or the "
                     "network is cut",
@@ -117,30 +117,30 @@ enum ls_status ls__late_peers(struct ls_comm *c, double seconds)
                                     c->peers[rank].host, seconds, (long long)last->step, last->what));
 }
 
-/* Who tells that a leader is lost: its neighbours, who saw it die but cannot say so here, for a node speaks through its
- * leader; else the lowest leader that lives. */
+/* Who tells that a leader is lost: its neighbours, who saw it die but cannot say so here, for a machine speaks through
+ * its leader; else the lowest leader that lives. */
 static int teller_of(const struct ls_comm *c, int lost)
 {
     int neighbour = rank_at(c, lost, 1), n = 0;
     if (neighbour >= 0) return neighbour;
-    while (n != c->place.node && !c->heard[n].has_answered) n++;
+    while (n != c->place.machine && !c->heard[n].has_answered) n++;
     return c->leaders[n];
 }
 
-static enum ls_status leader_lost(struct ls_comm *c, int node)
+static enum ls_status leader_lost(struct ls_comm *c, int machine)
 {
-    const struct beat *last = &c->heard[node].last;
-    int rank = c->leaders[node];
-    struct ending e = {.by = teller_of(c, node), .sureness = ENDING_LIKELY, .status = LS_REMOTE};
+    const struct heartbeat *last = &c->heard[machine].last;
+    int rank = c->leaders[machine];
+    struct ending e = {.by = teller_of(c, machine), .sureness = ENDING_LIKELY, .status = LS_REMOTE};
     snprintf(e.message, sizeof e.message, "rank %d on %s died or was cut off; it was last heard of at step %lld, %s",
              rank, c->peers[rank].host, (long long)last->step, last->what);
     ls__ending_post(c, &e);
     return ls__ending_check(c);
 }
 
-static bool is_silent(const struct ls_comm *c, int node)
+static bool is_silent(const struct ls_comm *c, int machine)
 {
-    return node != c->place.node && !c->heard[node].has_answered;
+    return machine != c->place.machine && !c->heard[machine].has_answered;
 }
 
 /* Every rank that lives is ended by the launcher too, or asked by one that is, and says so; one that died before never
@@ -150,14 +150,14 @@ enum ls_status ls__late_ended(struct ls_comm *c)
 {
     const double enough = 0.4, most = 0.8; /* seconds; mpirun gives us one */
     int first = -1, n_silent = 0;
-    if (!c->heard || !c->courier.ended_ns) return LS_OK;
-    double waited = ls__seconds_since(c->courier.ended_ns);
+    if (!c->heard || !c->thread.ended_ns) return LS_OK;
+    double waited = ls__seconds_since(c->thread.ended_ns);
     if (waited < enough) return LS_OK;
     TRY(ls__ending_check(c));
-    for (int n = 0; n < c->place.n_nodes; n++) {
+    for (int n = 0; n < c->place.n_machines; n++) {
         if (!is_silent(c, n)) continue;
         n_silent++;
-        bool is_last = !is_silent(c, (n + 1) % c->place.n_nodes);
+        bool is_last = !is_silent(c, (n + 1) % c->place.n_machines);
         if (is_last && (first < 0 || c->heard[n].heard_ns < c->heard[first].heard_ns)) first = n;
     }
     if (first < 0 || (n_silent > 1 && waited < most)) return LS_OK;

@@ -1,4 +1,4 @@
-/* link.c: messages with an end to every wait, and the heartbeat between leaders. The courier's thread only. */
+/* link.c: messages with an end to every wait, and the heartbeat between leaders. The communication thread only. */
 #include "base/clock.h"
 #include "comm/comm_internal.h"
 
@@ -52,7 +52,7 @@ static enum ls_status look_around(struct ls_comm *c, int n_idle)
     if (n_idle % 32 != 31) return LS_OK;
     TRY(ls__ending_check(c));
     if (n_idle % 256 != 255) return LS_OK;
-    if (c->board) TRY(ls__late_node(c, 0));
+    if (c->board) TRY(ls__late_machine(c, 0));
     return ls__late_ended(c);
 }
 
@@ -97,15 +97,15 @@ static void hear(struct ls_comm *c, struct heard *h)
     h->last.what[WHAT_BYTES - 1] = '\0';
     h->heard_ns = ls__now_ns();
     h->has_answered |= h->in.is_ended || h->in.is_answer || h->in.has_ending;
-    if (h->in.is_ended || h->in.has_ending) c->courier.hurried_until_ns = h->heard_ns + HURRY_NS;
+    if (h->in.is_ended || h->in.has_ending) c->thread.hurried_until_ns = h->heard_ns + HURRY_NS;
     if (h->in.has_ending) ls__ending_post(c, &h->in.ending);
 }
 
-/* Of the other leaders the next after *node that can be talked to. */
-static struct heard *next_heard(struct ls_comm *c, int *node)
+/* Of the other leaders the next after *machine that can be talked to. */
+static struct heard *next_heard(struct ls_comm *c, int *machine)
 {
-    while (++*node < c->place.n_nodes)
-        if (*node != c->place.node && !c->heard[*node].is_broken) return &c->heard[*node];
+    while (++*machine < c->place.n_machines)
+        if (*machine != c->place.machine && !c->heard[*machine].is_broken) return &c->heard[*machine];
     return NULL;
 }
 
@@ -118,16 +118,16 @@ static void poll_requests(struct ls_comm *c, struct ls_request **open, int *owne
 }
 
 /* Looks at every open heartbeat with as few calls as can be: each costs a look at every socket. */
-static void poll_beats(struct ls_comm *c)
+static void poll_heartbeats(struct ls_comm *c)
 {
     struct ls_request *open[LS_TRANSPORT_MOST];
-    int owners[LS_TRANSPORT_MOST], n = 0, node = -1;
-    for (struct heard *h; (h = next_heard(c, &node));) {
+    int owners[LS_TRANSPORT_MOST], n = 0, machine = -1;
+    for (struct heard *h; (h = next_heard(c, &machine));) {
         struct ls_request *const own[2] = {&h->receiving, &h->sending};
         for (int k = 0; k < 2; k++) {
             if (!own[k]->is_open) continue;
             open[n] = own[k];
-            owners[n++] = node;
+            owners[n++] = machine;
         }
         if (n + 2 <= LS_TRANSPORT_MOST) continue;
         poll_requests(c, open, owners, n);
@@ -136,44 +136,45 @@ static void poll_beats(struct ls_comm *c)
     poll_requests(c, open, owners, n);
 }
 
-/* What has come is noted, and the next word listened for. A heartbeat that fails says nothing yet: its node will be
+/* What has come is noted, and the next word listened for. A heartbeat that fails says nothing yet: its machine will be
  * missed, or is ending. */
 static void listen(struct ls_comm *c)
 {
-    int node = -1;
-    for (struct heard *h; (h = next_heard(c, &node));) {
+    int machine = -1;
+    for (struct heard *h; (h = next_heard(c, &machine));) {
         if (h->receiving.is_open) continue;
         if (h->is_listening) hear(c, h);
         h->is_listening = !h->last.is_last;
         if (h->is_listening)
-            h->is_broken = c->transport->receive(&h->in, sizeof h->in, c->leaders[node], TAG_BEAT, &h->receiving);
+            h->is_broken =
+                c->transport->receive(&h->in, sizeof h->in, c->leaders[machine], TAG_HEARTBEAT, &h->receiving);
     }
 }
 
 /* Open MPI ends a rank that sends to one that is gone. So who knows the ending, and may have left, is sent nothing
  * more; and while the launcher ends us a rank that does not answer is asked once only. */
-static bool is_told_enough(const struct heard *h, const struct beat *word)
+static bool is_told_enough(const struct heard *h, const struct heartbeat *word)
 {
-    const struct beat *last = &h->last;
+    const struct heartbeat *last = &h->last;
     if (word->has_ending && last->has_ending && last->ending.by == word->ending.by &&
         last->ending.sureness == word->ending.sureness)
         return true;
     return word->is_ended && h->is_asked && !h->has_answered;
 }
 
-static void speak(struct ls_comm *c, const struct beat *word)
+static void speak(struct ls_comm *c, const struct heartbeat *word)
 {
-    int node = -1;
-    for (struct heard *h; (h = next_heard(c, &node));) {
+    int machine = -1;
+    for (struct heard *h; (h = next_heard(c, &machine));) {
         if (h->sending.is_open || is_told_enough(h, word)) continue; /* the last one has not left yet */
         h->is_asked = word->is_ended;
         h->out = *word;
-        h->is_broken = c->transport->send(&h->out, sizeof h->out, c->leaders[node], TAG_BEAT, &h->sending);
+        h->is_broken = c->transport->send(&h->out, sizeof h->out, c->leaders[machine], TAG_HEARTBEAT, &h->sending);
     }
 }
 
 /* Between two words of ours. */
-static int64_t beat_ns(const struct ls_comm *c, bool is_hurried)
+static int64_t heartbeat_ns(const struct ls_comm *c, bool is_hurried)
 {
     enum { LEAST_NS = 50000000, MOST_NS = 2000000000 };
     double ns = c->timeout / 10 * 1e9;
@@ -181,41 +182,41 @@ static int64_t beat_ns(const struct ls_comm *c, bool is_hurried)
     return ns > MOST_NS ? MOST_NS : (int64_t)ns;
 }
 
-static struct beat next_word(struct ls_comm *c, int64_t now)
+static struct heartbeat next_word(struct ls_comm *c, int64_t now)
 {
-    const struct seat *s = &c->board->seats[0];
-    struct beat word = {.step = atomic_load(&s->step),
-                        .rank = c->place.rank,
-                        .is_ended = c->courier.ended_ns != 0,
-                        .is_answer = now < c->courier.hurried_until_ns};
-    ls__seat_what(s, word.what);
+    const struct board_rank *s = &c->board->ranks[0];
+    struct heartbeat word = {.step = atomic_load(&s->step),
+                             .rank = c->place.rank,
+                             .is_ended = c->thread.ended_ns != 0,
+                             .is_answer = now < c->thread.hurried_until_ns};
+    ls__board_rank_what(s, word.what);
     word.has_ending = ls__ending_read(c, &word.ending);
     return word;
 }
 
 void ls__link_pump(struct ls_comm *c)
 {
-    struct courier *k = &c->courier;
+    struct comm_thread *k = &c->thread;
     if (!c->heard) return;
     int64_t now = ls__now_ns();
     if (!k->ended_ns && c->is_ended && c->is_ended(c->is_ended_context)) k->ended_ns = now;
     bool is_hurried = k->ended_ns || now < k->hurried_until_ns || atomic_load(&c->board->has_ending);
-    bool is_time = now - k->last_beat_ns >= beat_ns(c, is_hurried);
+    bool is_time = now - k->last_heartbeat_ns >= heartbeat_ns(c, is_hurried);
     if (!is_time && now - k->listened_ns < LISTEN_NS) return;
     k->listened_ns = now;
-    poll_beats(c);
+    poll_heartbeats(c);
     listen(c);
     if (!is_time) return;
-    const struct beat word = next_word(c, now);
-    k->last_beat_ns = now;
+    const struct heartbeat word = next_word(c, now);
+    k->last_heartbeat_ns = now;
     speak(c, &word);
     if (word.has_ending) atomic_fetch_add(&c->board->n_spread, 1);
 }
 
 static int n_open(struct ls_comm *c, bool is_listening)
 {
-    int n = 0, node = -1;
-    for (struct heard *h; (h = next_heard(c, &node));) n += h->sending.is_open || (is_listening && !h->last.is_last);
+    int n = 0, machine = -1;
+    for (struct heard *h; (h = next_heard(c, &machine));) n += h->sending.is_open || (is_listening && !h->last.is_last);
     return n;
 }
 
@@ -224,7 +225,7 @@ static void close_rounds(struct ls_comm *c, bool is_listening)
     enum { PATIENCE_S = 5 };
     int64_t start = ls__now_ns();
     for (int n_idle = 0; n_open(c, is_listening) > 0 && ls__seconds_since(start) < PATIENCE_S;) {
-        poll_beats(c);
+        poll_heartbeats(c);
         if (is_listening) listen(c);
         ls__link_idle(c, &n_idle); /* ok: all have ended, and it is bounded */
     }
@@ -234,6 +235,6 @@ void ls__link_close(struct ls_comm *c)
 {
     if (!c->heard) return;
     close_rounds(c, false); /* the last heartbeat has left */
-    speak(c, &(struct beat){.rank = c->place.rank, .is_last = 1});
+    speak(c, &(struct heartbeat){.rank = c->place.rank, .is_last = 1});
     close_rounds(c, true);
 }

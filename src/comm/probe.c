@@ -1,10 +1,10 @@
-/* probe.c: what the network between the nodes gives, and what sums cost to travel.
+/* probe.c: what the network between the machines gives, and what sums cost to travel.
  *
  * Latency: a small message goes round the leaders, one at a time; the median time of a hop, with all that waking up
  * costs. Bandwidth: the leaders add up numbers nobody needs, in the ring that also adds up gradients, so what a sum of
  * a step will get is what is measured; once with idle cores and once while threads compute, whose loss of speed is what
- * sums take from computing: packing, the network's own work in the kernel, and whatever else shares the cores. Node 0
- * has the clock: before each round it tells the others how large the next one is.
+ * sums take from computing: packing, the network's own work in the kernel, and whatever else shares the cores. Machine
+ * 0 has the clock: before each round it tells the others how large the next one is.
  *
  * A sum has a few hundred kilobytes under way at most, which over a long line is less than the line holds: then it
  * measures the latency, not the bandwidth, and what a plain stream gets counts instead. How a sum waits on such a line
@@ -22,18 +22,18 @@ enum { SMALL = 64, MIN_SUMS = 1 << 13, MAX_SUMS = 1 << 21, MAX_ROUNDS = 128 };
 
 static int next_of(const struct ls_comm *c)
 {
-    return c->leaders[(c->place.node + 1) % c->place.n_nodes];
+    return c->leaders[(c->place.machine + 1) % c->place.n_machines];
 }
 
 static int prev_of(const struct ls_comm *c)
 {
-    return c->leaders[(c->place.node + c->place.n_nodes - 1) % c->place.n_nodes];
+    return c->leaders[(c->place.machine + c->place.n_machines - 1) % c->place.n_machines];
 }
 
-/* Once around the ring. What node 0 had in `data` all have afterwards. */
+/* Once around the ring. What machine 0 had in `data` all have afterwards. */
 static enum ls_status go_round(struct ls_comm *c, void *data, size_t bytes)
 {
-    if (c->place.node == 0) {
+    if (c->place.machine == 0) {
         TRY(ls__link_send(c, data, bytes, next_of(c), TAG_PROBE, c->timeout));
         return ls__link_receive(c, data, bytes, prev_of(c), TAG_PROBE, c->timeout);
     }
@@ -41,7 +41,7 @@ static enum ls_status go_round(struct ls_comm *c, void *data, size_t bytes)
     return ls__link_send(c, data, bytes, next_of(c), TAG_PROBE, c->timeout);
 }
 
-/* Numbers that take as many bytes as gradients do, added up over the nodes. */
+/* Numbers that take as many bytes as gradients do, added up over the machines. */
 static enum ls_status sum_up(struct ls_comm *c, int64_t *sums, int64_t n)
 {
     const int bits = 34;
@@ -69,7 +69,7 @@ struct probe {
     int n_threads;
     struct ls_comm_network network;
     int64_t *data; /* [MAX_SUMS] */
-    bool is_far;   /* node 0's: sums wait for the latency more than for the bandwidth */
+    bool is_far;   /* machine 0's: sums wait for the latency more than for the bandwidth */
 };
 
 /* --- threads that compute --- */
@@ -142,17 +142,17 @@ static enum ls_status measure_latency(struct ls_comm *c, struct probe *p, int n_
     for (int i = 0; i < n_rounds; i++) {
         int64_t start = ls__now_ns();
         TRY(go_round(c, p->data, SMALL));
-        times[i] = ls__seconds_since(start) / c->place.n_nodes;
+        times[i] = ls__seconds_since(start) / c->place.n_machines;
     }
     p->network.latency = median(times, n_rounds);
     return LS_OK;
 }
 
-/* Node 0: how large the next round is, 0 for none. Rounds grow until they are long enough to say something. */
+/* Machine 0: how large the next round is, 0 for none. Rounds grow until they are long enough to say something. */
 static int64_t next_size(const struct ls_comm *c, const struct probe *p, int64_t begin, double took, int64_t n,
                          int64_t most)
 {
-    double latencies = 10 * c->place.n_nodes * p->network.latency, tenth = p->seconds / 10;
+    double latencies = 10 * c->place.n_machines * p->network.latency, tenth = p->seconds / 10;
     if (ls__seconds_since(begin) + took > p->seconds) return 0;
     return n < most && took < (latencies > tenth ? latencies : tenth) ? 2 * n : n;
 }
@@ -165,19 +165,19 @@ static enum ls_status measure_sums(struct ls_comm *c, struct probe *p, struct cr
     int n_rounds = 0;
     int64_t begin = ls__now_ns(), n = MIN_SUMS;
     for (;;) {
-        TRY(go_round(c, &n, sizeof n)); /* node 0's word */
+        TRY(go_round(c, &n, sizeof n)); /* machine 0's word */
         if (n == 0) break;
         int64_t start = ls__now_ns(), work_start = crowd_work(crowd), sent = atomic_load(&c->bytes_sent);
         TRY(sum_up(c, p->data, n));
         took = ls__seconds_since(start);
-        if (c->place.node > 0) continue;
+        if (c->place.machine > 0) continue;
         works[n_rounds] = (double)(crowd_work(crowd) - work_start) / took;
         rates[n_rounds++] = (double)(atomic_load(&c->bytes_sent) - sent) / took;
         int64_t next = n_rounds == MAX_ROUNDS ? 0 : next_size(c, p, begin, took, n, MAX_SUMS);
         if (next > n) n_rounds = 0; /* small ones do not count */
         n = next;
     }
-    p->is_far = 2 * (c->place.n_nodes - 1) * p->network.latency > took / 4;
+    p->is_far = 2 * (c->place.n_machines - 1) * p->network.latency > took / 4;
     *bandwidth = median(rates, n_rounds);
     *work = median(works, n_rounds);
     return LS_OK;
@@ -207,7 +207,7 @@ static enum ls_status refill(struct ls_comm *c, struct flow *f, char *data, bool
     return LS_OK;
 }
 
-/* n messages to the next node while as many come from the one before. */
+/* n messages to the next machine while as many come from the one before. */
 static enum ls_status stream(struct ls_comm *c, struct probe *p, int64_t n)
 {
     struct flow in = {.n_left = n}, out = {.n_left = n};
@@ -245,12 +245,12 @@ static enum ls_status measure_stream(struct ls_comm *c, struct probe *p, double 
     int64_t begin = ls__now_ns(), n = p->is_far ? FIRST : 0;
     *bandwidth = 0;
     for (;;) {
-        TRY(go_round(c, &n, sizeof n)); /* node 0's word */
+        TRY(go_round(c, &n, sizeof n)); /* machine 0's word */
         if (n == 0) return LS_OK;
         int64_t start = ls__now_ns();
         TRY(stream(c, p, n));
         double took = ls__seconds_since(start), rate = (double)n * STREAM_BYTES / took;
-        if (c->place.node > 0) continue;
+        if (c->place.machine > 0) continue;
         if (rate > *bandwidth) *bandwidth = rate;
         n = next_size(c, p, begin, took, n, MOST);
     }
@@ -266,7 +266,7 @@ static enum ls_status measure_idle(struct ls_comm *c, struct probe *p, double *s
     return LS_OK;
 }
 
-/* All nodes compute, at first in silence. sums: what they get with idle cores. */
+/* All machines compute, at first in silence. sums: what they get with idle cores. */
 static enum ls_status measure_busy(struct ls_comm *c, struct probe *p, double sums)
 {
     const struct timespec pause = {0, 20000000};
@@ -300,7 +300,7 @@ static enum ls_status measure(struct ls_comm *c, struct probe *p)
     double first = ls__seconds_since(start) / 4;
     int64_t n_rounds = (int64_t)(p->seconds / 4 / (first > 1e-6 ? first : 1e-6));
     n_rounds = n_rounds < 5 ? 5 : n_rounds > MAX_ROUNDS ? MAX_ROUNDS : n_rounds;
-    TRY(go_round(c, &n_rounds, sizeof n_rounds)); /* node 0's word */
+    TRY(go_round(c, &n_rounds, sizeof n_rounds)); /* machine 0's word */
     TRY(measure_latency(c, p, (int)n_rounds));
     p->seconds *= 0.35;
     TRY(measure_idle(c, p, &sums));
@@ -325,8 +325,8 @@ enum ls_status ls_comm_probe(struct ls_comm *c, double seconds, int n_threads, s
 {
     struct probe p = {.seconds = seconds, .n_threads = n_threads};
     *network = (struct ls_comm_network){0};
-    if (c->place.n_nodes == 1) return LS_OK;
-    if (c->place.seat == 0) TRY(ls__courier_call(c, probe, &p));
+    if (c->place.n_machines == 1) return LS_OK;
+    if (c->place.local_rank == 0) TRY(ls__comm_thread_call(c, probe, &p));
     *network = p.network;
     return ls_comm_broadcast(c, 0, network, sizeof *network);
 }

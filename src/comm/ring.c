@@ -1,14 +1,14 @@
-/* ring.c: the sum of the block over the nodes, bucket by bucket, on the courier's thread.
+/* ring.c: the sum of the block over the machines, bucket by bucket, on the communication thread.
  *
- * A bucket travels when the node's contributions to it are in. It is cut into chunks, and a chunk into as many slices
- * as there are nodes. In a ring of P nodes, each sends to the next and receives from the one before:
+ * A bucket travels when the machine's contributions to it are in. It is cut into chunks, and a chunk into as many
+ * slices as there are machines. In a ring of P machines, each sends to the next and receives from the one before:
  *
- *     hop 0 .. P-2       slice (node - hop) goes out, slice (node - hop - 1) comes in and is added
- *     hop P-1 .. 2P-3    slice (node + P - hop) goes out, slice (node + P - 1 - hop) comes in and replaces
+ *     hop 0 .. P-2       slice (machine - hop) goes out, slice (machine - hop - 1) comes in and is added
+ *     hop P-1 .. 2P-3    slice (machine + P - hop) goes out, slice (machine + P - 1 - hop) comes in and replaces
  *
- * so 2(P-1)/P of the data leaves each node, packed (pack.c). WINDOW chunks are under way at once: while one waits for
- * the network another is packed. Chunk i uses slot i % WINDOW and its tag on every node, and messages of one tag keep
- * their order, so no two chunks mix. Integers: any order of addition gives the same sum.
+ * so 2(P-1)/P of the data leaves each machine, packed (pack.c). WINDOW chunks are under way at once: while one waits
+ * for the network another is packed. Chunk i uses slot i % WINDOW and its tag on every machine, and messages of one tag
+ * keep their order, so no two chunks mix. Integers: any order of addition gives the same sum.
  */
 #include "base/clock.h"
 #include "base/mem.h"
@@ -43,10 +43,10 @@ struct progress {
 };
 
 /* Small buckets fill the window too: while one chunk is on its way another is on the wire. */
-int64_t ls_comm_chunk(int64_t n, int n_nodes)
+int64_t ls_comm_chunk(int64_t n, int n_machines)
 {
-    int64_t slice = n / (WINDOW * (int64_t)n_nodes);
-    return n_nodes * (slice < LEAST_SLICE ? LEAST_SLICE : slice > MOST_SLICE ? MOST_SLICE : slice);
+    int64_t slice = n / (WINDOW * (int64_t)n_machines);
+    return n_machines * (slice < LEAST_SLICE ? LEAST_SLICE : slice > MOST_SLICE ? MOST_SLICE : slice);
 }
 
 static int64_t slice_begin(const struct ring *r, int slice, int p)
@@ -61,24 +61,25 @@ static int wrap(int slice, int p)
 
 static enum ls_status start_hop(struct ls_comm *c, struct ring *r, int slot)
 {
-    int p = c->place.n_nodes, out = wrap(c->place.node - r->hop + (r->hop >= p - 1 ? p : 0), p);
+    int p = c->place.n_machines, out = wrap(c->place.machine - r->hop + (r->hop >= p - 1 ? p : 0), p);
     int64_t begin = slice_begin(r, out, p), end = slice_begin(r, out + 1, p);
     size_t bytes = ls__pack(c->running.block + begin, (size_t)(end - begin), r->out);
     r->is_taken_in = false;
-    TRY(ls__link_begin_receive(c, r->in, r->capacity, c->leaders[wrap(c->place.node - 1, p)], TAG_RING + slot,
+    TRY(ls__link_begin_receive(c, r->in, r->capacity, c->leaders[wrap(c->place.machine - 1, p)], TAG_RING + slot,
                                &r->receiving));
-    return ls__link_begin_send(c, r->out, bytes, c->leaders[wrap(c->place.node + 1, p)], TAG_RING + slot, &r->sending);
+    return ls__link_begin_send(c, r->out, bytes, c->leaders[wrap(c->place.machine + 1, p)], TAG_RING + slot,
+                               &r->sending);
 }
 
 static enum ls_status take_in(struct ls_comm *c, struct ring *r)
 {
-    int p = c->place.n_nodes, in = wrap(c->place.node - r->hop - 1 + (r->hop >= p - 1 ? p : 0), p);
+    int p = c->place.n_machines, in = wrap(c->place.machine - r->hop - 1 + (r->hop >= p - 1 ? p : 0), p);
     int64_t begin = slice_begin(r, in, p), end = slice_begin(r, in + 1, p);
     size_t bytes = r->receiving.bytes;
     atomic_fetch_add_explicit(&c->bytes_received, (long long)bytes, memory_order_relaxed);
     if (!ls__unpack(r->in, bytes, c->running.block + begin, (size_t)(end - begin), r->hop < p - 1))
         return ls_fail(LS_REMOTE, "rank %d got a malformed message from rank %d", c->place.rank,
-                       c->leaders[wrap(c->place.node - 1, p)]);
+                       c->leaders[wrap(c->place.machine - 1, p)]);
     r->is_taken_in = true;
     return LS_OK;
 }
@@ -88,7 +89,7 @@ static enum ls_status advance(struct ls_comm *c, int slot)
     struct ring *r = &c->rings[slot];
     if (!r->is_taken_in && !r->receiving.is_open) TRY(take_in(c, r));
     if (!r->is_taken_in || r->sending.is_open) return LS_OK;
-    if (++r->hop < 2 * (c->place.n_nodes - 1)) return start_hop(c, r, slot);
+    if (++r->hop < 2 * (c->place.n_machines - 1)) return start_hop(c, r, slot);
     r->is_active = false;
     return LS_OK;
 }
@@ -143,7 +144,7 @@ static enum ls_status start_chunks(struct ls_comm *c, struct progress *p)
             return LS_OK;
         if (p->at < b->begin) p->at = b->begin;
         r->begin = p->at;
-        int64_t chunk = ls_comm_chunk(b->end - b->begin, c->place.n_nodes);
+        int64_t chunk = ls_comm_chunk(b->end - b->begin, c->place.n_machines);
         r->end = p->at = p->at + chunk < b->end ? p->at + chunk : b->end;
         r->hop = 0;
         r->is_active = true;

@@ -62,10 +62,10 @@ enum ls_status ls_exec_join_job(struct ls_exec *e, struct ls_comm *comm, bool is
 {
     const struct ls_comm_place *at = ls_comm_place(comm);
     e->comm = comm;
-    e->local_rank = at->seat;
-    e->n_local = at->n_seats;
-    e->machine = at->node;
-    e->n_machines = at->n_nodes;
+    e->local_rank = at->local_rank;
+    e->n_local = at->n_local;
+    e->machine = at->machine;
+    e->n_machines = at->n_machines;
     e->together = e->n_machines > 1 ? &ls__machines : e->n_local > 1 ? &ls__ranks : &ls__alone;
     TRY(ls__share_open(e, is_balanced));
     if (e->together == &ls__alone) return LS_OK;

@@ -29,9 +29,9 @@ void ls_exec_destroy(struct ls_exec **exec);
 int ls_exec_n_threads(const struct ls_exec *exec);
 size_t ls_exec_arena_bytes(const struct ls_exec *exec); /* of one thread */
 
-/* Makes the executor part of a job (comm.h), before its first plan: the ranks of a node then share the store and the
- * shards of the node; sums go over all nodes. From here on every call that trains, evaluates or initialises is made by
- * all ranks. is_balanced: slower nodes get fewer shards. */
+/* Makes the executor part of a job (comm.h), before its first plan: the ranks of a machine then share the store and the
+ * shards of the machine; sums go over all machines. From here on every call that trains, evaluates or initialises is
+ * made by all ranks. is_balanced: slower machines get fewer shards. */
 enum ls_status ls_exec_join_job(struct ls_exec *exec, struct ls_comm *comm, bool is_balanced) LS_MUST_CHECK;
 
 /* Rounds every gradient to `bits` bits (8 or 16) before it is summed, with the remainder added at the next step; 0:
@@ -60,17 +60,17 @@ struct ls_exec_stats {
     int64_t n_correct, n;
     double grad_norm;                     /* training with clip_norm only, else 0 */
     double compute_seconds, wait_seconds; /* mean over threads: in shards and updates; idle inside the step */
-    double communicate_seconds;           /* waiting for sums of other nodes */
+    double communicate_seconds;           /* waiting for sums of other machines */
     bool stop_wanted, save_wanted;        /* in a job: some rank's ls_exec_want */
 };
 
 /* What this rank would like after its next step, told to all ranks in ls_exec_stats. */
 void ls_exec_want(struct ls_exec *exec, bool stop, bool save);
-/* Mean seconds a node took per shard, all its threads together; 0 in a job of one node. */
-double ls_exec_node_shard_seconds(const struct ls_exec *exec, int node);
+/* Mean seconds a machine took per shard, all its threads together; 0 in a job of one machine. */
+double ls_exec_machine_shard_seconds(const struct ls_exec *exec, int machine);
 
 /* One training step. LS_NONFINITE: the message says where the first bad value appeared; nothing was updated (over
- * several nodes: not everywhere, and the store is worthless). */
+ * several machines: not everywhere, and the store is worthless). */
 enum ls_status ls_exec_train(struct ls_exec *exec, const struct ls_exec_step *step,
                              struct ls_exec_stats *stats) LS_MUST_CHECK;
 /* Forward only. The last shard may be padded: plans of one size suffice. */
@@ -89,18 +89,18 @@ double ls_exec_op_seconds(const struct ls_exec *exec, const struct ls_plan *plan
 
 /* --- for predictions --- */
 
-/* The sums as they travel between nodes, in buckets. */
+/* The sums as they travel between machines, in buckets. */
 int ls_exec_n_buckets(const struct ls_exec *exec);
 const int64_t *ls_exec_bucket(const struct ls_exec *exec, int bucket, int64_t *n);
 /* The bucket of the sums that an op makes, or that an update reads; of several the last; -1 if there are none. */
 int ls_exec_op_bucket(const struct ls_exec *exec, const struct ls_plan *plan, int op);
 
-/* A step without sums over the nodes and without update, with at most one shard per thread of the node. */
+/* A step without sums over the machines and without update, with at most one shard per thread of the machine. */
 struct ls_exec_rehearsal {
-    int n_own, n_run;                                /* shards of this node, and of these computed */
+    int n_own, n_run;                                /* shards of this machine, and of these computed */
     double pre_seconds, shard_seconds, join_seconds; /* on the clock; all n_own shards are joined */
 };
-/* All ranks of the node together. Other sums than those of a step are left behind, until ls_exec_end_rehearsal. */
+/* All ranks of the machine together. Other sums than those of a step are left behind, until ls_exec_end_rehearsal. */
 enum ls_status ls_exec_rehearse(struct ls_exec *exec, const struct ls_exec_step *step,
                                 struct ls_exec_rehearsal *rehearsal) LS_MUST_CHECK;
 /* Zeroes what a rehearsal (or ls_exec_backward) left; also after one that failed. */
@@ -110,7 +110,7 @@ enum ls_status ls_exec_end_rehearsal(struct ls_exec *exec) LS_MUST_CHECK;
 
 /* Fills parameters, buffers and state as their init says; parameters keyed by (seed, their number). */
 enum ls_status ls_exec_init_store(struct ls_exec *exec, uint64_t seed) LS_MUST_CHECK;
-/* After ls_exec_set on the node `root`: all nodes get its parameters, buffers and state. */
+/* After ls_exec_set on the machine `root`: all machines get its parameters, buffers and state. */
 enum ls_status ls_exec_sync_store(struct ls_exec *exec, int root) LS_MUST_CHECK;
 /* A stored float32 value to or from plain order. out/in have ls_shape_count(shape) floats. */
 enum ls_status ls_exec_get(struct ls_exec *exec, int entry, float *out) LS_MUST_CHECK;

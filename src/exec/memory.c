@@ -208,10 +208,10 @@ enum ls_status ls_exec_logits(struct ls_exec *e, int64_t mb, float *out)
 static enum ls_status broadcast(struct ls_exec *e, int root, const struct ls_stored *s)
 {
     void *copy;
-    if (!own_memory(e)) return ls_comm_broadcast_nodes(e->comm, root, s->data, s->layout.bytes);
+    if (!own_memory(e)) return ls_comm_broadcast_machines(e->comm, root, s->data, s->layout.bytes);
     TRY(ls__alloc_aligned(&copy, s->layout.bytes));
     enum ls_status status = ls__memory_read(e, s->data, s->layout.bytes, copy);
-    if (status == LS_OK) status = ls_comm_broadcast_nodes(e->comm, root, copy, s->layout.bytes);
+    if (status == LS_OK) status = ls_comm_broadcast_machines(e->comm, root, copy, s->layout.bytes);
     if (status == LS_OK) status = ls__memory_write(e, s->data, s->layout.bytes, copy);
     ls__free_aligned(copy, s->layout.bytes);
     return status;

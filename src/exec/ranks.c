@@ -39,12 +39,12 @@ enum ls_status ls__ranks_run(struct ls_exec *e, int n_items, ls_pool_fn *fn, voi
     struct claim_run run = {e, n_items, fn, arg};
     bool is_active = e->n_active == 0 || e->local_rank < e->n_active;
     enum ls_status status = is_active ? ls__pool_run(e->pool, e->n_threads, claim_items, &run) : LS_OK;
-    return ls_comm_meet(e->comm, status, e->local_rank);
+    return ls_comm_barrier(e->comm, status, e->local_rank);
 }
 
 enum ls_status ls__ranks_barrier(struct ls_exec *e, enum ls_status mine)
 {
-    return ls_comm_meet(e->comm, mine, e->local_rank);
+    return ls_comm_barrier(e->comm, mine, e->local_rank);
 }
 
 void ls__ranks_lock(struct ls_exec *e, int which)

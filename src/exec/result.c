@@ -52,7 +52,7 @@ static enum ls_status read_result(struct step *s, struct ls_exec_stats *stats)
     stats->save_wanted = r->control[LS_CONTROL_SAVE] > 0;
     if (s->is_training) ls__share_note(s, r);
     if (r->control[LS_CONTROL_FAILED] == 0) return LS_OK;
-    return ls_fail(LS_REMOTE, "%lld of %d nodes failed in this step; see their messages",
+    return ls_fail(LS_REMOTE, "%lld of %d machines failed in this step; see their messages",
                    (long long)r->control[LS_CONTROL_FAILED], s->e->n_machines);
 }
 

@@ -93,7 +93,7 @@ void ls__share_note(struct step *s, const struct step_result *r)
     balance(e, s->n_shards);
 }
 
-double ls_exec_node_shard_seconds(const struct ls_exec *e, int machine)
+double ls_exec_machine_shard_seconds(const struct ls_exec *e, int machine)
 {
     const struct balance *b = &e->balance;
     if (!b->weights || !b->total_shards[machine]) return 0;

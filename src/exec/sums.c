@@ -2,9 +2,9 @@
  *
  *     [ stats | sums that shards make, in the order of backward | sums made in JOIN | control words ]
  *
- * Between nodes the block is summed in buckets of neighbouring sums. A bucket may go when every shard of the node has
- * added to every sum in it. The control words go last: they tell every node what happened on the others (failures,
- * signals, the time its shards took), so that all decide alike.
+ * Between machines the block is summed in buckets of neighbouring sums. A bucket may go when every shard of the machine
+ * has added to every sum in it. The control words go last: they tell every machine what happened on the others
+ * (failures, signals, the time its shards took), so that all decide alike.
  */
 #include "base/mem.h"
 #include "exec/exec_internal.h"
@@ -107,7 +107,7 @@ static enum ls_status allocate(struct ls_exec *e, const struct ls_plan *p)
 enum ls_status ls__sums_place(struct ls_exec *e, const struct ls_plan *p)
 {
     struct sum_block *s = &e->sums;
-    if (s->block) { /* a later plan adds to the sums of the first; a new one would not be summed over the nodes */
+    if (s->block) { /* a later plan adds to the sums of the first; a new one would not be summed over the machines */
         TRY(ls__grow(&s->places, (size_t)s->n_places, (size_t)e->store->n_entries, sizeof *s->places));
         s->n_places = e->store->n_entries;
         return LS_OK;

@@ -177,7 +177,7 @@ static enum ls_status measure(struct session *s, double seconds, struct ls_predi
     ls_loader_destroy(&loader);
     TRY(status);
     /* What the model does not know of, such as waking threads. */
-    const struct ls_predict_cluster here = {.workers = 1, .workers_per_node = 1, .threads = s->threads};
+    const struct ls_predict_cluster here = {.workers = 1, .workers_per_machine = 1, .threads = s->threads};
     double known = ls_predict_step(p, &here, LS_PREDICT_HIERARCHICAL).step_seconds;
     if (best.step_seconds > known) p->overhead_seconds = best.step_seconds - known;
     return LS_OK;
@@ -198,10 +198,10 @@ enum ls_status ls_predict_measure(const struct ls_bench_options *o, struct ls_pr
 
 /* --- a job, before its first step --- */
 
-/* What a node found. */
+/* What a machine found. */
 struct found {
     double shard_seconds; /* 0: it has no shard */
-    int32_t seat;
+    int32_t local_rank;
 };
 
 enum { MAX_ROUNDS = 20 };
@@ -248,7 +248,7 @@ static enum ls_status rehearse(struct session *s, const struct ls_exec_step *ste
     int32_t n = took > enough / MAX_ROUNDS ? (int32_t)(enough / took) : MAX_ROUNDS;
     if (n < 3) n = took < 1 ? 3 : 1;
     TRY(ls_comm_broadcast(s->comm, 0, &n, sizeof n));
-    if (status == LS_OK && ls_comm_place(s->comm)->node == 0) status = rehearse_rounds(s, step, n, alone);
+    if (status == LS_OK && ls_comm_place(s->comm)->machine == 0) status = rehearse_rounds(s, step, n, alone);
     TRY(ls_comm_broadcast(s->comm, 0, &n, sizeof n)); /* the others wait here */
     if (status == LS_OK) status = ls_exec_profile(s->exec, true);
     return status == LS_OK ? rehearse_rounds(s, step, n, r) : status;
@@ -284,7 +284,7 @@ static double common_shard_seconds(const struct found *all, int n_ranks, bool is
     double speed = 0, slowest = 0;
     int n = 0;
     for (int r = 0; r < n_ranks; r++) {
-        if (all[r].seat != 0 || all[r].shard_seconds <= 0) continue;
+        if (all[r].local_rank != 0 || all[r].shard_seconds <= 0) continue;
         speed += 1 / all[r].shard_seconds;
         if (all[r].shard_seconds > slowest) slowest = all[r].shard_seconds;
         n++;
@@ -321,8 +321,8 @@ static enum ls_status foretell(struct forecast *f, struct session *s, const stru
                                                .bandwidth = f->network.bandwidth,
                                                .busy_bandwidth = f->network.busy_bandwidth,
                                                .cpu = f->network.cpu};
-    int threads = s->threads * at->n_seats;
-    struct ls_predict_cluster c = {.workers = 1, .workers_per_node = 1, .threads = threads, .network = &network};
+    int threads = s->threads * at->n_local;
+    struct ls_predict_cluster c = {.workers = 1, .workers_per_machine = 1, .threads = threads, .network = &network};
     struct ls_predict_profile p = {0};
     double own = (double)r->n_own / (double)s->shards;
     struct phases t = {.pre = alone->pre_seconds * threads,
@@ -337,7 +337,7 @@ static enum ls_status foretell(struct forecast *f, struct session *s, const stru
         }
         f->alone_seconds = ls_predict_step(&p, &c, LS_PREDICT_HIERARCHICAL).step_seconds;
         slow_down(&p, alone, r, common_seconds);
-        c.workers = at->n_nodes;
+        c.workers = at->n_machines;
         struct ls_predict_point point = ls_predict_step(&p, &c, LS_PREDICT_HIERARCHICAL);
         f->step_seconds = point.step_seconds;
         f->wire_seconds = point.wire_seconds;
@@ -356,8 +356,8 @@ static enum ls_status consult(struct forecast *f, struct session *s, const struc
     struct found *all = NULL;
     enum ls_status status = rehearse(s, step, &alone, &r);
     if (status == LS_TIMEOUT || status == LS_REMOTE) return status; /* the job is lost */
-    const struct found mine = {status == LS_OK && r.n_run > 0 ? r.shard_seconds : 0, at->seat};
-    TRY(ls_comm_probe(s->comm, 2, s->threads * at->n_seats, &f->network));
+    const struct found mine = {status == LS_OK && r.n_run > 0 ? r.shard_seconds : 0, at->local_rank};
+    TRY(ls_comm_probe(s->comm, 2, s->threads * at->n_local, &f->network));
     TRY(ls__calloc(&all, (size_t)at->n_ranks, sizeof *all));
     enum ls_status sent = ls_comm_gather(s->comm, &mine, sizeof mine, all);
     if (sent == LS_OK && at->rank == 0 && mine.shard_seconds > 0) /* without a forecast training goes on */
@@ -375,8 +375,8 @@ enum ls_status ls__forecast_make(struct forecast *f, struct session *s, uint64_t
     struct ls_loader *loader;
     struct ls_batch batch;
     *f = (struct forecast){0};
-    if (!s->comm || ls_comm_place(s->comm)->n_nodes == 1) return LS_OK;
-    f->n_nodes = ls_comm_place(s->comm)->n_nodes;
+    if (!s->comm || ls_comm_place(s->comm)->n_machines == 1) return LS_OK;
+    f->n_machines = ls_comm_place(s->comm)->n_machines;
     const struct ls_loader_options lo = {
         .batch_size = (int)s->batch_size, .seed = seed, .shuffle = true, .n_threads = 1};
     TRY(ls_loader_create(&loader, s->train, &lo));
@@ -406,20 +406,20 @@ void ls__forecast_tell(const struct forecast *f)
     seconds_text(f->wire_seconds, wire);
     seconds_text(f->network.latency, latency);
     ls__log(LS_LOG_INFO, "predicted: %s per step on %d machines (network: %s, %.3g MB/s), %s on one alone", step,
-            f->n_nodes, latency, f->network.bandwidth * 1e-6, alone);
+            f->n_machines, latency, f->network.bandwidth * 1e-6, alone);
     if (f->step_seconds <= f->alone_seconds) return;
     if (f->wire_seconds < (f->step_seconds - f->alone_seconds) / 2)
         ls__log(LS_LOG_WARN,
                 "%d machines will be slower than one: %s per step instead of %s; the network's latency of %s sets the "
                 "pace. "
                 "--sync local:H or a larger batch help",
-                f->n_nodes, step, alone, latency);
+                f->n_machines, step, alone, latency);
     else
         ls__log(
             LS_LOG_WARN,
             "%d machines will be slower than one: %s per step instead of %s; %.3g M parameters need %s per step on the "
             "wire. --compress, a faster network or a larger batch help",
-            f->n_nodes, step, alone, (double)f->n_parameters * 1e-6, wire);
+            f->n_machines, step, alone, (double)f->n_parameters * 1e-6, wire);
 }
 
 void ls__forecast_note(struct forecast *f, double seconds)

@@ -12,7 +12,7 @@
 
 struct forecast {
     bool is_made;
-    int n_nodes;
+    int n_machines;
     double step_seconds, alone_seconds; /* predicted: of this job, and of one machine of it */
     double wire_seconds;                /* of which the network is busy */
     struct ls_comm_network network;     /* as probed */

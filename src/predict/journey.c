@@ -33,7 +33,7 @@ static double bandwidth_at(const struct journey *j, double ready)
 static struct cost ring_cost(const struct journey *j, double n, double bytes, double bandwidth)
 {
     double p = j->n_peers, hops = 2 * (p - 1);
-    double crossing = j->n_nodes / p; /* of the hops between neighbours those that leave a machine */
+    double crossing = j->n_machines / p; /* of the hops between neighbours those that leave a machine */
     double link = hops / p * bytes / bandwidth;
     double cpu = hops / p * n * (j->profile->pack_seconds + j->profile->unpack_seconds);
     return (struct cost){.delay = hops * crossing * j->cluster->network->latency + link + cpu,
@@ -44,12 +44,12 @@ static struct cost ring_cost(const struct journey *j, double n, double bytes, do
 
 static struct cost tree_cost(const struct journey *j, double n, double bytes, double bandwidth)
 {
-    int rounds = 0, nodes = j->n_nodes, even = 1;
-    for (; even * 2 <= nodes; even *= 2) rounds++;
-    double volume = 2.0 * (even - 1) / even + (nodes > even ? 2 : 0);
+    int rounds = 0, machines = j->n_machines, even = 1;
+    for (; even * 2 <= machines; even *= 2) rounds++;
+    double volume = 2.0 * (even - 1) / even + (machines > even ? 2 : 0);
     double link = volume * bytes / bandwidth;
     double cpu = volume * n * (j->profile->pack_seconds + j->profile->unpack_seconds);
-    double messages = 2 * rounds + (nodes > even ? 2 : 0);
+    double messages = 2 * rounds + (machines > even ? 2 : 0);
     return (struct cost){.delay = messages * j->cluster->network->latency + link + cpu,
                          .link = link,
                          .cpu = cpu,
@@ -72,7 +72,8 @@ static void serve_chunk(struct journey *j, double n, double bytes, double update
 {
     const struct ls_predict_cluster *c = j->cluster;
     double k = c->servers > 0 ? c->servers : 1, p = j->n_peers, latency = c->network->latency;
-    double at_node = p / j->n_nodes, at_server = p / k, most = later(at_node, at_server) / bandwidth_at(j, ready);
+    double at_machine = p / j->n_machines, at_server = p / k,
+           most = later(at_machine, at_server) / bandwidth_at(j, ready);
     double up = most * bytes, down = most * n * 4;
     double serve = at_server * n * j->profile->unpack_seconds + update_seconds / (k * c->threads);
     double pack = n * j->profile->pack_seconds;
@@ -81,7 +82,7 @@ static void serve_chunk(struct journey *j, double n, double bytes, double update
     j->down_free = later(j->serve_free, j->down_free) + down;
     j->arrived = later(j->arrived, j->down_free + latency);
     j->wire_seconds += later(up, down);
-    j->wire_bytes += at_node * bytes;
+    j->wire_bytes += at_machine * bytes;
     j->cpu_seconds += pack;
 }
 

@@ -9,7 +9,7 @@ struct journey {
     enum ls_predict_algorithm algorithm;
     const struct ls_predict_profile *profile;
     const struct ls_predict_cluster *cluster;
-    int n_peers, n_nodes;                         /* that exchange; machines they sit on */
+    int n_peers, n_machines;                      /* that exchange; machines they sit on */
     double slots[LS_COMM_WINDOW];                 /* when the chunk in a slot arrives */
     int64_t n_chunks;                             /* so far */
     double arrived;                               /* the last chunk */

@@ -85,7 +85,7 @@ enum ls_predict_algorithm {
 const char *ls_predict_name(enum ls_predict_algorithm a); /* "ring", "tree", "hierarchical", "servers" */
 
 struct ls_predict_cluster {
-    int workers, workers_per_node;
+    int workers, workers_per_machine;
     int threads; /* of a worker */
     int cores;   /* of a machine: what threads leave over is the communication's; 0: as many as threads */
     int servers; /* LS_PREDICT_SERVERS */
@@ -93,7 +93,7 @@ struct ls_predict_cluster {
 };
 
 struct ls_predict_point {
-    int workers, nodes;
+    int workers, machines;
     double step_seconds, images_per_second;
     double speedup;                    /* over one worker */
     double compute, communicate, wait; /* seconds of the step, mean over threads; they add up to it */

@@ -35,7 +35,7 @@ static int64_t divide_up(int64_t a, int64_t b)
 
 /* Who shares out the shards: machines whose workers share memory, or workers each for itself. */
 struct place {
-    int n_peers, n_nodes;
+    int n_peers, n_machines;
     int64_t threads, shards, waves; /* of a peer with all its workers: threads, shards, rounds of them */
     double spare;                   /* cores of a peer that no thread of it computes on */
 };
@@ -44,15 +44,15 @@ static struct place place_of(const struct ls_predict_profile *p, const struct ls
                              enum ls_predict_algorithm a)
 {
     struct place at;
-    int per_node = c->workers < c->workers_per_node ? c->workers : c->workers_per_node;
-    at.n_nodes = (int)divide_up(c->workers, per_node);
-    bool is_flat = at.n_nodes > 1 && a != LS_PREDICT_HIERARCHICAL;
-    at.n_peers = is_flat ? c->workers : at.n_nodes;
-    at.threads = is_flat ? c->threads : (int64_t)c->threads * per_node;
+    int per_machine = c->workers < c->workers_per_machine ? c->workers : c->workers_per_machine;
+    at.n_machines = (int)divide_up(c->workers, per_machine);
+    bool is_flat = at.n_machines > 1 && a != LS_PREDICT_HIERARCHICAL;
+    at.n_peers = is_flat ? c->workers : at.n_machines;
+    at.threads = is_flat ? c->threads : (int64_t)c->threads * per_machine;
     at.shards = divide_up(p->shards * at.threads, (int64_t)c->workers * c->threads); /* the last may be smaller */
     at.waves = divide_up(at.shards, at.threads);
-    double cores = c->cores > 0 ? c->cores : (double)c->threads * per_node;
-    at.spare = (is_flat ? cores / per_node : cores) - (double)at.threads;
+    double cores = c->cores > 0 ? c->cores : (double)c->threads * per_machine;
+    at.spare = (is_flat ? cores / per_machine : cores) - (double)at.threads;
     return at;
 }
 
@@ -105,14 +105,14 @@ static void travel(const struct ls_predict_profile *p, const struct place *at, s
         joined += b->join_seconds * share / threads;
         if (b->join_seconds > 0) ready = joined;
         double cpu_before = j->cpu_seconds, wire_before = j->wire_seconds;
-        arrived = at->n_nodes > 1 ? ls__journey_send(j, b->n, b->bytes, b->update_seconds, ready) : ready;
-        if (at->n_nodes > 1)
+        arrived = at->n_machines > 1 ? ls__journey_send(j, b->n, b->bytes, b->update_seconds, ready) : ready;
+        if (at->n_machines > 1)
             talked = talk(j, j->cpu_seconds - cpu_before, j->wire_seconds - wire_before, later(ready, talked), t);
         if (arrived > now) {
             t->exposed += arrived - now;
             now = arrived;
         }
-        if (j->algorithm != LS_PREDICT_SERVERS || at->n_nodes == 1) now += b->update_seconds / threads;
+        if (j->algorithm != LS_PREDICT_SERVERS || at->n_machines == 1) now += b->update_seconds / threads;
     }
     t->end = now + p->overhead_seconds;
 }
@@ -124,7 +124,7 @@ static double busy_seconds(const struct ls_predict_profile *p, const struct ls_p
     double once = 0, each = p->pre_seconds, threads = (double)at->threads;
     for (int i = 0; i < p->n_buckets; i++) {
         once += p->buckets[i].join_seconds;
-        if (a != LS_PREDICT_SERVERS || at->n_nodes == 1) each += p->buckets[i].update_seconds;
+        if (a != LS_PREDICT_SERVERS || at->n_machines == 1) each += p->buckets[i].update_seconds;
     }
     once += p->shard_seconds * (double)p->shards;
     return once / ((double)c->workers * c->threads) + each / threads;
@@ -134,12 +134,12 @@ static struct ls_predict_point play(const struct ls_predict_profile *p, const st
                                     enum ls_predict_algorithm a)
 {
     struct place at = place_of(p, c, a);
-    struct journey j = {.algorithm = a, .profile = p, .cluster = c, .n_peers = at.n_peers, .n_nodes = at.n_nodes};
+    struct journey j = {.algorithm = a, .profile = p, .cluster = c, .n_peers = at.n_peers, .n_machines = at.n_machines};
     const struct journey fresh = j;
     struct timeline t;
     lay_out(p, &at, 0, &t);
     travel(p, &at, &j, &t);
-    bool is_probed = at.n_nodes > 1 && c->network->busy_bandwidth > 0; /* then it knows of spare cores */
+    bool is_probed = at.n_machines > 1 && c->network->busy_bandwidth > 0; /* then it knows of spare cores */
     if ((is_probed || at.spare < 1) && t.early_cpu > 0) { /* nowhere to pack but where shards are computed */
         double delay = t.early_cpu * (is_probed || at.spare < 0 ? 1 : 1 - at.spare) / (double)at.threads;
         j = fresh;
@@ -148,7 +148,7 @@ static struct ls_predict_point play(const struct ls_predict_profile *p, const st
     }
     int64_t threads = (int64_t)c->workers * c->threads;
     struct ls_predict_point r = {.workers = c->workers,
-                                 .nodes = at.n_nodes,
+                                 .machines = at.n_machines,
                                  .step_seconds = t.end,
                                  .images_per_second = (double)p->batch_size / t.end,
                                  .compute = busy_seconds(p, c, &at, a),

@@ -28,14 +28,14 @@ static const char *count_text(int64_t n, char out[32])
 
 static const char *noun(const struct ls_predict_cluster *c)
 {
-    return c->workers_per_node == 1 ? "machines" : "workers";
+    return c->workers_per_machine == 1 ? "machines" : "workers";
 }
 
 /* The first point on more than one machine. */
 static const struct ls_predict_point *first_apart(const struct ls_predict_series *s)
 {
     for (int i = 1; i < LS_PREDICT_POINTS; i++)
-        if (s->points[i].nodes > 1) return &s->points[i];
+        if (s->points[i].machines > 1) return &s->points[i];
     return &s->points[LS_PREDICT_POINTS - 1];
 }
 
@@ -76,7 +76,7 @@ static void tell_gain(const struct ls_predict_profile *p, const struct ls_predic
 void ls_predict_verdict(const struct ls_predict_profile *p, const struct ls_predict_cluster *c,
                         const struct ls_predict_series *s, char *out, size_t size)
 {
-    if (s->points[s->best].nodes == 1 && s->best < LS_PREDICT_POINTS - 1)
+    if (s->points[s->best].machines == 1 && s->best < LS_PREDICT_POINTS - 1)
         tell_loss(p, c, s, out, size);
     else
         tell_gain(p, c, s, out, size);

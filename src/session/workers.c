@@ -34,7 +34,7 @@ static void take_cores(const cpu_set_t *allowed, int first, int n)
 static void warn_if_bound(const struct ls_comm_place *at, int64_t wanted, int n)
 {
     long online = sysconf(_SC_NPROCESSORS_ONLN);
-    if (at->rank > 0 || at->n_ranks == 1 || (long)n * at->n_seats >= online) return;
+    if (at->rank > 0 || at->n_ranks == 1 || (long)n * at->n_local >= online) return;
     if (wanted > n)
         ls__log(LS_LOG_WARN,
                 "%lld threads share %d core%s: the launcher has bound this rank; give mpirun --bind-to none",
@@ -53,19 +53,19 @@ enum ls_status ls__workers_share_cores(struct ls_comm *comm, int64_t wanted, int
     bool is_common = true;
     int n = ls__cpu_count();
     *threads = wanted > 0 ? (int)wanted : n;
-    if (at->n_seats == 1) warn_if_bound(at, wanted, n);
-    if (at->n_seats == 1 || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return LS_OK;
-    TRY(ls_comm_share(comm, (size_t)at->n_seats * sizeof *masks, (void **)&masks));
-    masks[at->seat] = XXH3_64bits(&allowed, sizeof allowed);
-    TRY(ls_comm_meet(comm, LS_OK, 0));
-    for (int i = 0; i < at->n_seats; i++) is_common &= masks[i] == masks[0];
+    if (at->n_local == 1) warn_if_bound(at, wanted, n);
+    if (at->n_local == 1 || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return LS_OK;
+    TRY(ls_comm_share(comm, (size_t)at->n_local * sizeof *masks, (void **)&masks));
+    masks[at->local_rank] = XXH3_64bits(&allowed, sizeof allowed);
+    TRY(ls_comm_barrier(comm, LS_OK, 0));
+    for (int i = 0; i < at->n_local; i++) is_common &= masks[i] == masks[0];
     if (!is_common) { /* somebody has shared them out */
         warn_if_bound(at, wanted, n);
         return LS_OK;
     }
-    int share = n / at->n_seats > 0 ? n / at->n_seats : 1;
+    int share = n / at->n_local > 0 ? n / at->n_local : 1;
     if (wanted <= 0) *threads = share;
-    if (*threads * at->n_seats <= n) take_cores(&allowed, at->seat * *threads, *threads);
+    if (*threads * at->n_local <= n) take_cores(&allowed, at->local_rank * *threads, *threads);
     return LS_OK;
 }
 
@@ -122,7 +122,7 @@ enum ls_status ls__workers_take_state(struct ls_comm *comm, int root, enum ls_st
     TRY(ls_comm_agree(comm, status, "started"));
     TRY(ls_comm_broadcast(comm, root, st, sizeof *st));
     TRY(ls_comm_broadcast(comm, root, saved_step, sizeof *saved_step));
-    return st->step > 0 ? ls_exec_sync_store(s->exec, ls_comm_node_of(comm, root)) : LS_OK;
+    return st->step > 0 ? ls_exec_sync_store(s->exec, ls_comm_machine_of(comm, root)) : LS_OK;
 }
 
 /* --- the end --- */
@@ -137,7 +137,7 @@ enum ls_status ls__workers_total(struct ls_comm *comm, struct ls_result *r)
     const struct ls_comm_place *at = ls_comm_place(comm);
     struct used *all;
     char hash[64];
-    const struct used mine = {.peak_rss_bytes = r->peak_rss_bytes - (at->seat > 0 ? ls__shared_rss_bytes() : 0),
+    const struct used mine = {.peak_rss_bytes = r->peak_rss_bytes - (at->local_rank > 0 ? ls__shared_rss_bytes() : 0),
                               .bytes_sent = ls_comm_stats(comm).bytes_sent,
                               .cpu_seconds = ls__cpu_seconds()};
     r->workers = at->n_ranks;
@@ -165,15 +165,15 @@ void ls__workers_name_slowest(struct ls_comm *comm, const struct ls_exec *exec)
     const struct ls_comm_place *at = ls_comm_place(comm);
     double least = 0, most = 0;
     int slowest = 0;
-    for (int k = 0; k < at->n_nodes; k++) {
-        double seconds = ls_exec_node_shard_seconds(exec, k);
+    for (int k = 0; k < at->n_machines; k++) {
+        double seconds = ls_exec_machine_shard_seconds(exec, k);
         if (k == 0 || seconds < least) least = seconds;
         if (k == 0 || seconds > most) {
             most = seconds;
             slowest = k;
         }
     }
-    if (at->n_nodes > 1 && most > 1.2 * least && least > 0)
+    if (at->n_machines > 1 && most > 1.2 * least && least > 0)
         ls__log(LS_LOG_INFO, "the slowest machine was %s: %.1f times the fastest one's time per shard",
                 ls_comm_host(comm, slowest), most / least);
 }

@@ -25,7 +25,7 @@ enum ls_status ls__workers_take_state(struct ls_comm *comm, int root, enum ls_st
                                       struct train_state *st, int64_t *saved_step) LS_MUST_CHECK;
 /* At the end: the same weights everywhere, and what all ranks used together. */
 enum ls_status ls__workers_total(struct ls_comm *comm, struct ls_result *r) LS_MUST_CHECK;
-/* The node whose shards took longest, if it is worth a word. */
+/* The machine whose shards took longest, if it is worth a word. */
 void ls__workers_name_slowest(struct ls_comm *comm, const struct ls_exec *exec);
 
 #endif

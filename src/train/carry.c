@@ -214,7 +214,7 @@ enum ls_status ls__carry_gather(struct carry *c, const struct train_state *st, s
     out->n_shards = ls_comm_place(c->comm)->rank == 0 ? (int)c->s->shards : 0;
     enum ls_status status = reserve(c, out);
     if (status == LS_OK) status = gather(c, out);
-    if (status == LS_OK) status = ls__carry_meet(c, st);
+    if (status == LS_OK) status = ls__carry_barrier(c, st);
     if (status != LS_OK) ls__carry_release(out);
     return status;
 }
@@ -232,9 +232,9 @@ enum ls_status ls__carry_copy(struct carry *c, const struct train_state *st, str
     return status;
 }
 
-enum ls_status ls__carry_meet(struct carry *c, const struct train_state *st)
+enum ls_status ls__carry_barrier(struct carry *c, const struct train_state *st)
 {
-    return is_due(c, st) ? ls_comm_meet(c->comm, LS_OK, 0) : LS_OK;
+    return is_due(c, st) ? ls_comm_barrier(c->comm, LS_OK, 0) : LS_OK;
 }
 
 void ls__carry_release(struct carried *carried)
@@ -312,7 +312,7 @@ static enum ls_status move(struct carry *c, const struct ls_ckpt *ckpt, const st
             if (has(&c->own, shard)) TRY(set(c, shard, k, c->plain));
         }
     }
-    return ls_comm_meet(c->comm, LS_OK, 0);
+    return ls_comm_barrier(c->comm, LS_OK, 0);
 }
 
 enum ls_status ls__carry_take(struct carry *c, const struct train_state *st, const struct ls_ckpt *ckpt,

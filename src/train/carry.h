@@ -12,7 +12,7 @@
  *     ls__carry_open                          once, by all ranks
  *     ls__carry_take                          after a resume, from whichever ranks have a part
  *     ls__carry_gather, ls__carry_release     around the writing of a checkpoint
- *     ls__carry_copy, ls__carry_meet          around the writing of a copy in memory
+ *     ls__carry_copy, ls__carry_barrier          around the writing of a copy in memory
  *     ls__carry_close
  */
 #ifndef LS_TRAIN_CARRY_H
@@ -59,10 +59,10 @@ enum ls_status ls__carry_outline(const struct session *s, const struct carry_kin
 enum ls_status ls__carry_join(struct snapshot *snap, const struct carried *carried) LS_MUST_CHECK;
 /* Collective: rank 0 gets all shards, the others nothing. */
 enum ls_status ls__carry_gather(struct carry *carry, const struct train_state *st, struct carried *out) LS_MUST_CHECK;
-/* Those that this rank has. Then, however it went, ls__carry_meet: the next step of any rank of the machine changes
+/* Those that this rank has. Then, however it went, ls__carry_barrier: the next step of any rank of the machine changes
  * what is read here. */
 enum ls_status ls__carry_copy(struct carry *carry, const struct train_state *st, struct carried *out) LS_MUST_CHECK;
-enum ls_status ls__carry_meet(struct carry *carry, const struct train_state *st) LS_MUST_CHECK;
+enum ls_status ls__carry_barrier(struct carry *carry, const struct train_state *st) LS_MUST_CHECK;
 void ls__carry_release(struct carried *carried);
 
 /* The shards whose state a checkpoint has, of n_shards; all of them where nothing is carried. False: malformed. */

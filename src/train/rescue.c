@@ -24,7 +24,7 @@ void ls__rescue_give_up(struct rescue *r, const struct ls_comm *comm)
 }
 
 /* /dev/shm is open to everybody: what lies there must be this user's, and closed to others, before it is read or
- * written. A node of tests shares the machine, and its memory, with others: hence the host's name below. */
+ * written. A machine of tests shares the machine, and its memory, with others: hence the host's name below. */
 static enum ls_status open_folder(struct rescue *r, const char *folder, const char *host)
 {
     struct ls_dir all, own;
@@ -41,7 +41,7 @@ void ls__rescue_open(struct rescue *r, const struct ls_comm *comm, int64_t every
     const char *folder = getenv("LOCKSTEP_RESCUE");
     if (!folder || !*folder || every <= 0) return;
     r->every = every;
-    if (ls_comm_place(comm)->seat > 0) return;
+    if (ls_comm_place(comm)->local_rank > 0) return;
     if (open_folder(r, folder, ls_comm_place(comm)->host) != LS_OK) ls__rescue_give_up(r, comm);
 }
 

@@ -65,5 +65,5 @@ enum ls_status ls__trainer_save_in_memory(struct trainer *t)
     if (status == LS_OK && t->rescue.writer) status = submit(t, t->rescue.writer, false, &carried);
     if (status != LS_OK) ls__rescue_give_up(&t->rescue, t->comm);
     ls__carry_release(&carried);
-    return ls__carry_meet(t->carry, &t->st);
+    return ls__carry_barrier(t->carry, &t->st);
 }

@@ -182,7 +182,7 @@ static enum ls_status resume_from_memory(struct trainer *t)
     TRY(ls__workers_take_state(t->comm, from, status, &t->s, &t->st, &t->saved_step));
     if (!t->is_chief) return LS_OK;
     ls__log(LS_LOG_INFO, "going on from step %lld, out of the memory of %s", (long long)t->st.step,
-            ls_comm_host(t->comm, ls_comm_node_of(t->comm, from)));
+            ls_comm_host(t->comm, ls_comm_machine_of(t->comm, from)));
     return ls__run_metrics_rewind(t->run, t->st.step, t->st.epoch_step > 0);
 }
 

@@ -24,7 +24,7 @@ static enum ls_status end_epoch(struct sync *sync)
 static enum ls_status open_remainders(struct sync *sync, int *first, int *n)
 {
     TRY(ls_exec_open_remainders(sync->s->exec, first, n));
-    if (ls_comm_place(sync->s->comm)->seat > 0) *n = 0; /* the leader speaks for its machine */
+    if (ls_comm_place(sync->s->comm)->local_rank > 0) *n = 0; /* the leader speaks for its machine */
     return LS_OK;
 }
 

@@ -42,14 +42,14 @@ struct local {
     int n_replicas, first, n_own; /* in all; this rank's */
     struct session *replicas;     /* [n_own] */
     struct ls_exec_stats *stats;  /* [n_own] of the present step */
-    struct ls_exec_stats sum;     /* since the last meeting */
+    struct ls_exec_stats sum;     /* since the last barrier */
     struct ls_pool *pool;
     struct piece *pieces;
     int n_pieces;
     int64_t n_values, n_exponents;
     uint8_t *exponents; /* [n_exponents] of the pieces' blocks of elements */
     uint8_t *gathered;  /* [n_ranks] of these; rank 0's */
-    int64_t *block;     /* [n_values + N_WORDS], the node's */
+    int64_t *block;     /* [n_values + N_WORDS], the machine's */
 };
 
 static enum ls_status cut_pieces(struct local *l)
@@ -131,7 +131,7 @@ static enum ls_status start(struct local *l, const struct train_state *st, int64
         }
         l->replicas[r].store->version++;
     }
-    return ls_comm_meet(l->comm, LS_OK, 0);
+    return ls_comm_barrier(l->comm, LS_OK, 0);
 }
 
 static enum ls_status open_local(struct sync *sync, const struct session_options *o, const struct train_state *st)
@@ -217,7 +217,7 @@ static enum ls_status agree_exponents(struct local *l)
     return ls_comm_broadcast(l->comm, 0, l->exponents, (size_t)n);
 }
 
-/* Adds this rank's replicas to the node's sums, piece by piece. */
+/* Adds this rank's replicas to the machine's sums, piece by piece. */
 static enum ls_status add_piece(void *arg, int item, int thread)
 {
     struct local *l = arg;
@@ -241,7 +241,7 @@ static enum ls_status take_piece(void *arg, int item, int thread)
     const struct take *t = arg;
     struct local *l = t->l;
     const struct piece *p = &l->pieces[item];
-    bool is_leader = ls_comm_place(l->comm)->seat == 0;
+    bool is_leader = ls_comm_place(l->comm)->local_rank == 0;
     for (int r = is_leader ? -1 : 0; r < t->n_replicas; r++) {
         struct ls_store *store = r < 0 ? l->s->store : l->replicas[r].store;
         ls__average_take(l->block + p->at, p->end - p->begin, l->exponents + p->at_exponent, l->n_replicas,
@@ -250,7 +250,7 @@ static enum ls_status take_piece(void *arg, int item, int thread)
     return LS_OK;
 }
 
-/* The words of this rank join the node's. */
+/* The words of this rank join the machine's. */
 static void add_words(struct local *l)
 {
     int64_t *words = l->block + l->n_values;
@@ -262,11 +262,11 @@ static void add_words(struct local *l)
     for (int i = 0; i < N_WORDS; i++) __atomic_fetch_add(&words[i], mine[i], __ATOMIC_RELAXED);
 }
 
-static enum ls_status sum_over_nodes(struct local *l)
+static enum ls_status sum_over_machines(struct local *l)
 {
     const struct ls_comm_bucket all = {0, l->n_values + N_WORDS, 1};
     TRY(ls_comm_sum_begin(l->comm, l->block, &all, 1));
-    if (ls_comm_place(l->comm)->seat == 0) ls_comm_sum_flush(l->comm);
+    if (ls_comm_place(l->comm)->local_rank == 0) ls_comm_sum_flush(l->comm);
     return ls_comm_sum_wait(l->comm, all.end);
 }
 
@@ -289,15 +289,16 @@ static enum ls_status average(struct local *l, bool is_view, struct ls_exec_stat
     TRY(agree_exponents(l));
     TRY(ls__pool_run(l->pool, l->n_pieces, add_piece, l));
     add_words(l);
-    TRY(ls_comm_meet(l->comm, LS_OK, 0));
-    TRY(sum_over_nodes(l));
+    TRY(ls_comm_barrier(l->comm, LS_OK, 0));
+    TRY(sum_over_machines(l));
     read_words(l, stats);
     TRY(ls__pool_run(l->pool, l->n_pieces, take_piece, (void *)&take));
     for (int r = 0; r < take.n_replicas; r++) l->replicas[r].store->version++;
     l->s->store->version++;
-    TRY(ls_comm_meet(l->comm, LS_OK, 0));
-    if (ls_comm_place(l->comm)->seat == 0) memset(l->block, 0, (size_t)(l->n_values + N_WORDS) * sizeof *l->block);
-    TRY(ls_comm_meet(l->comm, LS_OK, 0));
+    TRY(ls_comm_barrier(l->comm, LS_OK, 0));
+    if (ls_comm_place(l->comm)->local_rank == 0)
+        memset(l->block, 0, (size_t)(l->n_values + N_WORDS) * sizeof *l->block);
+    TRY(ls_comm_barrier(l->comm, LS_OK, 0));
     stats->communicate_seconds = ls__seconds_since(start);
     return LS_OK;
 }

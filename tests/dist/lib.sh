@@ -15,7 +15,7 @@ fi
 dist=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd) || exit 2
 programs=$(realpath -- "${2:-/nonexistent}")
 source "$dist/../e2e/lib.sh"
-unset LOCKSTEP_NODE LOCKSTEP_MPI LOCKSTEP_RSH LOCKSTEP_PLUGINS LOCKSTEP_TERMINAL
+unset LOCKSTEP_MACHINE LOCKSTEP_MPI LOCKSTEP_RSH LOCKSTEP_PLUGINS LOCKSTEP_TERMINAL
 command -v python3 >/dev/null || skip_all "python3 is not installed"
 
 # need_mpi: ends the script, skipped, where this build has no MPI or the machine no mpirun
@@ -175,7 +175,7 @@ run=$(run_of "$@")
 for ((i = 0; i < ${#args[@]}; i++)); do
     what=${args[i]}
     case $what in
-        machines) export LOCKSTEP_NODE=machine$((rank / args[i + 1])); i=$((i + 1)) ;;
+        machines) export LOCKSTEP_MACHINE=machine$((rank / args[i + 1])); i=$((i + 1)) ;;
         slow) if [ "$rank" = "${args[i + 1]}" ]; then behind be_slow "$run" "${args[i + 2]}" "${args[i + 3]}"; fi; i=$((i + 3)) ;;
         dying) if [ "$rank" = "${args[i + 1]}" ] && [ ! -e "$run.died" ]; then behind die "$run" "$run/checkpoints"; fi; i=$((i + 1)) ;;
         losing) if [ "$rank" = "${args[i + 1]}" ] && [ ! -e "$run.died" ]; then behind die "$run" "${LOCKSTEP_RESCUE:?}/*/"; fi; i=$((i + 1)) ;;

@@ -78,11 +78,11 @@ faults() {
     elif [ "$failed" -eq "$before" ]; then ok "$what: $n_faults points"; fi
 }
 ENOSPC=28 EIO=5 EACCES=13 EMFILE=24 ENOMEM=12
-for seats in 'one machine' 'two machines'; do
+for layout in 'one machine' 'two machines'; do
     few=(write:$ENOSPC fsync:$EIO open:$EMFILE)
     more=(write:$EIO rename:$EIO fallocate:$ENOSPC mkdir:$EACCES ftruncate:$EIO flock:$EIO)
-    if [ "$seats" = 'two machines' ] && [ $every -eq 0 ]; then more=(); fi
-    for one in "${few[@]}" "${more[@]}"; do faults "${one%:*}" "${one#*:}" '' "$work/run" 0 "$seats"; done
+    if [ "$layout" = 'two machines' ] && [ $every -eq 0 ]; then more=(); fi
+    for one in "${few[@]}" "${more[@]}"; do faults "${one%:*}" "${one#*:}" '' "$work/run" 0 "$layout"; done
 done
 # Memory that the ranks of a machine share: the leader asks for it.
 faults memfd_create $EMFILE '' lockstep 0 'one machine'
@@ -99,9 +99,9 @@ allocations() { # RANK SHAPE
     if [ $n_refused -lt 5 ]; then bad "$what: only $n_refused times"
     elif [ "$failed" -eq "$before" ]; then ok "$what: $n_refused points"; fi
 }
-for seats in 'one machine' 'two machines'; do
-    allocations 0 "$seats"
-    allocations 1 "$seats"
+for layout in 'one machine' 'two machines'; do
+    allocations 0 "$layout"
+    allocations 1 "$layout"
 done
 
 # --- in the middle of a long training ---
@@ -126,24 +126,24 @@ breaks() {
     equal "$what: exit code, $(grep -v '^lockstep: warning: ' err | cut -c 1-200)" "$code" "$2"
     leaves_nothing "$what" "$run"
 }
-for seats in 'one machine' 'two machines'; do
+for layout in 'one machine' 'two machines'; do
     run=$work/deleted
-    job "${endless[@]}" --run "$run" --mpi-args "$as $(shape "$seats")"
+    job "${endless[@]}" --run "$run" --mpi-args "$as $(shape "$layout")"
     eventually has_checkpoint "$run" || bad "no checkpoint: $(head -c 300 err.bg)"
     is_deleted() { rm -rf "$run" 2>/dev/null && [ ! -e "$run" ]; } # a checkpoint may come in between
     break_it() { eventually is_deleted; }
-    breaks "the run directory is deleted, $seats" 4 "$run"
+    breaks "the run directory is deleted, $layout" 4 "$run"
 
     # The directory is held open: under another name it is still the same.
-    job "${endless[@]}" --run "$run" --mpi-args "$as $(shape "$seats")"
+    job "${endless[@]}" --run "$run" --mpi-args "$as $(shape "$layout")"
     eventually has_checkpoint "$run" || bad "no checkpoint: $(head -c 300 err.bg)"
     mv "$run" "$run.moved"
     eventually has_lines "$run.moved/metrics.jsonl" $(($(wc -l <"$run.moved/metrics.jsonl") + 30))
     kill -TERM "$pid"
     job_end
-    equal "the run directory is moved, $seats: exit code" "$code" 75
-    if [ "$(sed -n 's/.*step-0*\([0-9]*\)\..*/\1/p' <<<"$(newest_of "$run.moved")")" = "$(field steps)" ]; then ok "$seats: the last checkpoint went along"
-    else bad "$seats: the last checkpoint is not there: $(newest_of "$run.moved"), $(cat err)"; fi
+    equal "the run directory is moved, $layout: exit code" "$code" 75
+    if [ "$(sed -n 's/.*step-0*\([0-9]*\)\..*/\1/p' <<<"$(newest_of "$run.moved")")" = "$(field steps)" ]; then ok "$layout: the last checkpoint went along"
+    else bad "$layout: the last checkpoint is not there: $(newest_of "$run.moved"), $(cat err)"; fi
     rm -rf "$run" "$run.moved"
 done
 
@@ -151,13 +151,13 @@ done
 mkdir disk
 if mount -t tmpfs -o size=400k none disk 2>/dev/null; then
     mounts+=("$work/disk")
-    for seats in 'one machine' 'two machines'; do
+    for layout in 'one machine' 'two machines'; do
         run=$work/disk/full
-        job "${endless[@]}" --keep 1000 --checkpoint-every 5 --run "$run" --mpi-args "$as $(shape "$seats")"
+        job "${endless[@]}" --keep 1000 --checkpoint-every 5 --run "$run" --mpi-args "$as $(shape "$layout")"
         break_it() { :; }
-        breaks "the disk fills, $seats" 4 'No space left on device'
-        if [ -n "$(newest_of "$run")" ] && "$lockstep" inspect "$run" >/dev/null 2>err; then ok "the disk fills, $seats: the earlier checkpoint loads"
-        else bad "the disk fills, $seats: no good checkpoint is left: $(head -c 300 err)"; fi
+        breaks "the disk fills, $layout" 4 'No space left on device'
+        if [ -n "$(newest_of "$run")" ] && "$lockstep" inspect "$run" >/dev/null 2>err; then ok "the disk fills, $layout: the earlier checkpoint loads"
+        else bad "the disk fills, $layout: no good checkpoint is left: $(head -c 300 err)"; fi
         rm -rf "$run"
     done
 else skipped 'a full disk: no mount is allowed'; fi
@@ -166,16 +166,16 @@ if [ "${LOCKSTEP_TEST_SHM:-0}" = 1 ]; then
     finite=(./net.net fake:1x28x28:10:640 -b 32 --shards 8 -i 100 --no-eval --checkpoint-every none --rescue-every 5 --max-restarts 2 --timeout $timeout -q -w 2)
     reference=$(hash_of "${finite[@]}" --run "$work/room")
     mount -o remount,size=64k /dev/shm
-    for seats in 'one machine' 'two machines'; do
+    for layout in 'one machine' 'two machines'; do
         run=$work/noroom
         rm -rf "$run"
-        job "${finite[@]}" --run "$run" --mpi-args "$as $(shape "$seats")"
+        job "${finite[@]}" --run "$run" --mpi-args "$as $(shape "$layout")"
         job_end
-        equal "no room for copies in memory, $seats: exit code" "$code" 0
-        equal "no room for copies in memory, $seats: weights" "$(field weights_hash)" "$reference"
-        has "no room for copies in memory, $seats: said" err 'keeps no copies in memory'
-        equal "no room for copies in memory, $seats: once per machine" "$(grep -c 'keeps no copies' err)" "$([ "$seats" = 'one machine' ] && echo 1 || echo 2)"
-        leaves_nothing "no room for copies in memory, $seats" "$run"
+        equal "no room for copies in memory, $layout: exit code" "$code" 0
+        equal "no room for copies in memory, $layout: weights" "$(field weights_hash)" "$reference"
+        has "no room for copies in memory, $layout: said" err 'keeps no copies in memory'
+        equal "no room for copies in memory, $layout: once per machine" "$(grep -c 'keeps no copies' err)" "$([ "$layout" = 'one machine' ] && echo 1 || echo 2)"
+        leaves_nothing "no room for copies in memory, $layout" "$run"
     done
     mount -o remount,size=50% /dev/shm
 else skipped 'a small /dev/shm: not root'; fi

@@ -96,7 +96,7 @@ if ! [ -e "$(dirname "$lockstep")/lockstep-openmpi.so" ] || ! command -v mpirun.
 fi
 cat >apart <<'END'
 #!/usr/bin/env bash
-LOCKSTEP_NODE=machine$OMPI_COMM_WORLD_RANK exec "$@"
+LOCKSTEP_MACHINE=machine$OMPI_COMM_WORLD_RANK exec "$@"
 END
 chmod +x apart
 # Open MPI keeps memory of its own until the end of the process.

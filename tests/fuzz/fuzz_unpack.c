@@ -1,4 +1,4 @@
-/* fuzz_unpack.c: any bytes as a message between nodes (comm/pack.c). What is accepted packs and unpacks to the same
+/* fuzz_unpack.c: any bytes as a message between machines (comm/pack.c). What is accepted packs and unpacks to the same
  * numbers. */
 #include "comm/comm_internal.h"
 

@@ -31,12 +31,13 @@ static const struct ls_predict_profile usual = {.model = "made-up",
 static const struct ls_predict_network gigabit = {"1 Gbit/s", 1e-4, 117e6, 0, 0},
                                        perfect = {"perfect", 0, INFINITY, 0, 0};
 
-static struct ls_predict_cluster cluster(int workers, int per_node, int threads, const struct ls_predict_network *net)
+static struct ls_predict_cluster cluster(int workers, int per_machine, int threads,
+                                         const struct ls_predict_network *net)
 {
     return (struct ls_predict_cluster){.workers = workers,
-                                       .workers_per_node = per_node,
+                                       .workers_per_machine = per_machine,
                                        .threads = threads,
-                                       .cores = threads * per_node + 1,
+                                       .cores = threads * per_machine + 1,
                                        .servers = 2,
                                        .network = net};
 }
@@ -53,25 +54,25 @@ static void expect_at_most(const char *what, double got, double most)
 }
 
 /* Every combination the laws are asked of. */
-#define FOR_ALL(W, PER_NODE, THREADS, A)                                                                               \
+#define FOR_ALL(W, PER_MACHINE, THREADS, A)                                                                            \
     for (int W = 1; W <= 1024; W = W < 8 ? W + 1 : W * 2)                                                              \
-        for (int PER_NODE = 1; PER_NODE <= 4; PER_NODE *= 2)                                                           \
+        for (int PER_MACHINE = 1; PER_MACHINE <= 4; PER_MACHINE *= 2)                                                  \
             for (int THREADS = 1; THREADS <= 3; THREADS++)                                                             \
                 for (int A = 0; A < LS_N_PREDICT; A++)
 
-static void test_one_node_is_silent(void **state)
+static void test_one_machine_is_silent(void **state)
 {
-    FOR_ALL(w, per_node, threads, a)
+    FOR_ALL(w, per_machine, threads, a)
     {
-        struct ls_predict_cluster c = cluster(w, per_node, threads, &gigabit);
+        struct ls_predict_cluster c = cluster(w, per_machine, threads, &gigabit);
         struct ls_predict_point r = ls_predict_step(&usual, &c, (enum ls_predict_algorithm)a);
-        if (w > per_node) {
+        if (w > per_machine) {
             assert_true(r.wire_bytes > 0 && r.communicate > 0);
             continue;
         }
-        assert_int_equal(r.nodes, 1);
-        expect_near("bytes on one node", r.wire_bytes, 0);
-        expect_near("exposed on one node", r.communicate, 0);
+        assert_int_equal(r.machines, 1);
+        expect_near("bytes on one machine", r.wire_bytes, 0);
+        expect_near("exposed on one machine", r.communicate, 0);
     }
 }
 
@@ -83,9 +84,9 @@ static void test_perfect_network_is_compute_bound(void **state)
     p.pre_seconds = p.overhead_seconds = p.pack_seconds = p.unpack_seconds = 0;
     p.buckets = bare;
     p.n_buckets = 1;
-    for (p.shards = 1; p.shards <= 40; p.shards += 3) FOR_ALL(w, per_node, threads, a)
+    for (p.shards = 1; p.shards <= 40; p.shards += 3) FOR_ALL(w, per_machine, threads, a)
         {
-            struct ls_predict_cluster c = cluster(w, per_node, threads, &perfect);
+            struct ls_predict_cluster c = cluster(w, per_machine, threads, &perfect);
             int64_t all = (int64_t)w * threads, waves = (p.shards + all - 1) / all;
             struct ls_predict_point r = ls_predict_step(&p, &c, (enum ls_predict_algorithm)a);
             expect_near("step of shards alone", r.step_seconds, (double)waves * p.shard_seconds);
@@ -94,11 +95,11 @@ static void test_perfect_network_is_compute_bound(void **state)
 
 static void test_speedup_is_bounded(void **state)
 {
-    FOR_ALL(w, per_node, threads, a)
+    FOR_ALL(w, per_machine, threads, a)
     {
-        struct ls_predict_cluster c = cluster(w, per_node, threads, a % 2 ? &perfect : &gigabit);
+        struct ls_predict_cluster c = cluster(w, per_machine, threads, a % 2 ? &perfect : &gigabit);
         struct ls_predict_point r = ls_predict_step(&usual, &c, (enum ls_predict_algorithm)a);
-        int helpers = w + (a == LS_PREDICT_SERVERS && w > per_node ? c.servers : 0);
+        int helpers = w + (a == LS_PREDICT_SERVERS && w > per_machine ? c.servers : 0);
         expect_at_most("speed-up", r.speedup, helpers);
         expect_near("parts of the step", r.compute + r.communicate + r.wait, r.step_seconds);
         expect_at_most("compute", r.compute, r.step_seconds);
@@ -108,20 +109,20 @@ static void test_speedup_is_bounded(void **state)
 
 static void test_monotone_in_the_network(void **state)
 {
-    FOR_ALL(w, per_node, threads, a)
+    FOR_ALL(w, per_machine, threads, a)
     {
         double before = INFINITY;
         for (double bandwidth = 1e6; bandwidth < 1e12; bandwidth *= 3) {
             const struct ls_predict_network net = {.name = "", .latency = 5e-5, .bandwidth = bandwidth, .cpu = 0.4};
-            struct ls_predict_cluster c = cluster(w, per_node, threads, &net);
-            c.cores = threads * per_node; /* packing takes from computing */
+            struct ls_predict_cluster c = cluster(w, per_machine, threads, &net);
+            c.cores = threads * per_machine; /* packing takes from computing */
             double step = ls_predict_step(&usual, &c, (enum ls_predict_algorithm)a).step_seconds;
             expect_at_most("more bandwidth", step, before);
             before = step;
         }
         for (double latency = 1e-2; latency > 1e-7; latency /= 5) {
             const struct ls_predict_network net = {.name = "", .latency = latency, .bandwidth = 1e12, .cpu = 0.4};
-            struct ls_predict_cluster c = cluster(w, per_node, threads, &net);
+            struct ls_predict_cluster c = cluster(w, per_machine, threads, &net);
             double step = ls_predict_step(&usual, &c, (enum ls_predict_algorithm)a).step_seconds;
             if (latency < 1e-2) expect_at_most("less latency", step, before);
             before = step;
@@ -139,10 +140,10 @@ static void test_ring_volume(void **state)
         struct ls_predict_point r = ls_predict_step(&usual, &c, LS_PREDICT_HIERARCHICAL);
         double expected = 2.0 * (p - 1) / p * bytes;
         if (fabs(r.wire_bytes / expected - 1) > 1e-4)
-            fail_msg("%d nodes: %.9g bytes, expected %.9g", p, r.wire_bytes, expected);
+            fail_msg("%d machines: %.9g bytes, expected %.9g", p, r.wire_bytes, expected);
         double seconds = expected / slow.bandwidth;
         if (fabs(r.communicate / seconds - 1) > 1e-3)
-            fail_msg("%d nodes: %.9g s, expected %.9g", p, r.communicate, seconds);
+            fail_msg("%d machines: %.9g s, expected %.9g", p, r.communicate, seconds);
     }
 }
 
@@ -159,7 +160,7 @@ static void test_latency_counts_messages(void **state)
     expect_near("ring", ls_predict_step(&p, &c, LS_PREDICT_RING).communicate, 2 * 15 * 10);
     expect_near("tree", ls_predict_step(&p, &c, LS_PREDICT_TREE).communicate, 2 * 4 * 10);
     expect_near("servers", ls_predict_step(&p, &c, LS_PREDICT_SERVERS).communicate, 2 * 10);
-    c.workers_per_node = 4;
+    c.workers_per_machine = 4;
     expect_near("hierarchical", ls_predict_step(&p, &c, LS_PREDICT_HIERARCHICAL).communicate, 2 * 3 * 10);
 }
 
@@ -226,10 +227,10 @@ static void test_probed_while_busy(void **state)
     slow.busy_bandwidth = gigabit.bandwidth / 3;
     dear.busy_bandwidth = gigabit.bandwidth;
     dear.cpu = 0.5;
-    FOR_ALL(w, per_node, threads, a)
+    FOR_ALL(w, per_machine, threads, a)
     {
-        struct ls_predict_cluster c = cluster(w, per_node, threads, &free_lunch);
-        c.cores = per_node * threads;
+        struct ls_predict_cluster c = cluster(w, per_machine, threads, &free_lunch);
+        c.cores = per_machine * threads;
         double best = ls_predict_step(&usual, &c, (enum ls_predict_algorithm)a).step_seconds;
         c.network = &slow;
         expect_at_most("bandwidth that computing leaves", best,
@@ -336,7 +337,7 @@ static void test_plot(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_node_is_silent),
+        cmocka_unit_test(test_one_machine_is_silent),
         cmocka_unit_test(test_perfect_network_is_compute_bound),
         cmocka_unit_test(test_speedup_is_bounded),
         cmocka_unit_test(test_monotone_in_the_network),

@@ -1,10 +1,10 @@
-/* node.c: the ranks of one machine: their shared memory, meetings, and who takes what.
+/* machine.c: the ranks of one machine: their shared memory, barriers, and who takes what.
  *
  * The shared memory is one memfd, made by the leader and opened by the others through /proc/PID/fd. It has no name that
  * could be left behind, does not count against the size of /dev/shm, and ends with the last process. It begins with the
  * board; every ls_comm_share appends a piece that each rank maps where it likes.
  *
- * Where the ranks of a machine cannot open each other's memory (containers), each becomes a node of its own.
+ * Where the ranks of a machine cannot open each other's memory (containers), each counts as a machine of its own.
  */
 #include "base/clock.h"
 #include "base/mem.h"
@@ -38,22 +38,22 @@ void ls__futex_wake(atomic_uint *word)
 
 /* --- who is where --- */
 
-static void number_nodes(struct ls_comm *c)
+static void number_machines(struct ls_comm *c)
 {
     struct peer *p = c->peers;
-    c->place.n_nodes = 0;
+    c->place.n_machines = 0;
     for (int r = 0; r < c->place.n_ranks; r++) {
         int first = 0;
-        while (strcmp(p[first].node_key, p[r].node_key) != 0) first++;
-        p[r].node = first == r ? c->place.n_nodes++ : p[first].node;
-        p[r].seat = 0;
-        for (int q = first; q < r; q++) p[r].seat += p[q].node == p[r].node;
-        if (p[r].seat == 0) c->leaders[p[r].node] = r;
+        while (strcmp(p[first].machine_key, p[r].machine_key) != 0) first++;
+        p[r].machine = first == r ? c->place.n_machines++ : p[first].machine;
+        p[r].local_rank = 0;
+        for (int q = first; q < r; q++) p[r].local_rank += p[q].machine == p[r].machine;
+        if (p[r].local_rank == 0) c->leaders[p[r].machine] = r;
     }
-    c->place.node = p[c->place.rank].node;
-    c->place.seat = p[c->place.rank].seat;
-    c->place.n_seats = 0;
-    for (int r = 0; r < c->place.n_ranks; r++) c->place.n_seats += p[r].node == c->place.node;
+    c->place.machine = p[c->place.rank].machine;
+    c->place.local_rank = p[c->place.rank].local_rank;
+    c->place.n_local = 0;
+    for (int r = 0; r < c->place.n_ranks; r++) c->place.n_local += p[r].machine == c->place.machine;
 }
 
 /* Everyone's card to rank 0, and all cards from rank 0 to everyone. */
@@ -73,17 +73,17 @@ static enum ls_status exchange_cards(struct ls_comm *c, void *arg)
 static void write_card(struct ls_comm *c)
 {
     struct peer *me = &c->peers[c->place.rank];
-    const char *key = getenv("LOCKSTEP_NODE"); /* tests cut one machine into several */
+    const char *key = getenv("LOCKSTEP_MACHINE"); /* tests cut one machine into several */
     memcpy(me->host, c->place.host, sizeof me->host);
-    snprintf(me->node_key, sizeof me->node_key, "%s", key && *key ? key : c->place.host);
+    snprintf(me->machine_key, sizeof me->machine_key, "%s", key && *key ? key : c->place.host);
     if (key && *key) snprintf(me->host, sizeof me->host, "%.63s", key);
-    if (c->is_apart) snprintf(me->node_key, sizeof me->node_key, "rank %d", c->place.rank);
+    if (c->is_apart) snprintf(me->machine_key, sizeof me->machine_key, "rank %d", c->place.rank);
     me->pid = (int32_t)getpid();
 }
 
 /* --- the segment --- */
 
-/* How to find a node's memory. */
+/* How to find a machine's memory. */
 struct address {
     uint64_t token;
     int32_t pid, fd;
@@ -110,7 +110,7 @@ static bool make_segment(struct ls_comm *c, struct address *a)
     a->fd = c->segment;
     if (!c->board) return false;
     c->board->token = a->token;
-    c->board->n_seats = c->place.n_seats;
+    c->board->n_local = c->place.n_local;
     return true;
 }
 
@@ -128,12 +128,13 @@ static bool open_segment(struct ls_comm *c, const struct address *a)
 static enum ls_status share_segment(struct ls_comm *c, void *arg)
 {
     struct address a = {0};
-    int leader = c->leaders[c->place.node];
+    int leader = c->leaders[c->place.machine];
     uint8_t is_good = 1, others = 1;
-    if (c->place.seat == 0) {
+    if (c->place.local_rank == 0) {
         is_good = make_segment(c, &a);
         for (int r = leader + 1; r < c->place.n_ranks; r++)
-            if (c->peers[r].node == c->place.node) TRY(ls__link_send(c, &a, sizeof a, r, TAG_SEGMENT, c->timeout));
+            if (c->peers[r].machine == c->place.machine)
+                TRY(ls__link_send(c, &a, sizeof a, r, TAG_SEGMENT, c->timeout));
     } else {
         TRY(ls__link_receive(c, &a, sizeof a, leader, TAG_SEGMENT, c->timeout));
         is_good = open_segment(c, &a);
@@ -161,9 +162,9 @@ static void drop_segment(struct ls_comm *c)
     c->board = NULL;
 }
 
-static void take_seat(struct ls_comm *c)
+static void take_place(struct ls_comm *c)
 {
-    struct seat *s = &c->board->seats[c->place.seat];
+    struct board_rank *s = &c->board->ranks[c->place.local_rank];
     atomic_store(&s->pid, (int)getpid());
     ls_comm_note(c, 0, "start");
 }
@@ -171,49 +172,50 @@ static void take_seat(struct ls_comm *c)
 /* The ranks that share memory take the leader's board instead of their own. */
 static enum ls_status open_board(struct ls_comm *c, struct board *own)
 {
-    bool is_shared = false, is_wanted = c->place.n_nodes < c->place.n_ranks;
-    if (c->place.n_seats > MAX_SEATS)
-        return ls_fail(LS_UNSUPPORTED, "%d ranks on %s; at most %d", c->place.n_seats, c->place.host, MAX_SEATS);
-    if (is_wanted) TRY(ls__courier_call(c, share_segment, &is_shared));
+    bool is_shared = false, is_wanted = c->place.n_machines < c->place.n_ranks;
+    if (c->place.n_local > MAX_LOCAL_RANKS)
+        return ls_fail(LS_UNSUPPORTED, "%d ranks on %s; at most %d", c->place.n_local, c->place.host, MAX_LOCAL_RANKS);
+    if (is_wanted) TRY(ls__comm_thread_call(c, share_segment, &is_shared));
     if (is_wanted && !is_shared) {
         for (int r = 0; r < c->place.n_ranks; r++)
-            snprintf(c->peers[r].node_key, sizeof c->peers[r].node_key, "rank %d", r);
-        number_nodes(c);
+            snprintf(c->peers[r].machine_key, sizeof c->peers[r].machine_key, "rank %d", r);
+        number_machines(c);
     }
-    if (c->place.n_seats == 1) {
+    if (c->place.n_local == 1) {
         drop_segment(c);
-        own->n_seats = 1;
+        own->n_local = 1;
         c->board = own;
     }
     c->segment_bytes = board_bytes();
-    take_seat(c);
+    take_place(c);
     return LS_OK;
 }
 
-/* On the courier's thread, which from now on keeps the other leaders informed. */
-static enum ls_status begin_beats(struct ls_comm *c, void *arg)
+/* On the communication thread, which from now on keeps the other leaders informed. */
+static enum ls_status begin_heartbeats(struct ls_comm *c, void *arg)
 {
     struct heard *heard = arg;
-    for (int n = 0; n < c->place.n_nodes; n++) heard[n].heard_ns = ls__now_ns();
+    for (int n = 0; n < c->place.n_machines; n++) heard[n].heard_ns = ls__now_ns();
     c->heard = heard;
     return LS_OK;
 }
 
 /* Who is there, once all memory for it is. */
-static enum ls_status meet_all(struct ls_comm *c, struct board *own, struct heard *heard)
+static enum ls_status assemble(struct ls_comm *c, struct board *own, struct heard *heard)
 {
     write_card(c);
-    if (c->place.n_ranks > 1) TRY(ls__courier_call(c, exchange_cards, NULL));
+    if (c->place.n_ranks > 1) TRY(ls__comm_thread_call(c, exchange_cards, NULL));
     memcpy(c->place.host, c->peers[c->place.rank].host, sizeof c->place.host);
-    number_nodes(c);
+    number_machines(c);
     TRY(open_board(c, own));
-    c->may_spin = c->place.n_seats <= ls__cpu_count();
-    return c->place.n_nodes > 1 && c->place.seat == 0 ? ls__courier_call(c, begin_beats, heard) : LS_OK;
+    c->may_spin = c->place.n_local <= ls__cpu_count();
+    return c->place.n_machines > 1 && c->place.local_rank == 0 ? ls__comm_thread_call(c, begin_heartbeats, heard)
+                                                               : LS_OK;
 }
 
 /* Until there is a board a rank cannot tell the others why it leaves, so nothing may fail between its first word to
  * them and the board: what can fail comes before. */
-enum ls_status ls__node_open(struct ls_comm *c)
+enum ls_status ls__comm_machine_open(struct ls_comm *c)
 {
     size_t n = (size_t)c->place.n_ranks;
     struct board *own = NULL;
@@ -222,13 +224,13 @@ enum ls_status ls__node_open(struct ls_comm *c)
     if (status == LS_OK) status = ls__calloc(&c->leaders, n, sizeof *c->leaders);
     if (status == LS_OK) status = ls__calloc(&heard, n, sizeof *heard);
     if (status == LS_OK) status = ls__alloc_aligned(&own, sizeof *own);
-    if (status == LS_OK) status = meet_all(c, own, heard);
+    if (status == LS_OK) status = assemble(c, own, heard);
     if (c->board != own) ls__free_aligned(own, sizeof *own);
     if (c->heard != heard) free(heard);
     return status;
 }
 
-void ls__node_close(struct ls_comm *c)
+void ls__comm_machine_close(struct ls_comm *c)
 {
     for (int i = 0; i < c->n_shares; i++) {
         if (c->segment >= 0)
@@ -249,19 +251,19 @@ static enum ls_status map_share(struct ls_comm *c, size_t bytes, void **out)
 {
     size_t whole = (bytes + PAGE - 1) / PAGE * PAGE;
     enum ls_status status = LS_OK;
-    if (c->place.seat == 0) {
+    if (c->place.local_rank == 0) {
         c->board->share_bytes = bytes;
         if (ftruncate(c->segment, (off_t)(c->segment_bytes + whole)) != 0)
             status = ls_fail(LS_NOMEM, "shared memory of %zu bytes: %s", c->segment_bytes + whole, strerror(errno));
     }
-    TRY(ls_comm_meet(c, status, c->place.seat));
+    TRY(ls_comm_barrier(c, status, c->place.local_rank));
     if (c->board->share_bytes != bytes)
         status = ls_fail(LS_REMOTE, "rank %d wants %zu bytes where rank %d wants %zu: they run different plans",
-                         c->place.rank, bytes, c->leaders[c->place.node], (size_t)c->board->share_bytes);
+                         c->place.rank, bytes, c->leaders[c->place.machine], (size_t)c->board->share_bytes);
     *out = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_SHARED, c->segment, (off_t)c->segment_bytes);
     if (status == LS_OK && *out == MAP_FAILED)
         status = ls_fail(LS_NOMEM, "map %zu bytes of shared memory: %s", whole, strerror(errno));
-    TRY(ls_comm_meet(c, status, c->place.seat));
+    TRY(ls_comm_barrier(c, status, c->place.local_rank));
     madvise(*out, whole, MADV_HUGEPAGE); /* a wish */
     c->segment_bytes += whole;
     c->shares[c->n_shares++] = (struct share){*out, whole};
@@ -278,7 +280,7 @@ enum ls_status ls_comm_share(struct ls_comm *c, size_t bytes, void **out)
     return LS_OK;
 }
 
-/* --- meetings --- */
+/* --- barriers --- */
 
 static void hand_in(struct board *b, enum ls_status status, int order)
 {
@@ -300,7 +302,7 @@ static void conclude(struct board *b)
     atomic_store(&b->n_arrived, 0);
     atomic_store(&b->next_item, 0);
     atomic_fetch_add_explicit(&b->generation, 1, memory_order_release);
-    if (b->n_seats > 1) ls__futex_wake(&b->generation);
+    if (b->n_local > 1) ls__futex_wake(&b->generation);
 }
 
 static enum ls_status await_others(struct ls_comm *c, unsigned seen)
@@ -319,18 +321,18 @@ static enum ls_status await_others(struct ls_comm *c, unsigned seen)
         double seconds = ls__seconds_since(start) + (c->has_lost_lock ? c->timeout : 0);
         ls__futex_wait(&b->generation, seen, SLICE_NS);
         if (atomic_load_explicit(&b->generation, memory_order_acquire) != seen) break;
-        TRY(ls__late_node(c, seconds > c->timeout ? seconds : 0));
+        TRY(ls__late_machine(c, seconds > c->timeout ? seconds : 0));
     }
     return LS_OK;
 }
 
-enum ls_status ls_comm_meet(struct ls_comm *c, enum ls_status mine, int order)
+enum ls_status ls_comm_barrier(struct ls_comm *c, enum ls_status mine, int order)
 {
     struct board *b = c->board;
     unsigned seen = atomic_load_explicit(&b->generation, memory_order_acquire);
     if (mine != LS_OK) hand_in(b, mine, order);
-    atomic_fetch_add(&b->seats[c->place.seat].n_met, 1);
-    if (atomic_fetch_add(&b->n_arrived, 1) == b->n_seats - 1)
+    atomic_fetch_add(&b->ranks[c->place.local_rank].n_barriers, 1);
+    if (atomic_fetch_add(&b->n_arrived, 1) == b->n_local - 1)
         conclude(b);
     else
         TRY(await_others(c, seen));
@@ -344,14 +346,14 @@ int ls_comm_claim(struct ls_comm *c)
 
 void ls_comm_note(struct ls_comm *c, int64_t step, const char *what)
 {
-    struct seat *s = &c->board->seats[c->place.seat];
+    struct board_rank *s = &c->board->ranks[c->place.local_rank];
     atomic_store_explicit(&s->step, step, memory_order_relaxed);
     unsigned long long words[WHAT_BYTES / 8] = {0};
     strncpy((char *)words, what, WHAT_BYTES - 1);
     for (int i = 0; i < WHAT_BYTES / 8; i++) atomic_store_explicit(&s->what[i], words[i], memory_order_relaxed);
 }
 
-void ls__seat_what(const struct seat *s, char what[WHAT_BYTES])
+void ls__board_rank_what(const struct board_rank *s, char what[WHAT_BYTES])
 {
     for (int i = 0; i < WHAT_BYTES / 8; i++) {
         unsigned long long word = atomic_load_explicit(&s->what[i], memory_order_relaxed);
@@ -370,7 +372,7 @@ void ls_comm_lock(struct ls_comm *c, int which)
         if (!start) start = looked = ls__now_ns();
         if (spins % 64 || ls__now_ns() - looked < SLICE_NS) continue;
         looked = ls__now_ns();
-        /* dead or stopped with the lock: go on without it, to the meeting it will not come to */
+        /* dead or stopped with the lock: go on without it, to the barrier it will not come to */
         if (ls__seconds_since(start) > c->timeout || ls__late_is_any_dead(c)) c->has_lost_lock = true;
     }
 }

@@ -1,9 +1,9 @@
-/* courier.c: the one thread that talks to the transport.
+/* comm_thread.c: the one thread that talks to the transport.
  *
- *     main                          courier
- *     ls__courier_call(fn) ------>  runs fn(c, arg)          agreement, broadcast
+ *     main                          communication thread
+ *     ls__comm_thread_call(fn) ------>  runs fn(c, arg)          agreement, broadcast
  *                          <------  status and message
- *     ls__courier_sum()    ------>  ls__ring_run(c)          while main computes
+ *     ls__comm_thread_sum()    ------>  ls__ring_run(c)          while main computes
  *
  * The transport is opened here too: MPI wants all its calls from the thread that began it. Waits inside fn end by
  * themselves; only opening may block for ever (a rank that never comes), so the first call has a deadline here.
@@ -21,7 +21,7 @@
 
 static void serve_call(struct ls_comm *c)
 {
-    struct courier *k = &c->courier;
+    struct comm_thread *k = &c->thread;
     pthread_mutex_unlock(&k->lock);
     enum ls_status status = k->fn(c, k->arg);
     pthread_mutex_lock(&k->lock);
@@ -40,7 +40,7 @@ static void copy_job(struct sum_job *to, const struct sum_job *from)
 
 static void serve_sum(struct ls_comm *c)
 {
-    struct courier *k = &c->courier;
+    struct comm_thread *k = &c->thread;
     k->sum_wanted = false;
     copy_job(&c->running, &k->sum);
     pthread_mutex_unlock(&k->lock);
@@ -57,7 +57,7 @@ static void serve_sum(struct ls_comm *c)
 /* Sleeps until there is work, waking for the heartbeat where there is one. */
 static void await_work(struct ls_comm *c)
 {
-    struct courier *k = &c->courier;
+    struct comm_thread *k = &c->thread;
     struct timespec until;
     if (!c->heard) {
         pthread_cond_wait(&k->wake, &k->lock);
@@ -76,10 +76,10 @@ static void await_work(struct ls_comm *c)
     }
 }
 
-static void *courier_main(void *arg)
+static void *thread_main(void *arg)
 {
     struct ls_comm *c = arg;
-    struct courier *k = &c->courier;
+    struct comm_thread *k = &c->thread;
     prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL); /* naps of 20 us shall not last 70 */
     pthread_mutex_lock(&k->lock);
     while (!k->is_ending) {
@@ -115,14 +115,14 @@ static enum ls_status open_transport(struct ls_comm *c, void *arg)
     if (c->transport->open(&c->place.rank, &c->place.n_ranks))
         return ls_fail(LS_REMOTE, "join the job: %s", c->transport->error());
     snprintf(c->place.transport, sizeof c->place.transport, "%s", c->transport->describe());
-    c->courier.is_open = true;
+    c->thread.is_open = true;
     if (getenv("LOCKSTEP_LAUNCH")) atexit(leave_at_once); /* last in, so first out */
     return LS_OK;
 }
 
-enum ls_status ls__courier_start(struct ls_comm *c)
+enum ls_status ls__comm_thread_start(struct ls_comm *c)
 {
-    struct courier *k = &c->courier;
+    struct comm_thread *k = &c->thread;
     pthread_mutex_init(&k->lock, NULL);
     pthread_condattr_t monotonic; /* the wall clock may jump */
     pthread_condattr_init(&monotonic);
@@ -130,15 +130,15 @@ enum ls_status ls__courier_start(struct ls_comm *c)
     pthread_cond_init(&k->wake, &monotonic);
     pthread_cond_init(&k->done, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    TRY(ls__thread_start(&k->thread, "the communication thread", courier_main, c));
+    TRY(ls__thread_start(&k->thread, "the communication thread", thread_main, c));
     k->is_started = true;
-    return ls__courier_call(c, open_transport, NULL);
+    return ls__comm_thread_call(c, open_transport, NULL);
 }
 
 /* Until the call is done, or, before the transport is open, the timeout. */
 static bool await_done(struct ls_comm *c)
 {
-    struct courier *k = &c->courier;
+    struct comm_thread *k = &c->thread;
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += (time_t)c->timeout + 1;
@@ -151,9 +151,9 @@ static bool await_done(struct ls_comm *c)
     return true;
 }
 
-enum ls_status ls__courier_call(struct ls_comm *c, courier_fn *fn, void *arg)
+enum ls_status ls__comm_thread_call(struct ls_comm *c, comm_thread_fn *fn, void *arg)
 {
-    struct courier *k = &c->courier;
+    struct comm_thread *k = &c->thread;
     pthread_mutex_lock(&k->lock);
     k->arg = arg;
     k->fn = fn;
@@ -171,17 +171,17 @@ enum ls_status ls__courier_call(struct ls_comm *c, courier_fn *fn, void *arg)
     return status == LS_OK ? LS_OK : ls_fail(status, "%s", message);
 }
 
-void ls__courier_sum(struct ls_comm *c, const struct sum_job *job)
+void ls__comm_thread_sum(struct ls_comm *c, const struct sum_job *job)
 {
-    pthread_mutex_lock(&c->courier.lock);
-    copy_job(&c->courier.sum, job);
-    c->courier.sum_wanted = true;
-    pthread_cond_signal(&c->courier.wake);
-    pthread_mutex_unlock(&c->courier.lock);
+    pthread_mutex_lock(&c->thread.lock);
+    copy_job(&c->thread.sum, job);
+    c->thread.sum_wanted = true;
+    pthread_cond_signal(&c->thread.wake);
+    pthread_mutex_unlock(&c->thread.lock);
 }
 
 /* The transport may hang in its own good-bye, when something has got hold of its daemon. */
-static bool await_closed(struct courier *k)
+static bool await_closed(struct comm_thread *k)
 {
     enum { PATIENCE_S = 5 };
     struct timespec until;
@@ -191,9 +191,9 @@ static bool await_closed(struct courier *k)
     return k->is_closed;
 }
 
-void ls__courier_stop(struct ls_comm *c)
+void ls__comm_thread_stop(struct ls_comm *c)
 {
-    struct courier *k = &c->courier;
+    struct comm_thread *k = &c->thread;
     if (!k->is_started) return;
     if (c->has_failed) return; /* it may hang inside the transport: the process ends, and it with it */
     pthread_mutex_lock(&k->lock);
