@@ -20,4 +20,8 @@ enum ls_status check_update(struct test_case *c, const struct ls_backend *backen
 bool is_load_case(const struct test_case *c);
 enum ls_status check_load(struct test_case *c, const struct ls_backend *backend) LS_MUST_CHECK;
 
+/* fault: failures that settle tells, and updates that heed them. */
+bool is_fault_case(const struct test_case *c);
+enum ls_status check_fault(struct test_case *c, const struct ls_backend *backend) LS_MUST_CHECK;
+
 #endif

@@ -97,11 +97,13 @@ static enum ls_status run_update(const struct session *s, struct test_case *c)
     return s->plugin ? check_update(c, s->plugin, s->is_perf) : LS_OK;
 }
 
-static enum ls_status run_load(const struct session *s, struct test_case *c)
+typedef enum ls_status check(struct test_case *c, const struct ls_backend *backend);
+
+static enum ls_status run_check(const struct session *s, struct test_case *c, check *fn)
 {
     for (int i = 0; ls_backends[i]; i++)
-        if (is_wanted(s, ls_backends[i])) TRY(check_load(c, ls_backends[i]));
-    return s->plugin ? check_load(c, s->plugin) : LS_OK;
+        if (is_wanted(s, ls_backends[i])) TRY(fn(c, ls_backends[i]));
+    return s->plugin ? fn(c, s->plugin) : LS_OK;
 }
 
 static enum ls_status run_line(struct session *s, const char *line)
@@ -111,7 +113,8 @@ static enum ls_status run_line(struct session *s, const char *line)
     TRY(case_parse(&c, line));
     if (s->is_perf) printf("%s\n", line);
     if (is_update_case(&c)) return run_update(s, &c);
-    if (is_load_case(&c)) return run_load(s, &c);
+    if (is_load_case(&c)) return run_check(s, &c, check_load);
+    if (is_fault_case(&c)) return run_check(s, &c, check_fault);
     enum ls_status status = problem_build(&p, &c);
     if (status == LS_OK) status = run_all(s, &p);
     problem_release(&p);
