@@ -1,6 +1,15 @@
 /* options.h: the options of a training run.
  *
- * All strings are borrowed. ls_train_options_default gives what the command line starts from.
+ * ls_train_options_default gives what the command line starts from. Then members are written, or settings are set by
+ * the names that the command line has; both ways may be mixed:
+ *
+ *     struct ls_train_options o;
+ *     ls_train_options_default(&o);
+ *     o.model = "lenet5";
+ *     o.data = "digits";
+ *     if (ls_options_set(&o, "batch-size", "256") != LS_OK) ... ls_error_message()
+ *
+ * All strings are borrowed: they must stay where they are for as long as the options are used.
  */
 #ifndef LOCKSTEP_OPTIONS_H
 #define LOCKSTEP_OPTIONS_H
@@ -9,17 +18,21 @@
 #include "lockstep/status.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+/* lr and weight_decay that nobody gave: ls_options_check takes what suits the optimizer. */
+#define LS_NOT_GIVEN (-1.0)
+
 struct ls_train_options {
     const char *model, *data; /* "lenet5", "digits" */
     const char *data_dir;     /* NULL: $LOCKSTEP_DATA, the cache, the distribution's place */
     const char *run_dir;      /* NULL: runs/<model>-<data>-<time> */
-    const char *device;       /* "cpu", "ref", "cuda" */
+    const char *device;       /* "cpu", "ref", "cuda"; "auto": the best of the first two this build has */
     const char *precision;    /* "f32" */
     const char *isa;          /* "native", or a level all machines of the run have: "avx512", "avx2" */
     const char *tune;         /* tuning table: a file, "none", NULL: the program's own */
@@ -31,8 +44,9 @@ struct ls_train_options {
     int64_t seed;
     int64_t loader_threads; /* -j */
 
-    const char *optimizer; /* "sgd", "adamw" */
-    double lr, momentum, weight_decay, beta1, beta2, eps;
+    const char *optimizer;   /* "sgd", "adamw" */
+    double lr, weight_decay; /* LS_NOT_GIVEN: 0.05 and 0 for sgd, 0.001 and 0.01 for adamw */
+    double momentum, beta1, beta2, eps;
     bool nesterov;
     double clip_norm; /* 0: off */
     double label_smoothing;
@@ -72,6 +86,32 @@ struct ls_train_options {
 };
 
 void ls_train_options_default(struct ls_train_options *o);
+
+/* One setting by its name on the command line, as "batch-size", or an alias of it; '_' counts as '-'. A flag is "on" or
+ * "off". The value's text is borrowed, as all strings are. LS_USAGE, with the command line's message, for a name there
+ * is not and a value that is not good; then *o is unchanged. */
+enum ls_status ls_options_set(struct ls_train_options *o, const char *name, const char *value) LS_MUST_CHECK;
+/* The value as ls_options_set takes it; "" if it is not given. LS_USAGE for a name there is not, and if there is less
+ * room than it needs. */
+enum ls_status ls_options_get(const struct ls_train_options *o, const char *name, char *text,
+                              size_t size) LS_MUST_CHECK;
+/* Gives what was not given its value, then refuses with LS_USAGE what is out of range or does not go together. ls_train
+ * does it too, with a copy of its own. */
+enum ls_status ls_options_check(struct ls_train_options *o) LS_MUST_CHECK;
+
+/* What there is to set, for menus and pages:
+ *     struct ls_option_info info;
+ *     for (int i = 0; ls_options_describe(i, &info); i++) puts(info.name);
+ */
+struct ls_option_info {
+    const char *name;          /* "batch-size" */
+    const char *value;         /* what it takes: "N", or words as "sgd|adamw" */
+    const char *default_value; /* as ls_options_set would take it; "": none */
+    const char *help;          /* one sentence */
+    const char *group;         /* "Training"; "": no option of the command line */
+    bool decides_result;       /* another value gives other weights */
+};
+bool ls_options_describe(int i, struct ls_option_info *info); /* false: there is no i-th */
 
 #ifdef __cplusplus
 }

@@ -8,7 +8,6 @@
 
 #include "base/mem.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,27 +39,21 @@ void ls__words_add_option(struct ls_words *w, const char *name, const char *valu
     free(word);
 }
 
-static void add_given(struct ls_words *w, const struct ls_options *o, const struct ls_option *option)
+static void add_given(struct ls_words *w, const struct ls_options *o, const struct ls_setting *s)
 {
-    const void *at = (const char *)o + option->offset;
     char text[64];
-    switch (option->type) {
-    case LS_OPT_FLAG:
-        snprintf(text, sizeof text, "--%s%s", *(const bool *)at ? "" : "no-", option->name);
-        ls__words_add(w, text);
-        return;
-    case LS_OPT_INT:
-        snprintf(text, sizeof text, "%" PRId64, *(const int64_t *)at);
-        break;
-    case LS_OPT_REAL:
-        snprintf(text, sizeof text, "%.17g", *(const double *)at);
-        break;
-    case LS_OPT_TEXT:
-    case LS_OPT_CHOICE:
-        ls__words_add_option(w, option->name, *(const char *const *)at);
+    if (s->type == LS_SETTING_TEXT || s->type == LS_SETTING_CHOICE) { /* of any length */
+        ls__words_add_option(w, s->name, *(const char *const *)((const char *)o + s->offset));
         return;
     }
-    ls__words_add_option(w, option->name, text);
+    ls__setting_print(s, o, text, sizeof text);
+    if (s->type != LS_SETTING_FLAG) {
+        ls__words_add_option(w, s->name, text);
+        return;
+    }
+    bool is_on = strcmp(text, "on") == 0;
+    snprintf(text, sizeof text, "--%s%s", is_on ? "" : "no-", s->name);
+    ls__words_add(w, text);
 }
 
 static bool is_among(const char *name, const char *const *names)
@@ -74,8 +67,10 @@ void ls__words_add_options(struct ls_words *w, const struct ls_options *o, const
     bool is_dashed = false;
     for (int i = 0; i < o->n_args; i++) is_dashed |= o->args[i][0] == '-';
     for (int i = 0; i < o->n_args && !is_dashed; i++) ls__words_add(w, o->args[i]);
-    for (const struct ls_option *option = ls__options; option->name; option++)
-        if (ls__option_is_given(o, option->name) && !is_among(option->name, without)) add_given(w, o, option);
+    for (const struct ls_option *option = ls__options; option->setting; option++) {
+        const struct ls_setting *s = option->setting;
+        if (ls__option_is_given(o, s->name) && !is_among(s->name, without)) add_given(w, o, s);
+    }
     if (is_dashed) ls__words_add(w, "--");
     for (int i = 0; i < o->n_args && is_dashed; i++) ls__words_add(w, o->args[i]);
 }

@@ -1,5 +1,6 @@
 /* cmd_data.c: `lockstep data list|fetch|info|check`. */
 #include "base/parse.h"
+#include "base/suggest.h"
 #include "cli/cmd.h"
 #include "data/catalog.h"
 #include "data/data.h"

@@ -45,26 +45,25 @@ static void add_wrapped(struct ls_buf *b, const char *text, int column, int inde
     ls__buf_adds(b, "\n");
 }
 
-void ls__option_usage(const struct ls_option *option, char *out, size_t size)
+void ls__setting_usage(const struct ls_setting *s, char *out, size_t size)
 {
-    const char *no = option->def && option->type == LS_OPT_FLAG ? "[no-]" : "";
-    snprintf(out, size, "--%s%s%s%s", no, option->name, option->arg ? " " : "", option->arg ? option->arg : "");
+    const char *no = s->def && s->type == LS_SETTING_FLAG ? "[no-]" : "";
+    snprintf(out, size, "--%s%s%s%s", no, s->name, s->arg ? " " : "", s->arg ? s->arg : "");
 }
 
-static void add_option(struct ls_buf *b, const struct ls_option *option)
+static void add_option(struct ls_buf *b, const struct ls_setting *s)
 {
     char usage[64], head[80], text[400];
-    ls__option_usage(option, usage, sizeof usage);
-    if (option->letter)
-        snprintf(head, sizeof head, "  -%c, %s", option->letter, usage);
+    ls__setting_usage(s, usage, sizeof usage);
+    if (s->letter)
+        snprintf(head, sizeof head, "  -%c, %s", s->letter, usage);
     else
         snprintf(head, sizeof head, "      %s", usage);
-    size_t n = (size_t)snprintf(text, sizeof text, "%s", option->help);
-    if (option->choices && n < sizeof text)
-        n += (size_t)snprintf(text + n, sizeof text - n, " One of %s.", option->choices);
-    for (int i = 0; i < 3 && option->aliases[i] && n < sizeof text; i++)
-        n += (size_t)snprintf(text + n, sizeof text - n, " Also --%s.", option->aliases[i]);
-    if (option->def && n < sizeof text) snprintf(text + n, sizeof text - n, " (default:\x1f%s)", option->def);
+    size_t n = (size_t)snprintf(text, sizeof text, "%s", s->help);
+    if (s->choices && n < sizeof text) n += (size_t)snprintf(text + n, sizeof text - n, " One of %s.", s->choices);
+    for (int i = 0; i < 3 && s->aliases[i] && n < sizeof text; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, " Also --%s.", s->aliases[i]);
+    if (s->def && n < sizeof text) snprintf(text + n, sizeof text - n, " (default:\x1f%s)", s->def);
     int column = (int)strlen(head);
     ls__buf_adds(b, head);
     if (column + 2 > OPTION_COLUMN) {
@@ -78,11 +77,12 @@ static void add_option(struct ls_buf *b, const struct ls_option *option)
 static void add_options(struct ls_buf *b, enum ls_cmd cmd)
 {
     const char *group = NULL;
-    for (const struct ls_option *o = ls__options; o->name; o++) {
+    for (const struct ls_option *o = ls__options; o->setting; o++) {
+        const struct ls_setting *s = o->setting;
         if (!ls__option_is_of(o, cmd)) continue;
-        if (o->group != group) ls__buf_addf(b, "\n%s:\n", o->group);
-        group = o->group;
-        add_option(b, o);
+        if (!group || strcmp(s->group, group) != 0) ls__buf_addf(b, "\n%s:\n", s->group);
+        group = s->group;
+        add_option(b, s);
     }
 }
 

@@ -18,6 +18,6 @@ struct ls_exit_code {
 extern const struct ls_exit_code ls__exit_codes[];
 
 /* "--batch-size N", "--[no-]normalize" */
-void ls__option_usage(const struct ls_option *option, char *out, size_t size);
+void ls__setting_usage(const struct ls_setting *s, char *out, size_t size);
 
 #endif

@@ -21,31 +21,33 @@ static void add_data_sets(struct ls_buf *b)
     ls__buf_adds(b, "digits digits-rgb fake: folder:");
 }
 
-static void add_choices(struct ls_buf *b, const struct ls_option *option)
+static void add_choices(struct ls_buf *b, const struct ls_setting *s)
 {
-    for (const char *c = option->choices; *c; c++) ls__buf_add(b, *c == '|' ? " " : c, 1);
+    for (const char *c = s->choices; *c; c++) ls__buf_add(b, *c == '|' ? " " : c, 1);
 }
 
 static void add_option_words(struct ls_buf *b, enum ls_cmd cmd)
 {
-    for (const struct ls_option *o = ls__options; o->name; o++) {
+    for (const struct ls_option *o = ls__options; o->setting; o++) {
+        const struct ls_setting *s = o->setting;
         if (!ls__option_is_of(o, cmd)) continue;
-        ls__buf_addf(b, " --%s", o->name);
-        if (o->letter) ls__buf_addf(b, " -%c", o->letter);
-        for (int i = 0; i < 3 && o->aliases[i]; i++) ls__buf_addf(b, " --%s", o->aliases[i]);
-        if (o->type == LS_OPT_FLAG && o->def) ls__buf_addf(b, " --no-%s", o->name);
+        ls__buf_addf(b, " --%s", s->name);
+        if (s->letter) ls__buf_addf(b, " -%c", s->letter);
+        for (int i = 0; i < 3 && s->aliases[i]; i++) ls__buf_addf(b, " --%s", s->aliases[i]);
+        if (s->type == LS_SETTING_FLAG && s->def) ls__buf_addf(b, " --no-%s", s->name);
     }
 }
 
 static void add_bash_values(struct ls_buf *b)
 {
     ls__buf_adds(b, "    case $prev in\n");
-    for (const struct ls_option *o = ls__options; o->name; o++) {
-        if (!o->choices) continue;
-        ls__buf_addf(b, "    --%s", o->name);
-        for (int i = 0; i < 3 && o->aliases[i]; i++) ls__buf_addf(b, "|--%s", o->aliases[i]);
+    for (const struct ls_option *o = ls__options; o->setting; o++) {
+        const struct ls_setting *s = o->setting;
+        if (!s->choices) continue;
+        ls__buf_addf(b, "    --%s", s->name);
+        for (int i = 0; i < 3 && s->aliases[i]; i++) ls__buf_addf(b, "|--%s", s->aliases[i]);
         ls__buf_adds(b, ") COMPREPLY=($(compgen -W '");
-        add_choices(b, o);
+        add_choices(b, s);
         ls__buf_adds(b, "' -- \"$cur\")); return ;;\n");
     }
     ls__buf_adds(b, "    --device) COMPREPLY=($(compgen -W 'auto cpu ref' -- \"$cur\")); return ;;\n"
@@ -103,21 +105,22 @@ static void add_fish_text(struct ls_buf *b, const char *text)
 
 static void add_fish_option(struct ls_buf *b, const struct ls_option *o)
 {
+    const struct ls_setting *s = o->setting;
     ls__buf_adds(b, "complete -c lockstep -n '__fish_seen_subcommand_from");
     for (int i = 0; i < LS_N_CMDS; i++) {
         if (ls__option_is_of(o, (enum ls_cmd)i)) ls__buf_addf(b, " %s", ls__commands[i].name);
     }
-    ls__buf_addf(b, "' -l %s", o->name);
-    for (int i = 0; i < 3 && o->aliases[i]; i++) ls__buf_addf(b, " -l %s", o->aliases[i]);
-    if (o->letter) ls__buf_addf(b, " -s %c", o->letter);
-    if (o->type != LS_OPT_FLAG) ls__buf_adds(b, " -r");
-    if (o->choices) {
+    ls__buf_addf(b, "' -l %s", s->name);
+    for (int i = 0; i < 3 && s->aliases[i]; i++) ls__buf_addf(b, " -l %s", s->aliases[i]);
+    if (s->letter) ls__buf_addf(b, " -s %c", s->letter);
+    if (s->type != LS_SETTING_FLAG) ls__buf_adds(b, " -r");
+    if (s->choices) {
         ls__buf_adds(b, " -f -a '");
-        add_choices(b, o);
+        add_choices(b, s);
         ls__buf_adds(b, "'");
     }
     ls__buf_adds(b, " -d ");
-    add_fish_text(b, o->help);
+    add_fish_text(b, s->help);
     ls__buf_adds(b, "\n");
 }
 
@@ -134,7 +137,7 @@ static void add_fish(struct ls_buf *b)
     ls__buf_adds(b, "'\ncomplete -c lockstep -n '__fish_seen_subcommand_from train eval data' -a '");
     add_data_sets(b);
     ls__buf_adds(b, "'\ncomplete -c lockstep -n '__fish_seen_subcommand_from data' -a 'list fetch info check'\n");
-    for (const struct ls_option *o = ls__options; o->name; o++) add_fish_option(b, o);
+    for (const struct ls_option *o = ls__options; o->setting; o++) add_fish_option(b, o);
 }
 
 void ls__help_completion(struct ls_buf *b, const char *shell)

@@ -29,28 +29,29 @@ static void add_escaped(struct ls_buf *b, const char *text)
 
 static void add_man_option(struct ls_buf *b, const struct ls_option *option)
 {
+    const struct ls_setting *s = option->setting;
     char usage[64];
-    ls__option_usage(option, usage, sizeof usage);
+    ls__setting_usage(s, usage, sizeof usage);
     ls__buf_adds(b, ".TP\n");
-    if (option->letter) ls__buf_addf(b, "\\fB\\-%c\\fR, ", option->letter);
+    if (s->letter) ls__buf_addf(b, "\\fB\\-%c\\fR, ", s->letter);
     ls__buf_adds(b, "\\fB");
     add_escaped(b, usage);
     ls__buf_adds(b, "\\fR");
-    for (int i = 0; i < 3 && option->aliases[i]; i++) {
+    for (int i = 0; i < 3 && s->aliases[i]; i++) {
         ls__buf_adds(b, ", \\fB\\-\\-");
-        add_escaped(b, option->aliases[i]);
+        add_escaped(b, s->aliases[i]);
         ls__buf_adds(b, "\\fR");
     }
     ls__buf_adds(b, "\n");
-    add_escaped(b, option->help);
-    if (option->choices) {
+    add_escaped(b, s->help);
+    if (s->choices) {
         ls__buf_adds(b, " One of ");
-        add_escaped(b, option->choices);
+        add_escaped(b, s->choices);
         ls__buf_adds(b, ".");
     }
-    if (option->def) {
+    if (s->def) {
         ls__buf_adds(b, " Default: ");
-        add_escaped(b, option->def);
+        add_escaped(b, s->def);
         ls__buf_adds(b, ".");
     }
     const char *comma = " (";
@@ -111,9 +112,9 @@ void ls__help_man(struct ls_buf *b)
     for (int i = 0; i < LS_N_CMDS; i++) add_man_command(b, &ls__commands[i]);
     ls__buf_adds(b, ".SH OPTIONS\nCommands that take an option are named behind it; no name means all.\n");
     const char *group = NULL;
-    for (const struct ls_option *o = ls__options; o->name; o++) {
-        if (o->group != group) ls__buf_addf(b, ".SS %s\n", o->group);
-        group = o->group;
+    for (const struct ls_option *o = ls__options; o->setting; o++) {
+        if (!group || strcmp(o->setting->group, group) != 0) ls__buf_addf(b, ".SS %s\n", o->setting->group);
+        group = o->setting->group;
         add_man_option(b, o);
     }
     add_man_rest(b);

@@ -4,6 +4,7 @@
  * and checked at the end: a result that could not be written is a failure.
  */
 #include "base/log.h"
+#include "base/suggest.h"
 #include "cli/cmd.h"
 #include "cli/help.h"
 #include "cli/launch.h"

@@ -1,8 +1,8 @@
 /* options.h: the command line as data: one table of commands, one table of options.
  *
  * From the two tables come the parser (args.c), the help texts, the man page and the shell completion (help.c). Adding
- * an option is one entry in options.c and one member in struct ls_options or struct ls_train_options; the tests walk
- * the table and check the rest.
+ * an option is one entry in options.c; its setting is the library's (settings/setting.h) or, with a member in struct
+ * ls_options, the command line's own. The tests walk the table and check the rest.
  *
  *     struct ls_options o;
  *     TRY(ls__options_parse(&o, LS_CMD_TRAIN, argc, argv));     argv without program and command
@@ -15,6 +15,7 @@
 
 #include "lockstep/measure.h"
 #include "lockstep/train.h"
+#include "settings/setting.h"
 
 enum ls_cmd {
     LS_CMD_TRAIN,
@@ -49,7 +50,7 @@ enum { LS_MAX_ARGS = 4 };
 
 /* The values of all options. Commands share members: eval's --batch-size is train.batch_size too. */
 struct ls_options {
-    struct ls_train_options train;
+    struct ls_train_options train; /* first: see options.c */
     int64_t procs_per_node, max_restarts;
     const char *hosts, *mpi_args;
     int64_t steps, warmup_steps; /* bench */
@@ -71,28 +72,11 @@ struct ls_options {
     uint64_t given[2]; /* one bit per entry of the table: on the command line */
 };
 
-enum ls_option_type { LS_OPT_FLAG, LS_OPT_INT, LS_OPT_REAL, LS_OPT_TEXT, LS_OPT_CHOICE };
-
 struct ls_option {
-    const char *name;       /* long, without "--" */
-    char letter;            /* short, or '\0' */
-    const char *aliases[3]; /* other long names */
-    const char *arg;        /* name of the value in the help: "N"; NULL for a flag */
-    enum ls_option_type type;
-    double min, max;     /* INT, REAL: both inclusive */
-    bool is_max_open;    /* REAL: max itself is too much */
-    const char *choices; /* CHOICE: "sgd|adamw" */
-    /* (optional) TEXT: whether the value is well formed, and in words what it should be */
-    bool (*is_valid)(const char *text);
-    const char *expected;
-    bool takes_dash;   /* TEXT: the value may begin with '-', as arguments for another program do */
-    const char *def;   /* default as it would be typed; NULL: not given (flags: off) */
-    const char *help;  /* one sentence */
-    const char *group; /* headline in the help; entries of a group stand together */
+    const struct ls_setting *setting;
     unsigned commands; /* bit (1u << LS_CMD_x) for each command that takes it */
-    size_t offset;     /* into struct ls_options: bool, int64_t, double or const char * */
 };
-extern const struct ls_option ls__options[]; /* ends with name NULL */
+extern const struct ls_option ls__options[]; /* ends with setting NULL */
 
 int ls__options_count(void);
 bool ls__option_is_of(const struct ls_option *option, enum ls_cmd cmd);
@@ -122,8 +106,5 @@ void ls__words_release(struct ls_words *w);
 
 /* LS_N_CMDS if there is no such command. */
 enum ls_cmd ls__command_find(const char *name);
-/* The candidate nearest to word, or NULL if none is near. Call with *best_distance = -1 first, then for each candidate.
- */
-void ls__suggest(const char *word, const char *candidate, const char **best, int *best_distance);
 
 #endif

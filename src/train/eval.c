@@ -6,6 +6,7 @@
 #include "lockstep/train.h"
 #include "run/run.h"
 #include "session/session.h"
+#include "settings/setting.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -91,6 +92,7 @@ void ls_eval_options_default(struct ls_eval_options *o)
 {
     struct ls_train_options t;
     ls_train_options_default(&t);
+    ls__options_complete(&t);
     *o = (struct ls_eval_options){.device = t.device, .isa = t.isa, .batch_size = t.batch_size};
 }
 

@@ -1,7 +1,7 @@
 /* manifest.c: see manifest.h. docs/formats/run-directory.md lists the keys. */
 #include "train/manifest.h"
 
-#include "settings/defaults.h"
+#include "settings/setting.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -53,8 +53,8 @@ enum ls_status ls__manifest_write(struct ls_run *run, const struct ls_train_opti
         "{s:s,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:o,s:o,s:o,s:o}", "lockstep_version", LOCKSTEP_VERSION, "started",
         started, "model", ls_model_name(s->model), "model_hash", model_hash, "plan_hash", plan_hash, "batch_size",
         (json_int_t)s->batch_size, "shards", (json_int_t)s->shards, "shard_size", (json_int_t)s->shard_size, "threads",
-        (json_int_t)s->threads, "options", ls__train_options_json(o), "train_data", data_json(s->train), "test_data",
-        data_json(s->test), "tune", tune_json(s), "machine", machine_json(s));
+        (json_int_t)s->threads, "options", ls__options_json(o, LS_ROLE_ALL), "train_data", data_json(s->train),
+        "test_data", data_json(s->test), "tune", tune_json(s), "machine", machine_json(s));
     if (!manifest) return ls_fail(LS_NOMEM, "out of memory while writing the manifest");
     enum ls_status status = ls__run_manifest(run, manifest);
     json_decref(manifest);

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "session/usage.h"
 #include "session/workers.h"
-#include "settings/defaults.h"
+#include "settings/setting.h"
 #include "train/result.h"
 #include "train/trainer.h"
 
@@ -286,18 +286,12 @@ static enum ls_status run_all(struct trainer *t, struct ls_result *r)
     return t->is_chief ? write_result(t, r) : LS_OK;
 }
 
-static enum ls_status check_options(const struct ls_train_options *o, const struct ls_comm *comm)
+static enum ls_status check_options(struct ls_train_options *o, const struct ls_comm *comm)
 {
-    TRY(ls__train_options_check(o));
+    TRY(ls_options_check(o));
     if (o->workers > 0 && ls_comm_is_launched() && o->workers != ls_comm_place(comm)->n_ranks)
         return ls_fail(LS_USAGE, "the job has %d processes, but %lld workers were asked for",
                        ls_comm_place(comm)->n_ranks, (long long)o->workers);
-    if (strcmp(o->precision, "f32") != 0)
-        return ls_fail(LS_USAGE, "--precision %s: this build trains in f32", o->precision);
-    /* 1 - beta would be 0, and the first moment infinitely corrected. */
-    if ((float)o->beta1 >= 1 || (float)o->beta2 >= 1)
-        return ls_fail(LS_USAGE, "--beta1 %.9g, --beta2 %.9g: at most 0.9999999, for they are 1 in float32", o->beta1,
-                       o->beta2);
     if (strcmp(o->sum, "float") == 0 && ls_comm_place(comm)->n_ranks > 1)
         return ls_fail(LS_USAGE, "--sum float depends on the order of addition, so it takes one worker only");
     return LS_OK;
@@ -318,7 +312,7 @@ enum ls_status ls__trainer_open(struct trainer *t, const struct ls_train_options
     *t = (struct trainer){.own = *options, .opened_ns = ls__now_ns(), .cpu_seconds = ls__cpu_seconds()};
     t->o = &t->own;
     t->told_before = ls__log_present_limit();
-    ls__train_options_complete(&t->own);
+    ls__options_complete(&t->own);
     bool is_apart =
         ls_backend_get(t->o->device, &backend) == LS_OK && backend->memory; /* a failure is told by the session */
     const struct ls_control *control = t->o->control;
@@ -329,7 +323,7 @@ enum ls_status ls__trainer_open(struct trainer *t, const struct ls_train_options
     TRY(ls_comm_open(&t->comm, &co));
     t->is_chief = ls_comm_place(t->comm)->rank == 0;
     limit_log(t);
-    TRY(ls_comm_agree(t->comm, check_options(t->o, t->comm), ""));
+    TRY(ls_comm_agree(t->comm, check_options(&t->own, t->comm), ""));
     TRY(ls__trainer_set_up(t));
     t->is_set_up = true;
     return LS_OK;

@@ -12,7 +12,6 @@
 #include "cli/options.c"
 
 #include "backend/backend.h"
-#include "settings/defaults.h"
 #include "settings/sync_names.h"
 
 #include <jansson.h>
@@ -48,35 +47,35 @@ static enum ls_cmd taker(const struct ls_option *option)
 static const char *other_value(const struct ls_option *option)
 {
     static char text[64];
-    if (option->type == LS_OPT_CHOICE) {
-        const char *last = strrchr(option->choices, '|') + 1;
-        if (option->def && !strcmp(last, option->def)) {
-            snprintf(text, sizeof text, "%.*s", (int)strcspn(option->choices, "|"), option->choices);
+    if (option->setting->type == LS_SETTING_CHOICE) {
+        const char *last = strrchr(option->setting->choices, '|') + 1;
+        if (option->setting->def && !strcmp(last, option->setting->def)) {
+            snprintf(text, sizeof text, "%.*s", (int)strcspn(option->setting->choices, "|"), option->setting->choices);
             return text;
         }
         return last;
     }
-    if (option->type == LS_OPT_INT) return option->max >= 7 ? "7" : "1";
-    if (option->type == LS_OPT_REAL) return "0.25";
+    if (option->setting->type == LS_SETTING_INT) return option->setting->max >= 7 ? "7" : "1";
+    if (option->setting->type == LS_SETTING_REAL) return "0.25";
     const char *const candidates[] = {"224x160", "3,7,9", "500", "3x32x32", "local:4", "2ms", "3Gbit", "some/where"};
     for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
-        if (!option->is_valid || option->is_valid(candidates[i])) return candidates[i];
+        if (!option->setting->is_valid || option->setting->is_valid(candidates[i])) return candidates[i];
     }
     return NULL;
 }
 
 static bool holds(const struct ls_options *o, const struct ls_option *option, const char *value)
 {
-    const void *at = (const char *)o + option->offset;
-    switch (option->type) {
-    case LS_OPT_FLAG:
+    const void *at = (const char *)o + option->setting->offset;
+    switch (option->setting->type) {
+    case LS_SETTING_FLAG:
         return *(const bool *)at == !strcmp(value, "on");
-    case LS_OPT_INT:
+    case LS_SETTING_INT:
         return *(const int64_t *)at == atoll(value);
-    case LS_OPT_REAL:
+    case LS_SETTING_REAL:
         return *(const double *)at == strtod(value, NULL);
-    case LS_OPT_TEXT:
-    case LS_OPT_CHOICE:
+    case LS_SETTING_TEXT:
+    case LS_SETTING_CHOICE:
         return *(const char *const *)at && !strcmp(*(const char *const *)at, value);
     }
     return false;
@@ -84,8 +83,9 @@ static bool holds(const struct ls_options *o, const struct ls_option *option, co
 
 static void check_holds(const struct ls_options *o, const struct ls_option *option, const char *value, const char *line)
 {
-    if (!holds(o, option, value)) fail_msg("after '%s' --%s is not %s", line, option->name, value);
-    if (!ls__option_is_given(o, option->name)) fail_msg("after '%s' --%s does not count as given", line, option->name);
+    if (!holds(o, option, value)) fail_msg("after '%s' --%s is not %s", line, option->setting->name, value);
+    if (!ls__option_is_given(o, option->setting->name))
+        fail_msg("after '%s' --%s does not count as given", line, option->setting->name);
 }
 
 /* --- the table --- */
@@ -93,27 +93,32 @@ static void check_holds(const struct ls_options *o, const struct ls_option *opti
 static void test_table_is_sane(void **state)
 {
     assert_true(ls__options_count() <= 128); /* bits in `given` */
-    for (const struct ls_option *a = ls__options; a->name; a++) {
-        assert_true(a->help[strlen(a->help) - 1] == '.');
-        assert_non_null(a->group);
+    for (const struct ls_option *a = ls__options; a->setting; a++) {
+        assert_true(a->setting->help[strlen(a->setting->help) - 1] == '.');
+        assert_non_null(a->setting->group);
         assert_true(a->commands != 0);
-        assert_true((a->type == LS_OPT_FLAG) == (a->arg == NULL));
-        assert_true((a->type == LS_OPT_CHOICE) == (a->choices != NULL));
-        assert_true(!a->is_valid == !a->expected);
-        if (find_long(a->name, strlen(a->name)) != a) fail_msg("--%s is there twice", a->name);
-        for (const struct ls_option *b = a + 1; b->name; b++) {
-            bool is_clash = a->letter && a->letter == b->letter && (a->commands & b->commands);
-            if (is_clash) fail_msg("-%c is --%s and --%s", a->letter, a->name, b->name);
-            if (a->offset == b->offset) fail_msg("--%s and --%s share a member", a->name, b->name);
+        assert_true((a->setting->type == LS_SETTING_FLAG) == (a->setting->arg == NULL));
+        assert_true((a->setting->type == LS_SETTING_CHOICE) == (a->setting->choices != NULL));
+        assert_true(!a->setting->is_valid == !a->setting->expected);
+        if (find_long(a->setting->name, strlen(a->setting->name)) != a)
+            fail_msg("--%s is there twice", a->setting->name);
+        for (const struct ls_option *b = a + 1; b->setting; b++) {
+            bool is_clash =
+                a->setting->letter && a->setting->letter == b->setting->letter && (a->commands & b->commands);
+            if (is_clash) fail_msg("-%c is --%s and --%s", a->setting->letter, a->setting->name, b->setting->name);
+            if (a->setting->offset == b->setting->offset)
+                fail_msg("--%s and --%s share a member", a->setting->name, b->setting->name);
         }
     }
 }
 
 static void test_groups_stand_together(void **state)
 {
-    for (const struct ls_option *a = ls__options; a->name; a++) {
-        for (const struct ls_option *b = a + 1; b->name; b++) {
-            if (a->group == b->group && b[-1].group != b->group) fail_msg("--%s is apart from its group", b->name);
+    for (const struct ls_option *a = ls__options; a->setting; a++) {
+        for (const struct ls_option *b = a + 1; b->setting; b++) {
+            bool is_same = !strcmp(a->setting->group, b->setting->group);
+            if (is_same && strcmp(b[-1].setting->group, b->setting->group))
+                fail_msg("--%s is apart from its group", b->setting->name);
         }
     }
 }
@@ -121,9 +126,10 @@ static void test_groups_stand_together(void **state)
 static void test_defaults_are_valid(void **state)
 {
     struct ls_options o = {.n_args = 0};
-    for (const struct ls_option *option = ls__options; option->name; option++) {
-        if (!option->def) continue;
-        if (store(&o, option, option->def) != LS_OK) fail_msg("default of --%s: %s", option->name, ls_error_message());
+    for (const struct ls_option *option = ls__options; option->setting; option++) {
+        if (!option->setting->def) continue;
+        if (ls__setting_store(option->setting, &o, option->setting->def) != LS_OK)
+            fail_msg("default of --%s: %s", option->setting->name, ls_error_message());
     }
 }
 
@@ -138,7 +144,8 @@ static void test_defaults_equal_the_library(void **state)
     ls_train_options_default(&d);
     d.model = o.train.model;
     d.data = o.train.data;
-    json_t *ours = ls__train_options_json(&o.train), *theirs = ls__train_options_json(&d);
+    assert_int_equal(ls_options_check(&d), LS_OK);
+    json_t *ours = ls__options_json(&o.train, LS_ROLE_ALL), *theirs = ls__options_json(&d, LS_ROLE_ALL);
     char *a = json_dumps(ours, JSON_INDENT(1)), *b = json_dumps(theirs, JSON_INDENT(1));
     assert_string_equal(a, b);
     free(a);
@@ -155,44 +162,48 @@ static void expect_limit(const struct ls_option *option, double value, bool is_g
     ls__options_default(&o);
     o.train.model = "lenet5";
     o.train.data = "digits";
-    void *at = (char *)&o + option->offset;
-    if (option->type == LS_OPT_INT)
+    o.train.batch_size = 1 << 20; /* room for any number of shards */
+    void *at = (char *)&o + option->setting->offset;
+    if (option->setting->type == LS_SETTING_INT)
         *(int64_t *)at = (int64_t)value;
     else
         *(double *)at = value;
-    enum ls_status status = ls__train_options_check(&o.train);
+    enum ls_status status = ls_options_check(&o.train);
     if ((status == LS_OK) != is_good)
-        fail_msg("--%s %g: the library says %s, the command line %s", option->name, value, ls_status_name(status),
-                 is_good ? "takes it" : "refuses it");
+        fail_msg("--%s %g: the library says %s, the command line %s", option->setting->name, value,
+                 ls_status_name(status), is_good ? "takes it" : "refuses it");
 }
 
 static void test_limits_equal_the_library(void **state)
 {
     const size_t first = offsetof(struct ls_options, train), end = first + sizeof(struct ls_train_options);
-    for (const struct ls_option *option = ls__options; option->name; option++) {
-        bool is_int = option->type == LS_OPT_INT, is_number = is_int || option->type == LS_OPT_REAL;
-        if (option->offset < first || option->offset >= end || !is_number) continue;
-        expect_limit(option, option->min, true);
-        expect_limit(option, option->max, !option->is_max_open);
-        expect_limit(option, is_int ? option->min - 1 : nextafter(option->min, -INFINITY), false);
-        expect_limit(option, is_int && option->max < 1e15 ? option->max + 1 : option->max * 1.01, false);
+    for (const struct ls_option *option = ls__options; option->setting; option++) {
+        bool is_int = option->setting->type == LS_SETTING_INT,
+             is_number = is_int || option->setting->type == LS_SETTING_REAL;
+        if (option->setting->offset < first || option->setting->offset >= end || !is_number) continue;
+        expect_limit(option, option->setting->min, true);
+        expect_limit(option, option->setting->max, !option->setting->is_max_open);
+        expect_limit(option, is_int ? option->setting->min - 1 : nextafter(option->setting->min, -INFINITY), false);
+        expect_limit(option,
+                     is_int && option->setting->max < 1e15 ? option->setting->max + 1 : option->setting->max * 1.01,
+                     false);
     }
 }
 
-/* Changing any training option must change the manifest: no member is forgotten in train/defaults.c. */
+/* Changing any training option must change the manifest: no member is forgotten in settings/table.c. */
 static void test_manifest_has_every_option(void **state)
 {
     const size_t first = offsetof(struct ls_options, train), end = first + sizeof(struct ls_train_options);
-    for (const struct ls_option *option = ls__options; option->name; option++) {
-        if (option->offset < first || option->offset >= end) continue;
+    for (const struct ls_option *option = ls__options; option->setting; option++) {
+        if (option->setting->offset < first || option->setting->offset >= end) continue;
         struct ls_options o;
         ls__options_default(&o);
-        json_t *before = ls__train_options_json(&o.train);
-        bool is_on = option->def && !strcmp(option->def, "on");
-        const char *value = option->type == LS_OPT_FLAG ? (is_on ? "off" : "on") : other_value(option);
-        assert_int_equal(store(&o, option, value), LS_OK);
-        json_t *after = ls__train_options_json(&o.train);
-        if (json_equal(before, after)) fail_msg("--%s %s does not show in the manifest", option->name, value);
+        json_t *before = ls__options_json(&o.train, LS_ROLE_ALL);
+        bool is_on = option->setting->def && !strcmp(option->setting->def, "on");
+        const char *value = option->setting->type == LS_SETTING_FLAG ? (is_on ? "off" : "on") : other_value(option);
+        assert_int_equal(ls__setting_store(option->setting, &o, value), LS_OK);
+        json_t *after = ls__options_json(&o.train, LS_ROLE_ALL);
+        if (json_equal(before, after)) fail_msg("--%s %s does not show in the manifest", option->setting->name, value);
         json_decref(before);
         json_decref(after);
     }
@@ -204,11 +215,12 @@ static void test_every_form_of_every_option(void **state)
 {
     struct ls_options o;
     char line[256];
-    for (const struct ls_option *option = ls__options; option->name; option++) {
-        bool is_flag = option->type == LS_OPT_FLAG;
+    for (const struct ls_option *option = ls__options; option->setting; option++) {
+        bool is_flag = option->setting->type == LS_SETTING_FLAG;
         const char *value = is_flag ? "on" : other_value(option);
         assert_non_null(value);
-        const char *names[4] = {option->name, option->aliases[0], option->aliases[1], option->aliases[2]};
+        const char *names[4] = {option->setting->name, option->setting->aliases[0], option->setting->aliases[1],
+                                option->setting->aliases[2]};
         for (int i = 0; i < 4 && names[i]; i++) {
             snprintf(line, sizeof line, is_flag ? "--%s" : "--%s %s", names[i], value);
             if (parse(&o, taker(option), line) != LS_OK) fail_msg("'%s': %s", line, ls_error_message());
@@ -225,16 +237,17 @@ static void test_every_form_of_every_option(void **state)
 static void test_every_option_is_written(void **state)
 {
     static const char *const without[] = {NULL};
-    for (const struct ls_option *option = ls__options; option->name; option++) {
+    for (const struct ls_option *option = ls__options; option->setting; option++) {
         struct ls_options o, again;
         struct ls_words w = {.status = LS_OK};
         char line[256];
-        bool is_flag = option->type == LS_OPT_FLAG, is_on = option->def && !strcmp(option->def, "on");
+        bool is_flag = option->setting->type == LS_SETTING_FLAG,
+             is_on = option->setting->def && !strcmp(option->setting->def, "on");
         const char *value = is_flag ? (is_on ? "off" : "on") : other_value(option);
         if (is_flag)
-            snprintf(line, sizeof line, "--%s%s", is_on ? "no-" : "", option->name);
+            snprintf(line, sizeof line, "--%s%s", is_on ? "no-" : "", option->setting->name);
         else
-            snprintf(line, sizeof line, "--%s %s", option->name, value);
+            snprintf(line, sizeof line, "--%s %s", option->setting->name, value);
         assert_int_equal(parse(&o, taker(option), line), LS_OK);
         ls__words_add_options(&w, &o, without);
         assert_int_equal(w.status, LS_OK);
@@ -266,11 +279,11 @@ static void test_letters(void **state)
 {
     struct ls_options o;
     const char *const forms[] = {"-%c%s", "-%c %s", "-%c=%s", "-q%c%s"};
-    for (const struct ls_option *option = ls__options; option->name; option++) {
-        if (!option->letter || option->type == LS_OPT_FLAG) continue;
+    for (const struct ls_option *option = ls__options; option->setting; option++) {
+        if (!option->setting->letter || option->setting->type == LS_SETTING_FLAG) continue;
         for (int i = 0; i < 4; i++) {
             char line[64];
-            snprintf(line, sizeof line, forms[i], option->letter, other_value(option));
+            snprintf(line, sizeof line, forms[i], option->setting->letter, other_value(option));
             if (parse(&o, taker(option), line) != LS_OK) fail_msg("'%s': %s", line, ls_error_message());
             check_holds(&o, option, other_value(option), line);
         }
@@ -283,9 +296,9 @@ static void test_flags_can_be_turned_off(void **state)
 {
     struct ls_options o;
     char line[96];
-    for (const struct ls_option *option = ls__options; option->name; option++) {
-        if (option->type != LS_OPT_FLAG || !strncmp(option->name, "no-", 3)) continue;
-        snprintf(line, sizeof line, "--%s --no-%s", option->name, option->name);
+    for (const struct ls_option *option = ls__options; option->setting; option++) {
+        if (option->setting->type != LS_SETTING_FLAG || !strncmp(option->setting->name, "no-", 3)) continue;
+        snprintf(line, sizeof line, "--%s --no-%s", option->setting->name, option->setting->name);
         assert_int_equal(parse(&o, taker(option), line), LS_OK);
         check_holds(&o, option, "off", line);
     }
@@ -309,39 +322,41 @@ static void test_ranges(void **state)
 {
     struct ls_options o;
     char line[128];
-    for (const struct ls_option *option = ls__options; option->name; option++) {
-        if (option->type != LS_OPT_INT && option->type != LS_OPT_REAL) continue;
-        bool is_int = option->type == LS_OPT_INT;
+    for (const struct ls_option *option = ls__options; option->setting; option++) {
+        if (option->setting->type != LS_SETTING_INT && option->setting->type != LS_SETTING_REAL) continue;
+        bool is_int = option->setting->type == LS_SETTING_INT;
         enum ls_cmd cmd = taker(option);
         const char *const junk[] = {"abc", "1x", "0x", "nan", "inf", "1e999", "99999999999999999999x", "+", "1,5"};
         for (size_t i = 0; i < sizeof junk / sizeof *junk; i++) {
-            snprintf(line, sizeof line, "--%s=%s", option->name, junk[i]);
-            expect_refusal(cmd, line, option->name);
+            snprintf(line, sizeof line, "--%s=%s", option->setting->name, junk[i]);
+            expect_refusal(cmd, line, option->setting->name);
             expect_refusal(cmd, line, "expected");
         }
-        snprintf(line, sizeof line, is_int ? "--%s=%.0f" : "--%s=%.17g", option->name, option->min - 1);
+        snprintf(line, sizeof line, is_int ? "--%s=%.0f" : "--%s=%.17g", option->setting->name,
+                 option->setting->min - 1);
         expect_refusal(cmd, line, is_int ? "whole number" : "number");
-        snprintf(line, sizeof line, is_int ? "--%s=%.0f" : "--%s=%.17g", option->name, option->max * 2 + 1);
+        snprintf(line, sizeof line, is_int ? "--%s=%.0f" : "--%s=%.17g", option->setting->name,
+                 option->setting->max * 2 + 1);
         expect_refusal(cmd, line, is_int ? "whole number" : "number");
-        snprintf(line, sizeof line, is_int ? "--%s=%.0f" : "--%s=%.17g", option->name, option->min);
+        snprintf(line, sizeof line, is_int ? "--%s=%.0f" : "--%s=%.17g", option->setting->name, option->setting->min);
         assert_int_equal(parse(&o, cmd, line), LS_OK);
-        snprintf(line, sizeof line, is_int ? "--%s=%.0f" : "--%s=%.17g", option->name, option->max);
-        assert_int_equal(parse(&o, cmd, line), option->is_max_open ? LS_USAGE : LS_OK);
+        snprintf(line, sizeof line, is_int ? "--%s=%.0f" : "--%s=%.17g", option->setting->name, option->setting->max);
+        assert_int_equal(parse(&o, cmd, line), option->setting->is_max_open ? LS_USAGE : LS_OK);
     }
 }
 
 static void test_choices_and_texts_refuse_junk(void **state)
 {
     char line[128];
-    for (const struct ls_option *option = ls__options; option->name; option++) {
-        if (option->choices) {
-            snprintf(line, sizeof line, "--%s=nonsense", option->name);
+    for (const struct ls_option *option = ls__options; option->setting; option++) {
+        if (option->setting->choices) {
+            snprintf(line, sizeof line, "--%s=nonsense", option->setting->name);
             expect_refusal(taker(option), line, "expected one of");
-            snprintf(line, sizeof line, "--%s=%.2s", option->name, option->choices); /* no prefixes */
+            snprintf(line, sizeof line, "--%s=%.2s", option->setting->name, option->setting->choices); /* no prefixes */
             expect_refusal(taker(option), line, "expected one of");
-        } else if (option->is_valid) {
-            snprintf(line, sizeof line, "--%s=", option->name);
-            expect_refusal(taker(option), line, option->expected);
+        } else if (option->setting->is_valid) {
+            snprintf(line, sizeof line, "--%s=", option->setting->name);
+            expect_refusal(taker(option), line, option->setting->expected);
         }
     }
     expect_refusal(LS_CMD_TRAIN, "a b --milestones 30,20", "rising");
@@ -355,16 +370,16 @@ static void test_choices_and_texts_refuse_junk(void **state)
 static void test_missing_values(void **state)
 {
     char line[128];
-    for (const struct ls_option *option = ls__options; option->name; option++) {
-        if (option->type == LS_OPT_FLAG) {
-            snprintf(line, sizeof line, "--%s=1", option->name);
+    for (const struct ls_option *option = ls__options; option->setting; option++) {
+        if (option->setting->type == LS_SETTING_FLAG) {
+            snprintf(line, sizeof line, "--%s=1", option->setting->name);
             expect_refusal(taker(option), line, "takes no value");
             continue;
         }
-        snprintf(line, sizeof line, "--%s", option->name);
+        snprintf(line, sizeof line, "--%s", option->setting->name);
         expect_refusal(taker(option), line, "needs a value");
-        if (option->takes_dash) continue;
-        snprintf(line, sizeof line, "--%s --quiet", option->name);
+        if (option->setting->takes_dash) continue;
+        snprintf(line, sizeof line, "--%s --quiet", option->setting->name);
         expect_refusal(taker(option), line, "needs a value");
     }
     expect_refusal(LS_CMD_TRAIN, "a b --lr -1", "expected a number from 0");
@@ -375,14 +390,15 @@ static void test_missing_values(void **state)
 static void test_suggestions(void **state)
 {
     char line[96];
-    for (const struct ls_option *option = ls__options; option->name; option++) {
-        size_t n = strlen(option->name);
+    for (const struct ls_option *option = ls__options; option->setting; option++) {
+        size_t n = strlen(option->setting->name);
         if (n < 5) continue;
         /* the last two letters swapped */
-        snprintf(line, sizeof line, "--%.*s%c%c", (int)n - 2, option->name, option->name[n - 1], option->name[n - 2]);
-        if (option->name[n - 1] == option->name[n - 2] || ls__option_find(line + 2)) continue;
+        snprintf(line, sizeof line, "--%.*s%c%c", (int)n - 2, option->setting->name, option->setting->name[n - 1],
+                 option->setting->name[n - 2]);
+        if (option->setting->name[n - 1] == option->setting->name[n - 2] || ls__option_find(line + 2)) continue;
         expect_refusal(taker(option), line, "did you mean --");
-        expect_refusal(taker(option), line, option->name);
+        expect_refusal(taker(option), line, option->setting->name);
     }
     expect_refusal(LS_CMD_TRAIN, "--epoch 3", "did you mean --epochs?");
     expect_refusal(LS_CMD_TRAIN, "--batch 3", "did you mean --batch-size?");
@@ -395,8 +411,8 @@ static void test_suggestions(void **state)
 static void test_prefixes_are_not_accepted(void **state)
 {
     char line[96];
-    for (const struct ls_option *option = ls__options; option->name; option++) {
-        snprintf(line, sizeof line, "--%.*s", (int)strlen(option->name) - 1, option->name);
+    for (const struct ls_option *option = ls__options; option->setting; option++) {
+        snprintf(line, sizeof line, "--%.*s", (int)strlen(option->setting->name) - 1, option->setting->name);
         if (ls__option_find(line + 2) || strlen(line) < 4) continue;
         expect_refusal(taker(option), line, "unknown option");
     }
@@ -535,9 +551,9 @@ static void test_help_mentions_every_option(void **state)
         struct ls_buf b = LS_BUF_INIT;
         ls__help_command(&b, (enum ls_cmd)i);
         assert_int_equal(ls__buf_check(&b), LS_OK);
-        for (const struct ls_option *option = ls__options; option->name; option++) {
+        for (const struct ls_option *option = ls__options; option->setting; option++) {
             char usage[64];
-            ls__option_usage(option, usage, sizeof usage);
+            ls__setting_usage(option->setting, usage, sizeof usage);
             bool is_there = strstr(b.text, usage) != NULL;
             if (ls__option_is_of(option, (enum ls_cmd)i) && !is_there)
                 fail_msg("help of %s lacks %s", ls__commands[i].name, usage);
@@ -572,10 +588,10 @@ static void test_man_mentions_every_option(void **state)
 {
     struct ls_buf b = LS_BUF_INIT;
     ls__help_man(&b);
-    for (const struct ls_option *option = ls__options; option->name; option++) {
+    for (const struct ls_option *option = ls__options; option->setting; option++) {
         struct ls_buf escaped = LS_BUF_INIT;
         char usage[64];
-        ls__option_usage(option, usage, sizeof usage);
+        ls__setting_usage(option->setting, usage, sizeof usage);
         ls__buf_adds(&escaped, "\\fB");
         add_escaped(&escaped, usage);
         if (!strstr(b.text, escaped.text)) fail_msg("the man page lacks %s", usage);
@@ -591,10 +607,10 @@ static void test_completion_mentions_every_option(void **state)
     for (int s = 0; s < 2; s++) {
         struct ls_buf b = LS_BUF_INIT;
         ls__help_completion(&b, shells[s]);
-        for (const struct ls_option *option = ls__options; option->name; option++) {
+        for (const struct ls_option *option = ls__options; option->setting; option++) {
             char word[64];
-            snprintf(word, sizeof word, "%s%s", before[s], option->name);
-            if (!strstr(b.text, word)) fail_msg("%s completion lacks --%s", shells[s], option->name);
+            snprintf(word, sizeof word, "%s%s", before[s], option->setting->name);
+            if (!strstr(b.text, word)) fail_msg("%s completion lacks --%s", shells[s], option->setting->name);
         }
         assert_non_null(strstr(b.text, "lenet5"));
         ls__buf_release(&b);
