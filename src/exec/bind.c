@@ -22,13 +22,6 @@ static enum ls_status bind_op(struct ls_exec *e, const struct ls_plan *p, int th
     return op->kernel->impl->bind && !op->kernel->is_view ? op->kernel->impl->bind(b) : LS_OK;
 }
 
-static enum ls_status make_times(struct ls_exec *e, struct bound_plan *bp)
-{
-    TRY(ls__calloc(&bp->op_ns, (size_t)e->n_threads, sizeof *bp->op_ns));
-    for (int t = 0; t < e->n_threads; t++) TRY(ls__calloc(&bp->op_ns[t], (size_t)bp->plan->n_ops, sizeof **bp->op_ns));
-    return LS_OK;
-}
-
 /* Updates in the order in which the sums they read come in. */
 static enum ls_status order_updates(const struct ls_exec *e, struct bound_plan *bp)
 {
@@ -68,7 +61,6 @@ static enum ls_status pair_updates(struct bound_plan *bp)
 enum ls_status ls__exec_bind(struct ls_exec *e, struct bound_plan *bp)
 {
     const struct ls_plan *p = bp->plan;
-    if (e->is_profiling && !bp->op_ns) TRY(make_times(e, bp)); /* a plan that came later */
     if (!bp->post_order) TRY(order_updates(e, bp));
     if (!bp->at_once) TRY(pair_updates(bp));
     if (!bp->bound) TRY(ls__calloc(&bp->bound, (size_t)e->n_threads, sizeof *bp->bound));
@@ -91,41 +83,13 @@ void ls__exec_unbind(struct ls_exec *e, struct bound_plan *bp)
     }
 }
 
-static void forget_times(struct ls_exec *e, struct bound_plan *bp)
-{
-    for (int t = 0; bp->op_ns && t < e->n_threads; t++) free(bp->op_ns[t]);
-    free(bp->op_ns);
-    bp->op_ns = NULL;
-}
-
 void ls__exec_free_plan(struct ls_exec *e, struct bound_plan *bp)
 {
     ls__exec_unbind(e, bp);
-    forget_times(e, bp);
     free(bp->bound);
     free(bp->post_order);
     free(bp->at_once);
     ls_plan_destroy(&bp->plan);
-}
-
-enum ls_status ls_exec_profile(struct ls_exec *e, bool on)
-{
-    e->is_profiling = false;
-    for (int i = 0; i < e->n_plans; i++) {
-        forget_times(e, &e->plans[i]);
-        if (on) TRY(make_times(e, &e->plans[i]));
-    }
-    e->is_profiling = on;
-    return LS_OK;
-}
-
-double ls_exec_op_seconds(const struct ls_exec *e, const struct ls_plan *plan, int index)
-{
-    int64_t ns = 0;
-    for (int i = 0; i < e->n_plans; i++)
-        for (int t = 0; e->plans[i].plan == plan && e->plans[i].op_ns && t < e->n_threads; t++)
-            ns += e->plans[i].op_ns[t][index];
-    return (double)ns * 1e-9;
 }
 
 const struct bound_plan *ls__exec_find(const struct ls_exec *e, int64_t mb, bool is_training)

@@ -46,6 +46,8 @@ void ls_exec_destroy(struct ls_exec **exec)
     struct ls_exec *e = *exec;
     if (!e) return;
     ls__pool_destroy(&e->pool);
+    if (e->workers) ls__exec_give_lanes_back(e);
+    ls__trace_destroy(&e->own_trace);
     for (int i = 0; i < e->n_plans; i++) ls__exec_free_plan(e, &e->plans[i]);
     free(e->plans);
     for (int t = 0; e->workers && t < e->n_threads; t++) ls__memory_free(e, e->workers[t].arena, e->workers[t].bytes);
@@ -106,8 +108,10 @@ enum ls_status ls_exec_add_plan(struct ls_exec *e, struct ls_plan **plan)
         return status;
     }
     struct bound_plan *bp = &e->plans[e->n_plans++];
-    *bp = (struct bound_plan){.plan = *plan};
+    const struct bound_plan *before = e->n_plans > 1 ? bp - 1 : NULL;
+    *bp = (struct bound_plan){.plan = *plan, .first_op = before ? before->first_op + before->plan->n_ops : 0};
     *plan = NULL;
+    TRY(ls__exec_measure_ops(e));
     TRY(ls__sums_place(e, bp->plan));
     TRY(ls_store_allocate(e->store));
     bool is_larger = bp->plan->arena_bytes > e->arena_bytes || bp->plan->graph->mb > e->samples_mb;

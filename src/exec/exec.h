@@ -21,6 +21,8 @@ extern "C" {
 #endif
 
 struct ls_exec;
+struct ls_trace;
+struct ls_lane;
 
 /* The threads are started here; n_threads >= 1. backend, device and store are borrowed. */
 enum ls_status ls_exec_create(struct ls_exec **out, const struct ls_backend *backend, struct ls_device *device,
@@ -58,10 +60,8 @@ struct ls_exec_step {
 struct ls_exec_stats {
     double loss_sum; /* over the samples of the batch */
     int64_t n_correct, n;
-    double grad_norm;                     /* training with clip_norm only, else 0 */
-    double compute_seconds, wait_seconds; /* mean over threads: in shards and updates; idle inside the step */
-    double communicate_seconds;           /* waiting for sums of other machines */
-    bool stop_wanted, save_wanted;        /* in a job: some rank's ls_exec_want */
+    double grad_norm;              /* training with clip_norm only, else 0 */
+    bool stop_wanted, save_wanted; /* in a job: some rank's ls_exec_want */
 };
 
 /* What this rank would like after its next step, told to all ranks in ls_exec_stats. */
@@ -81,6 +81,12 @@ enum ls_status ls_exec_evaluate(struct ls_exec *exec, const struct ls_exec_step 
  * with one thread keeps them (that of the last shard); LS_UNSUPPORTED otherwise. */
 enum ls_status ls_exec_logits(struct ls_exec *exec, int64_t mb, float *out) LS_MUST_CHECK;
 
+/* Where its time goes, from now on: spans of its threads in lanes of the trace (trace/trace.h), those of the thread
+ * that calls it in `caller`. caller NULL: other threads in turn call it (replicas), and it has a lane for them. Both
+ * outlive the executor. */
+enum ls_status ls_exec_measure(struct ls_exec *exec, struct ls_trace *trace, struct ls_lane *caller) LS_MUST_CHECK;
+/* In shards, copies and updates of training so far, all threads together; 0 unless it is measured. */
+double ls_exec_busy_seconds(const struct ls_exec *exec);
 /* Measures the CPU time of every op from now on (two clock reads per op), or stops and forgets. */
 enum ls_status ls_exec_profile(struct ls_exec *exec, bool on) LS_MUST_CHECK;
 /* Seconds spent in op `index` of a plan since profiling began, summed over threads. 0 for a plan not of this executor.

@@ -20,6 +20,7 @@
 #include "base/pool.h"
 #include "comm/comm.h"
 #include "exec/exec.h"
+#include "trace/trace.h"
 
 #include <stdatomic.h>
 
@@ -28,7 +29,7 @@ enum { N_LOCKS = 256, MAX_N_SHARDS = 4096 };
 /* A plan bound to the addresses of every thread. */
 struct bound_plan {
     struct ls_plan *plan;
-    int64_t **op_ns;         /* [thread][op] time spent while profiling, or NULL */
+    int first_op;            /* its ops count from here among those of all plans of the executor: in spans */
     struct ls_bound **bound; /* [thread][op] */
     int *post_order;         /* [n_post] ops of POST, in the order in which their sums arrive */
     /* [n_ops] JOIN: the POST op that can be applied while the sums are made; POST: the JOIN op that can do so; or -1 */
@@ -38,10 +39,9 @@ struct bound_plan {
 
 /* What one thread has. Written by that thread alone while a round runs. */
 struct worker {
-    char *arena;     /* in the device's memory */
-    size_t bytes;    /* of the arena */
-    int64_t busy_ns; /* in shards, copies and updates, since the executor was made */
-    char pad[64];    /* away from the next thread's counters */
+    char *arena;  /* in the device's memory */
+    size_t bytes; /* of the arena */
+    struct ls_lane *lane;
 };
 
 /* Where a sum lies in the block, and with which others it travels. */
@@ -120,6 +120,9 @@ struct ls_exec {
     int64_t samples_mb; /* sample numbers of a shard follow in the arena: room for so many */
     struct bound_plan *plans;
     int n_plans;
+    struct ls_trace *trace;     /* whose lanes the workers have; borrowed, or own_trace; NULL: nobody measures */
+    struct ls_trace *own_trace; /* when ops are measured and nobody else does */
+    bool is_caller_lane;        /* worker 0's lane is the caller's */
     bool is_profiling;
     bool is_update_apart; /* never apply sums while they are made */
     struct sum_block sums;
@@ -148,6 +151,7 @@ struct step {
     struct ls_exec *e;
     const struct ls_exec_step *ask;
     bool is_training;
+    enum ls_span_kind work;             /* what the threads' time in this step is: COMPUTE, EVALUATE, SETUP */
     const struct bound_plan *plan;      /* of the full shards */
     const struct bound_plan *last_plan; /* of a smaller last shard; NULL: there is none */
     int n_shards;                       /* of the batch */
@@ -157,7 +161,6 @@ struct step {
     bool is_published;                  /* the result is written, and seen after the next barrier */
     int64_t shards_ns;                  /* on the clock: this machine's shards */
     bool is_home;                       /* a copy of the sums that travelled is back in the device's memory */
-    int64_t wait_ns;                    /* for sums of other machines; in POST thread 0 of the pool adds to it */
 };
 
 /* --- the ways to work on one step --- */
@@ -200,7 +203,7 @@ void ls__ranks_unlock(struct ls_exec *e, int which);
 /* --- the phases --- */
 
 /* pre.c */
-enum ls_status ls__exec_pre(struct ls_exec *e, const struct bound_plan *bp) LS_MUST_CHECK;
+enum ls_status ls__exec_pre(struct step *s, const struct bound_plan *bp) LS_MUST_CHECK;
 
 /* shard.c: items are this machine's shards; arg is the step */
 ls_pool_fn ls__exec_run_shard;
@@ -227,12 +230,6 @@ struct parts {
     struct ls_step_ctx ctx;
 };
 enum ls_status ls__exec_run_parts(const struct parts *parts) LS_MUST_CHECK;
-/* When an op began: on the clock, and in the thread's own time while profiling. */
-struct moment {
-    int64_t wall_ns, thread_ns;
-};
-struct moment ls__exec_moment(const struct ls_exec *e);
-void ls__exec_account(struct ls_exec *e, const struct bound_plan *bp, int thread, int op, struct moment start);
 
 /* join.c, post.c */
 enum ls_status ls__exec_join(struct step *s) LS_MUST_CHECK;
@@ -249,6 +246,11 @@ void ls__result_wish(struct step *s);
 enum ls_status ls__exec_conclude(struct step *s, enum ls_status status, struct ls_exec_stats *stats) LS_MUST_CHECK;
 
 /* --- what the phases use --- */
+
+/* measure.c */
+void ls__exec_give_lanes_back(struct ls_exec *e);
+/* While ops are measured: also those of a plan that came later. */
+enum ls_status ls__exec_measure_ops(struct ls_exec *e) LS_MUST_CHECK;
 
 /* bind.c */
 enum ls_status ls__exec_bind(struct ls_exec *e, struct bound_plan *bp) LS_MUST_CHECK;

@@ -11,14 +11,17 @@ static enum ls_status check_shard(void *arg, int item, int thread)
 {
     const struct parts *r = arg;
     const struct bound_plan *bp = r->s->plan;
+    struct ls_lane *lane = r->s->e->workers[thread].lane;
+    struct ls_begun begun = ls__span_begin(lane, r->s->work, "range", item);
     struct ls_step_ctx ctx = r->ctx;
+    bool fits = true;
     ctx.part = item;
-    for (int i = 0; i < bp->plan->n_ops; i++) {
+    for (int i = 0; i < bp->plan->n_ops && fits; i++) {
         const struct ls_bound *b = &bp->bound[thread][i];
-        if (bp->plan->ops[i].phase != LS_JOIN || bp->at_once[i] < 0) continue;
-        if (!b->kernel->impl->fits(b, &ctx)) return LS_NONFINITE;
+        if (bp->plan->ops[i].phase == LS_JOIN && bp->at_once[i] >= 0) fits = b->kernel->impl->fits(b, &ctx);
     }
-    return LS_OK;
+    ls__span_end(lane, begun);
+    return fits ? LS_OK : LS_NONFINITE;
 }
 
 static enum ls_status choose_at_once(const struct parts *r)

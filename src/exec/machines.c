@@ -48,17 +48,27 @@ static enum ls_status sum_wait(struct step *s, int64_t end)
     return ls__memory_write(e, b->block, (size_t)n * sizeof *b->block, b->travel);
 }
 
+/* The calling thread's, when nothing else is left to do. */
+static enum ls_status await_all(struct step *s)
+{
+    struct ls_lane *lane = s->e->workers[0].lane;
+    struct ls_begun begun = ls__span_begin(lane, LS_SPAN_COMMUNICATE, "all sums", s->ask->step);
+    enum ls_status status = sum_wait(s, s->e->sums.n);
+    ls__span_end(lane, begun);
+    return status;
+}
+
 /* A copy comes home before any thread updates: an update zeroes the sums it has read. */
 static enum ls_status publish(struct step *s)
 {
-    return s->e->sums.travel == s->e->sums.block ? LS_OK : sum_wait(s, s->e->sums.n);
+    return s->e->sums.travel == s->e->sums.block ? LS_OK : await_all(s);
 }
 
 static enum ls_status result(struct step *s, struct step_result *own, const struct step_result **out)
 {
     struct ls_exec *e = s->e;
     *out = e->result;
-    TRY(sum_wait(s, e->sums.n));
+    TRY(await_all(s));
     return ls__ranks_barrier(e, e->local_rank == 0 ? ls__result_take_all(s, e->result) : LS_OK);
 }
 

@@ -1,19 +1,7 @@
 /* parts.c: a round over the ops of JOIN or POST, which work on stored values; large ones are cut into parts, and all
  * parts of all ops are the items of one round.
  */
-#include "base/clock.h"
 #include "exec/exec_internal.h"
-
-struct moment ls__exec_moment(const struct ls_exec *e)
-{
-    return (struct moment){ls__now_ns(), e->is_profiling ? ls__thread_ns() : 0};
-}
-
-void ls__exec_account(struct ls_exec *e, const struct bound_plan *bp, int thread, int op, struct moment start)
-{
-    e->workers[thread].busy_ns += ls__now_ns() - start.wall_ns;
-    if (e->is_profiling) bp->op_ns[thread][op] += ls__thread_ns() - start.thread_ns;
-}
 
 /* Whether the op has a part in this round: updates that were applied at once do not come again. */
 static bool is_in(const struct parts *r, int op)
@@ -37,10 +25,12 @@ static int find_op(const struct parts *r, int *part)
 /* An update waits for the sums it reads. */
 static enum ls_status await_sums(struct step *s, const struct ls_plan_op *op, int thread)
 {
-    int64_t end = ls__sums_end(s->e, s->plan->plan, op), before = ls__now_ns();
+    struct ls_lane *lane = s->e->workers[thread].lane;
+    int64_t end = s->e->n_machines > 1 ? ls__sums_end(s->e, s->plan->plan, op) : 0;
     if (end == 0) return LS_OK;
+    struct ls_begun begun = ls__span_begin(lane, LS_SPAN_COMMUNICATE, op->node.name, s->ask->step);
     enum ls_status status = s->e->together->sum_wait(s, end);
-    if (thread == 0) s->wait_ns += ls__now_ns() - before;
+    ls__span_end(lane, begun);
     return status;
 }
 
@@ -72,10 +62,12 @@ static enum ls_status run_part(void *arg, int item, int thread)
     const struct ls_bound *b = &s->plan->bound[thread][i];
     ctx.n_parts = op->n_parts;
     if (r->phase == LS_POST) TRY(await_sums(s, op, thread));
-    struct moment start = ls__exec_moment(s->e);
+    struct ls_lane *lane = s->e->workers[thread].lane;
+    struct ls_begun begun =
+        ls__op_begin(lane, r->phase == LS_JOIN ? s->work : LS_SPAN_UPDATE, op->node.name, s->plan->first_op + i);
     enum ls_status status = r->phase == LS_JOIN ? launch_join(s, i, b, &ctx, thread) : b->kernel->impl->launch(b, &ctx);
-    if (status == LS_OK && s->e->is_profiling) status = ls__memory_settle(s->e);
-    ls__exec_account(s->e, s->plan, thread, i, start);
+    if (status == LS_OK && ls__lane_wants_ops(lane)) status = ls__memory_settle(s->e);
+    ls__span_end(lane, begun);
     return status;
 }
 

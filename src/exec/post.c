@@ -1,5 +1,4 @@
 /* post.c: after the sums: the norm of the gradient where it is limited, then the updates. */
-#include "base/clock.h"
 #include "base/mem.h"
 #include "exec/exec_internal.h"
 
@@ -23,7 +22,9 @@ static enum ls_status run_norm(void *arg, int item, int thread)
     const double unit = ldexp(1, -LS_SCALE_GRAD);
     const void *view;
     double lanes[8] = {0};
+    struct ls_lane *lane = it->e->workers[thread].lane;
     TRY(ls__memory_view(it->e, it->sum, (size_t)it->n * sizeof *it->sum, &view));
+    struct ls_begun begun = ls__span_begin(lane, LS_SPAN_UPDATE, "norm", item);
     const int64_t *sum = view;
     for (int64_t i = 0; i < it->n; i++) {
         double g = (double)sum[i] * unit;
@@ -31,6 +32,7 @@ static enum ls_status run_norm(void *arg, int item, int thread)
     }
     for (int k = 0; k < 8; k++) it->result += lanes[k];
     ls__memory_release_view(it->e, it->sum, (size_t)it->n * sizeof *it->sum, view);
+    ls__span_end(lane, begun);
     return LS_OK;
 }
 
@@ -67,9 +69,10 @@ static enum ls_status grad_norm(struct ls_exec *e, const struct ls_plan *plan, d
 static enum ls_status clip(struct step *s, struct ls_step_ctx *ctx, double *norm)
 {
     struct ls_exec *e = s->e;
-    int64_t start = ls__now_ns();
-    TRY(e->together->sum_wait(s, e->sums.n));
-    s->wait_ns += ls__now_ns() - start;
+    struct ls_begun begun = ls__span_begin(e->workers[0].lane, LS_SPAN_COMMUNICATE, "all sums", s->ask->step);
+    enum ls_status status = e->together->sum_wait(s, e->sums.n);
+    ls__span_end(e->workers[0].lane, begun);
+    TRY(status);
     TRY(e->together->barrier(e, grad_norm(e, s->plan->plan, norm))); /* updates zero the sums */
     if (*norm > s->ask->clip_norm) ctx->clip_scale = (float)(s->ask->clip_norm / (*norm + 1e-6));
     return LS_OK;

@@ -4,7 +4,7 @@
 #include "exec/exec_internal.h"
 
 struct pre_run {
-    struct ls_exec *e;
+    struct step *s;
     const struct bound_plan *bp;
     const int *ops;
 };
@@ -19,35 +19,39 @@ static enum ls_status run_pre(void *arg, int item, int thread)
 {
     const struct pre_run *run = arg;
     const struct ls_step_ctx ctx = {.n_parts = 1};
-    struct moment start = ls__exec_moment(run->e);
+    struct ls_lane *lane = run->s->e->workers[thread].lane;
+    int op = run->ops[item];
+    struct ls_begun begun = ls__op_begin(lane, run->s->work, run->bp->plan->ops[op].node.name, run->bp->first_op + op);
     /* Bound per thread because the scratch is the thread's own. */
-    const struct ls_bound *b = &run->bp->bound[thread][run->ops[item]];
+    const struct ls_bound *b = &run->bp->bound[thread][op];
     enum ls_status status = b->kernel->impl->launch(b, &ctx);
-    ls__exec_account(run->e, run->bp, thread, run->ops[item], start);
+    ls__span_end(lane, begun);
     return status;
 }
 
 /* One round of copies. Every rank notes what all of them have made. */
-static enum ls_status make_copies(struct ls_exec *e, const struct bound_plan *bp, const int *ops, int n)
+static enum ls_status make_copies(struct step *s, const struct bound_plan *bp, const int *ops, int n)
 {
-    struct pre_run run = {e, bp, ops};
+    struct ls_exec *e = s->e;
+    struct pre_run run = {s, bp, ops};
     if (n == 0) return LS_OK;
     TRY(e->together->run(e, n, run_pre, &run));
     for (int i = 0; i < n; i++) copy_of(e, bp->plan, ops[i])->version = e->store->version;
     return LS_OK;
 }
 
-enum ls_status ls__exec_pre(struct ls_exec *e, const struct bound_plan *bp)
+enum ls_status ls__exec_pre(struct step *s, const struct bound_plan *bp)
 {
     enum { ROUND = 1024 };
+    struct ls_exec *e = s->e;
     const struct ls_plan *p = bp->plan;
     int stale[ROUND], n_stale = 0;
     for (int i = 0; i < p->n_ops; i++) {
         if (p->ops[i].phase != LS_PRE || copy_of(e, p, i)->version == e->store->version) continue;
         stale[n_stale++] = i;
         if (n_stale < ROUND) continue;
-        TRY(make_copies(e, bp, stale, n_stale));
+        TRY(make_copies(s, bp, stale, n_stale));
         n_stale = 0;
     }
-    return make_copies(e, bp, stale, n_stale);
+    return make_copies(s, bp, stale, n_stale);
 }

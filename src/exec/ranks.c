@@ -39,12 +39,16 @@ enum ls_status ls__ranks_run(struct ls_exec *e, int n_items, ls_pool_fn *fn, voi
     struct claim_run run = {e, n_items, fn, arg};
     bool is_active = e->n_active == 0 || e->local_rank < e->n_active;
     enum ls_status status = is_active ? ls__pool_run(e->pool, e->n_threads, claim_items, &run) : LS_OK;
-    return ls_comm_barrier(e->comm, status, e->local_rank);
+    return ls__ranks_barrier(e, status);
 }
 
 enum ls_status ls__ranks_barrier(struct ls_exec *e, enum ls_status mine)
 {
-    return ls_comm_barrier(e->comm, mine, e->local_rank);
+    struct ls_lane *lane = e->workers[0].lane;
+    struct ls_begun begun = ls__span_begin(lane, LS_SPAN_BARRIER, "ranks", e->local_rank);
+    enum ls_status status = ls_comm_barrier(e->comm, mine, e->local_rank);
+    ls__span_end(lane, begun);
+    return status;
 }
 
 void ls__ranks_lock(struct ls_exec *e, int which)

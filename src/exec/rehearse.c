@@ -1,7 +1,6 @@
 /* rehearse.c: what a prediction needs to know about a step: where its sums lie, and the time of shards that nobody
  * sums.
  */
-#include "base/clock.h"
 #include "exec/exec_internal.h"
 
 int ls_exec_n_buckets(const struct ls_exec *e)
@@ -44,21 +43,23 @@ static int n_rehearsed(const struct step *s)
 
 enum ls_status ls_exec_rehearse(struct ls_exec *e, const struct ls_exec_step *ask, struct ls_exec_rehearsal *r)
 {
+    struct ls_lane *lane = e->workers[0].lane;
     struct step s = ls__step_of(e, ask, true);
+    s.work = LS_SPAN_SETUP;
     *r = (struct ls_exec_rehearsal){.n_own = s.n_own, .n_run = n_rehearsed(&s)};
     s.plan = ls__exec_find(e, ask->shard_size, true);
     if (!s.plan) return ls_fail(LS_INTERNAL, "no plan for shards of %lld samples", (long long)ask->shard_size);
     ls__step_note(&s, "rehearsal");
-    int64_t start = ls__now_ns();
-    TRY(ls__exec_pre(e, s.plan));
+    struct ls_begun begun = ls__span_begin(lane, LS_SPAN_ROUND, "layouts", ask->step);
+    TRY(ls__exec_pre(&s, s.plan));
     TRY(ls__compress_begin(e, s.plan->plan));
-    r->pre_seconds = ls__seconds_since(start);
-    start = ls__now_ns();
+    r->pre_seconds = 1e-9 * (double)ls__span_end(lane, begun);
+    begun = ls__span_begin(lane, LS_SPAN_ROUND, "shards", ask->step);
     TRY(e->together->run(e, r->n_run, ls__exec_run_shard, &s));
-    r->shard_seconds = ls__seconds_since(start);
-    start = ls__now_ns();
+    r->shard_seconds = 1e-9 * (double)ls__span_end(lane, begun);
+    begun = ls__span_begin(lane, LS_SPAN_ROUND, "sums", ask->step);
     TRY(ls__exec_join(&s));
-    r->join_seconds = ls__seconds_since(start);
+    r->join_seconds = 1e-9 * (double)ls__span_end(lane, begun);
     return ls__sums_to_host(e); /* for who weighs them */
 }
 

@@ -1,5 +1,4 @@
 /* shard.c: the phase of the shards: one shard, start to end, on one thread. */
-#include "base/clock.h"
 #include "exec/exec_internal.h"
 
 /* Adds a gradient to its sum, part by part, each under its lock. The lock belongs to the sum's entry in the store, not
@@ -70,12 +69,19 @@ const struct bound_plan *ls__shard_plan(const struct step *s, struct shard_cut c
     return ls__exec_find(s->e, s->is_training ? c.n : s->ask->shard_size, s->is_training);
 }
 
-enum ls_status ls__exec_run_shard(void *arg, int item, int thread)
+static enum ls_status run_op(struct ls_exec *e, const struct bound_plan *bp, int i, int shard, int thread,
+                             struct ls_step_ctx *ctx)
 {
-    const struct step *s = arg;
+    const struct ls_plan_op *op = &bp->plan->ops[i];
+    const struct ls_bound *b = &bp->bound[thread][i];
+    return op->node.op == LS_OP_REDUCE ? reduce(e, bp->plan, op, b, shard, ctx) : op->kernel->impl->launch(b, ctx);
+}
+
+static enum ls_status run_ops(const struct step *s, int shard, int thread)
+{
     struct ls_exec *e = s->e;
-    int shard = s->first + item;
-    int64_t start = ls__now_ns();
+    struct ls_lane *lane = e->workers[thread].lane;
+    bool with_spans = ls__lane_wants_ops(lane);
     struct shard_cut c = ls__shard_cut(s->ask, shard);
     const struct bound_plan *bp = ls__shard_plan(s, c);
     if (!bp) return ls_fail(LS_INTERNAL, "no plan for shards of %d samples", c.n);
@@ -83,16 +89,23 @@ enum ls_status ls__exec_run_shard(void *arg, int item, int thread)
     TRY(ls__shard_load(s, bp, c, thread));
     for (int i = 0; i < bp->plan->n_ops; i++) {
         const struct ls_plan_op *op = &bp->plan->ops[i];
+        struct ls_begun begun;
         if (op->phase != LS_SHARD || op->kernel->is_view) continue;
-        int64_t before = e->is_profiling ? ls__thread_ns() : 0;
-        if (op->node.op == LS_OP_REDUCE)
-            TRY(reduce(e, bp->plan, op, &bp->bound[thread][i], shard, &ctx));
-        else
-            TRY(op->kernel->impl->launch(&bp->bound[thread][i], &ctx));
-        if (!e->is_profiling) continue;
+        if (with_spans) begun = ls__op_begin(lane, LS_SPAN_OP, op->node.name, bp->first_op + i);
+        TRY(run_op(e, bp, i, shard, thread, &ctx));
+        if (!with_spans) continue;
         TRY(ls__memory_settle(e)); /* where launch only enqueues, the op ends here */
-        bp->op_ns[thread][i] += ls__thread_ns() - before;
+        ls__span_end(lane, begun);
     }
-    e->workers[thread].busy_ns += ls__now_ns() - start;
     return LS_OK;
+}
+
+enum ls_status ls__exec_run_shard(void *arg, int item, int thread)
+{
+    const struct step *s = arg;
+    struct ls_lane *lane = s->e->workers[thread].lane;
+    struct ls_begun begun = ls__span_begin(lane, s->work, "shard", s->first + item);
+    enum ls_status status = run_ops(s, s->first + item, thread);
+    ls__span_end(lane, begun); /* also that of an op that failed */
+    return status;
 }

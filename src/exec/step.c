@@ -1,11 +1,11 @@
 /* step.c: a step from begin to end; the phases are in files of their own (exec_internal.h has the list). */
-#include "base/clock.h"
 #include "exec/exec_internal.h"
 
 struct step ls__step_of(struct ls_exec *e, const struct ls_exec_step *ask, bool is_training)
 {
     int n_shards = (int)((ask->batch->n + ask->shard_size - 1) / ask->shard_size);
     struct step s = {.e = e, .ask = ask, .is_training = is_training, .n_shards = n_shards};
+    s.work = is_training ? LS_SPAN_COMPUTE : LS_SPAN_EVALUATE;
     ls__share_shards(&s);
     return s;
 }
@@ -31,8 +31,8 @@ static enum ls_status find_plans(struct step *s)
 static enum ls_status prepare(struct step *s)
 {
     ls__step_note(s, "layouts");
-    TRY(ls__exec_pre(s->e, s->plan));
-    if (s->last_plan) TRY(ls__exec_pre(s->e, s->last_plan));
+    TRY(ls__exec_pre(s, s->plan));
+    if (s->last_plan) TRY(ls__exec_pre(s, s->last_plan));
     return s->is_training ? ls__compress_begin(s->e, s->plan->plan) : LS_OK;
 }
 
@@ -50,43 +50,19 @@ static enum ls_status run_shards(struct step *s)
     enum ls_status status = prepare(s);
     TRY(e->together->sum_begin(s));
     ls__step_note(s, s->is_training ? "shards" : "evaluation");
-    int64_t start = ls__now_ns();
+    struct ls_begun begun = ls__span_begin(e->workers[0].lane, LS_SPAN_ROUND, "shards", s->ask->step);
     if (status == LS_OK) status = e->together->run(e, s->n_own, ls__exec_run_shard, s);
-    s->shards_ns = ls__now_ns() - start;
+    s->shards_ns = ls__span_end(e->workers[0].lane, begun);
     if (status == LS_OK && s->is_training) status = ls__exec_join(s);
     status = ls__step_diagnose(s, status);
     e->together->sum_close(s, status != LS_OK);
     return status;
 }
 
-static int64_t busy_ns(const struct ls_exec *e)
-{
-    int64_t ns = 0;
-    for (int t = 0; t < e->n_threads; t++) ns += e->workers[t].busy_ns;
-    return ns;
-}
-
-struct clock {
-    int64_t wall_ns, busy_ns;
-};
-
-static struct clock clock_begin(const struct ls_exec *e)
-{
-    return (struct clock){ls__now_ns(), busy_ns(e)};
-}
-
-static void clock_end(const struct step *s, struct clock start, struct ls_exec_stats *stats)
-{
-    stats->compute_seconds = (double)(busy_ns(s->e) - start.busy_ns) * 1e-9 / s->e->n_threads;
-    stats->communicate_seconds = (double)s->wait_ns * 1e-9;
-    stats->wait_seconds = ls__seconds_since(start.wall_ns) - stats->compute_seconds - stats->communicate_seconds;
-}
-
 enum ls_status ls_exec_train(struct ls_exec *e, const struct ls_exec_step *ask, struct ls_exec_stats *stats)
 {
     const struct ls_step_ctx update = {
         .seed = ask->seed, .step = ask->step, .lr = (float)ask->lr, .clip_scale = 1, .n_parts = 1};
-    struct clock start = clock_begin(e);
     struct step s = ls__step_of(e, ask, true);
     *stats = (struct ls_exec_stats){0};
     if (!(ask->clip_norm > 0)) s.update = &update;
@@ -95,9 +71,7 @@ enum ls_status ls_exec_train(struct ls_exec *e, const struct ls_exec_step *ask, 
     if (status == LS_OK) status = e->together->publish(&s);
     ls__step_note(&s, "update");
     if (status == LS_OK) status = ls__exec_post(&s, update, stats);
-    TRY(ls__exec_conclude(&s, status, stats));
-    clock_end(&s, start, stats);
-    return LS_OK;
+    return ls__exec_conclude(&s, status, stats);
 }
 
 enum ls_status ls_exec_backward(struct ls_exec *e, const struct ls_exec_step *ask, struct ls_exec_stats *stats)
@@ -110,11 +84,8 @@ enum ls_status ls_exec_backward(struct ls_exec *e, const struct ls_exec_step *as
 
 enum ls_status ls_exec_evaluate(struct ls_exec *e, const struct ls_exec_step *ask, struct ls_exec_stats *stats)
 {
-    struct clock start = clock_begin(e);
     struct step s = ls__step_of(e, ask, false);
     *stats = (struct ls_exec_stats){0};
     TRY(find_plans(&s));
-    TRY(ls__exec_conclude(&s, run_shards(&s), stats));
-    clock_end(&s, start, stats);
-    return LS_OK;
+    return ls__exec_conclude(&s, run_shards(&s), stats);
 }

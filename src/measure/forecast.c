@@ -121,12 +121,13 @@ static enum ls_status run_steps(struct session *s, struct ls_loader *loader, dou
     for (int64_t i = 0; i < MIN_STEPS || (i < MAX_STEPS && ls__seconds_since(start) < seconds); i++) {
         struct ls_batch batch;
         struct ls_exec_stats stats;
+        double busy_before = ls_exec_busy_seconds(s->exec);
         int64_t before = ls__now_ns();
         TRY(ls_loader_next(loader, &batch));
         const struct ls_exec_step step = {
             .batch = &batch, .transform = &s->transform, .shard_size = s->shard_size, .seed = 1, .step = i, .lr = 1e-4};
         TRY(ls_exec_train(s->exec, &step, &stats));
-        double took = ls__seconds_since(before), busy = stats.compute_seconds * s->threads;
+        double took = ls__seconds_since(before), busy = ls_exec_busy_seconds(s->exec) - busy_before;
         if (took < best->step_seconds) best->step_seconds = took;
         if (busy < best->busy_seconds) best->busy_seconds = busy;
         best->n++;

@@ -65,11 +65,7 @@ void ls__run_metric(struct ls_run *run, const struct ls_metric *m)
 {
     struct ls_buf b = LS_BUF_INIT;
     ls__buf_addf(&b, "{\"step\": %" PRId64 ", \"epoch\": %" PRId64 ", \"split\": \"%s\"", m->step, m->epoch, m->split);
-    add_number(&b, "loss", m->loss);
-    add_number(&b, "accuracy", m->accuracy);
-    add_number(&b, "lr", m->lr);
-    add_number(&b, "images_per_second", m->images_per_second);
-    add_number(&b, "seconds", m->seconds);
+    for (int i = 0; i < LS_MAX_METRICS && m->values[i].name; i++) add_number(&b, m->values[i].name, m->values[i].value);
     ls__buf_adds(&b, "}\n");
     if (ls__buf_check(&b) == LS_OK)
         append(run, b.text, b.len);

@@ -52,12 +52,16 @@ enum ls_status ls__run_manifest(struct ls_run *run, const struct json_t *manifes
 /* json_text: the object as text. A '\n' is added. */
 enum ls_status ls__run_result(struct ls_run *run, const char *json_text) LS_MUST_CHECK;
 
-/* One line of metrics.jsonl; the members are the keys, in this order. A number that is not finite is null. */
+/* One line of metrics.jsonl: when and of what, then named values in the order given. A value that is not finite is
+ * null. Names are plain words; a new metric is one more of them. */
+enum { LS_MAX_METRICS = 24 };
 struct ls_metric {
     int64_t step, epoch; /* step: steps done so far, in all */
-    const char *split;   /* "train" or "test" */
-    double loss, accuracy, lr;
-    double images_per_second, seconds; /* timing: differs from run to run */
+    const char *split;   /* "train", "epoch" or "test" */
+    struct {
+        const char *name; /* NULL: no more */
+        double value;
+    } values[LS_MAX_METRICS];
 };
 /* A write that fails (full disk) is a warning, at most one a minute; the line is lost and training goes on. */
 void ls__run_metric(struct ls_run *run, const struct ls_metric *metric);

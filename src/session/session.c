@@ -1,6 +1,7 @@
 /* session.c: see session.h. */
 #include "session/session.h"
 
+#include "base/clock.h"
 #include "base/control.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -243,13 +244,17 @@ static enum ls_status open_inputs(struct session *s, const struct session_option
 
 enum ls_status ls__session_open(struct session *s, const struct session_options *o)
 {
-    *s = (struct session){.comm = o->comm, .control = o->control};
+    *s = (struct session){.comm = o->comm, .control = o->control, .trace = o->trace};
+    if (!s->trace) TRY(ls__trace_create(&s->own_trace, ls__now_ns()));
+    if (!s->trace) s->trace = s->own_trace;
+    s->lane = ls__trace_main(s->trace);
     enum ls_status status = open_inputs(s, o);
     TRY(s->comm ? ls__workers_agree_inputs(s->comm, status, s) : status);
     TRY(choose_threads(s, o));
     fit_threads(s, o);
     TRY(ls_store_create(&s->store));
     TRY(ls_exec_create(&s->exec, s->backend, s->device, s->store, s->threads));
+    TRY(ls_exec_measure(s->exec, s->trace, s->lane));
     if (s->comm) TRY(ls_exec_join_job(s->exec, s->comm, o->balance));
     ls_exec_compress(s->exec, (int)o->compress, (int)s->shards);
     return add_plans(s, o);
@@ -263,9 +268,11 @@ enum ls_status ls__session_replicate(const struct session *of, const struct sess
     replica->store = NULL;
     replica->exec = NULL;
     replica->comm = NULL;
+    replica->own_trace = NULL;
     replica->threads = 1;
     TRY(ls_store_create(&replica->store));
     TRY(ls_exec_create(&replica->exec, replica->backend, replica->device, replica->store, 1));
+    TRY(ls_exec_measure(replica->exec, replica->trace, NULL));
     return add_plans(replica, &own);
 }
 
@@ -284,6 +291,7 @@ void ls__session_close(struct session *s)
     ls_dataset_close(&s->train);
     ls_dataset_close(&s->test);
     ls_model_destroy(&s->model);
+    ls__trace_destroy(&s->own_trace);
 }
 
 /* A process alone stops after this batch; of several, all after the same one, once the wish has gone round. */
@@ -310,7 +318,9 @@ enum ls_status ls__session_evaluate(struct session *s, bool show_progress, doubl
     while (status == LS_OK && done < s->test->n && !*is_stopped) {
         struct ls_batch batch;
         struct ls_exec_stats stats;
+        struct ls_begun begun = ls__span_begin(s->lane, LS_SPAN_LOAD, "batch", done);
         status = ls_loader_next(loader, &batch);
+        ls__span_end(s->lane, begun);
         if (status != LS_OK) break;
         const struct ls_exec_step step = {.batch = &batch, .transform = &s->transform, .shard_size = s->eval_size};
         ls_exec_want(s->exec, ls__control_stop_wanted(s->control), false);

@@ -14,6 +14,7 @@
 #include "plan/plan.h"
 #include "plan/tune.h"
 #include "settings/sync_names.h"
+#include "trace/trace.h"
 
 struct session_options {
     const char *model, *data, *data_dir, *device, *resize;
@@ -28,6 +29,7 @@ struct session_options {
     struct ls_optim optim;
     const struct ls_control *control; /* (optional) whether to stop, while data is read and evaluated */
     struct ls_comm *comm;             /* the job this session is part of; NULL: none */
+    struct ls_trace *trace;           /* of the run this session is part of, borrowed; NULL: it has one of its own */
     bool balance;                     /* slower machines get fewer shards */
     int64_t compress;                 /* bits of a gradient that leaves a shard; 0: all */
     bool low_memory;                  /* compute activations again in backward instead of keeping them */
@@ -48,8 +50,10 @@ struct session {
     struct ls_transform transform;
     int64_t batch_size, shards, shard_size, eval_size; /* eval_size: samples per shard when evaluating */
     int threads;
-    struct ls_comm *comm;             /* borrowed */
-    const struct ls_control *control; /* borrowed */
+    struct ls_comm *comm;               /* borrowed */
+    const struct ls_control *control;   /* borrowed */
+    struct ls_trace *trace, *own_trace; /* where time goes; own_trace: to be destroyed, or NULL */
+    struct ls_lane *lane;               /* the main thread's */
 };
 
 /* LS_USAGE for numbers no command line could have given. ls__session_open asks it, too. */

@@ -21,8 +21,8 @@ struct ls_time_split ls__trace_split(const struct ls_trace *trace, int n_threads
         compute += seconds(&t, LS_SPAN_COMPUTE) / n_threads;
         update += seconds(&t, LS_SPAN_UPDATE) / n_threads;
     }
-    double steps = seconds(&main, LS_SPAN_STEP) + seconds(&main, LS_SPAN_BARRIER) + seconds(&main, LS_SPAN_COMPUTE) +
-                   seconds(&main, LS_SPAN_UPDATE);
+    double steps = seconds(&main, LS_SPAN_STEP) + seconds(&main, LS_SPAN_ROUND) + seconds(&main, LS_SPAN_BARRIER) +
+                   seconds(&main, LS_SPAN_COMPUTE) + seconds(&main, LS_SPAN_UPDATE);
     /* Where the main thread waits for sums while others update already, they were busy for longer than its rest. */
     double scale = compute + update > steps ? steps / (compute + update) : 1;
     struct ls_time_split split = {

@@ -124,15 +124,21 @@ int ls__lane_number(const struct ls_lane *lane)
 
 enum ls_status ls__lane_measure_ops(struct ls_lane *lane, int n_ops)
 {
-    struct op_times *more = NULL;
-    if (n_ops > 0) {
-        TRY(ls__calloc(&more, 1, sizeof *more + (size_t)n_ops * sizeof more->ns[0]));
-        more->n = n_ops;
-        for (int i = 0; i < n_ops; i++) atomic_store(&more->ns[i], ls__lane_op_ns(lane, i));
-    }
+    struct op_times *more;
+    if (!lane) return LS_OK;
+    TRY(ls__calloc(&more, 1, sizeof *more + (size_t)n_ops * sizeof more->ns[0]));
+    more->n = n_ops;
+    for (int i = 0; i < n_ops; i++) atomic_store(&more->ns[i], ls__lane_op_ns(lane, i));
     free(lane->ops);
     lane->ops = more;
     return LS_OK;
+}
+
+void ls__lane_forget_ops(struct ls_lane *lane)
+{
+    if (!lane) return;
+    free(lane->ops);
+    lane->ops = NULL;
 }
 
 enum ls_status ls__trace_listen(struct ls_trace *t, int n_spans, bool with_ops)

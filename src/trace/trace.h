@@ -16,8 +16,8 @@
  *     spans         [step      [batch]             [shard  [op][op]       ]          ]
  *
  * so that the self times of a lane add up to its age, whatever nests in what; what no span covers is OTHER. Only STEP
- * gives its time to what is inside. In all other kinds the outermost wins: the batches that an evaluation loads are
- * EVALUATE, the ops of a shard are COMPUTE, and no total depends on how finely somebody else looks.
+ * and ROUND give their time to what is inside. In all other kinds the outermost wins: the batches that an evaluation
+ * loads are EVALUATE, the ops of a shard are COMPUTE, and no total depends on how finely somebody else looks.
  *
  * Spans themselves are kept only while somebody listens (ls__trace_listen): a ring per lane, the oldest overwritten and
  * counted. It may be read while its lane goes on.
@@ -42,6 +42,7 @@
     X(OTHER, "other")             /* what no span covers */                                                            \
     X(SETUP, "setup")             /* before the first step */                                                          \
     X(STEP, "step")               /* a step; its own time is waiting: for threads, ranks, the start of a round */      \
+    X(ROUND, "round")             /* a round over threads and ranks; its own time is waiting for the others */         \
     X(LOAD, "load")               /* main: waiting for the loader; loader: making a batch. Argument: step */           \
     X(COMPUTE, "compute")         /* shards, copies of parameters, sums over kept rows. Shard; op */                   \
     X(UPDATE, "update")           /* updates of parameters and statistics. Op */                                       \
@@ -112,9 +113,10 @@ struct ls_time_split {
 };
 struct ls_time_split ls__trace_split(const struct ls_trace *trace, int n_threads);
 
-/* CPU time by op, kept for the ops [0, n_ops) from now on; more ops than before: the times stay; 0: forgets them. While
- * the lane's thread is idle. */
+/* CPU time by op, kept for the ops [0, n_ops) from now on; more ops than before: the times stay. While the lane's
+ * thread is idle. */
 enum ls_status ls__lane_measure_ops(struct ls_lane *lane, int n_ops) LS_MUST_CHECK;
+void ls__lane_forget_ops(struct ls_lane *lane);
 int64_t ls__lane_op_ns(const struct ls_lane *lane, int op); /* 0 for one that is not measured */
 
 /* --- listening --- */

@@ -1,5 +1,4 @@
 /* eval.c: `lockstep eval`: a checkpoint on every test sample, once. */
-#include "base/clock.h"
 #include "base/control.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -68,13 +67,13 @@ static enum ls_status evaluate(const struct ls_eval_options *o, const struct ls_
                                        .normalize = is_normalized(ckpt)};
     enum ls_status status = ls__session_open(&s, &so);
     if (status == LS_OK) status = ls__session_load(&s, ckpt, path, false);
-    int64_t start = ls__now_ns();
+    struct ls_begun begun = ls__span_begin(s.lane, LS_SPAN_EVALUATE, "test data", 0);
     bool is_stopped = false;
     if (status == LS_OK) status = ls__session_evaluate(&s, true, &r->loss, &r->accuracy, &is_stopped);
     if (status == LS_OK && is_stopped)
         status = ls_fail(LS_INTERRUPTED, "stopped by %s before all of %s was evaluated",
                          ls__control_stopped_by(o->control), data);
-    r->seconds = ls__seconds_since(start);
+    r->seconds = 1e-9 * (double)ls__span_end(s.lane, begun);
     if (status == LS_OK) status = ls__session_hash(&s, r->weights_hash);
     if (status == LS_OK) {
         snprintf(r->model, sizeof r->model, "%s", ls_model_name(s.model));

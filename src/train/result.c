@@ -18,9 +18,10 @@ static json_t *text(const char *value)
 
 static json_t *seconds_json(const struct ls_seconds *s)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "load", number(s->load), "compute", number(s->compute),
-                     "communicate", number(s->communicate), "wait", number(s->wait), "checkpoint",
-                     number(s->checkpoint), "evaluate", number(s->evaluate));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "load", number(s->load), "compute",
+                     number(s->compute), "communicate", number(s->communicate), "wait", number(s->wait), "checkpoint",
+                     number(s->checkpoint), "evaluate", number(s->evaluate), "update", number(s->update), "setup",
+                     number(s->setup), "other", number(s->other));
 }
 
 static json_t *step_json(const struct ls_result *r)

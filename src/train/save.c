@@ -3,7 +3,6 @@
  * In: the store, struct train_state, what the shards carry. Out: tensors and metadata, handed to a writer that copies
  * them. Nothing here changes what the next step computes.
  */
-#include "base/clock.h"
 #include "train/trainer.h"
 
 #include <stdlib.h>
@@ -27,13 +26,11 @@ static enum ls_status submit(struct trainer *t, struct ls_ckpt_writer *writer, b
                              const struct carried *carried)
 {
     struct state_meta *m;
-    int64_t start = ls__now_ns();
     m = calloc(1, sizeof *m);
     if (!m) return ls_fail(LS_NOMEM, "out of memory while making a checkpoint");
     enum ls_status status = submit_all(t, writer, is_best, carried, m);
     ls__state_meta_release(m);
     free(m);
-    t->seconds.checkpoint += ls__seconds_since(start);
     return status;
 }
 
@@ -42,10 +39,9 @@ enum ls_status ls__trainer_view(struct trainer *t)
     return ls__sync_view(&t->sync, &t->st.pending);
 }
 
-enum ls_status ls__trainer_save(struct trainer *t, bool is_best)
+static enum ls_status save(struct trainer *t, bool is_best)
 {
     struct carried carried;
-    if (t->saved_step == t->st.step && !is_best) return LS_OK;
     TRY(ls__trainer_view(t));
     TRY(ls__carry_gather(t->carry, &t->st, &carried));
     t->saved_step = t->st.step;
@@ -54,11 +50,18 @@ enum ls_status ls__trainer_save(struct trainer *t, bool is_best)
     return status;
 }
 
-/* It waits until the store is all there is. */
-enum ls_status ls__trainer_save_in_memory(struct trainer *t)
+enum ls_status ls__trainer_save(struct trainer *t, bool is_best)
+{
+    if (t->saved_step == t->st.step && !is_best) return LS_OK;
+    struct ls_begun begun = ls__span_begin(t->s.lane, LS_SPAN_CHECKPOINT, "snapshot", t->st.step);
+    enum ls_status status = save(t, is_best);
+    ls__span_end(t->s.lane, begun);
+    return status;
+}
+
+static enum ls_status save_in_memory(struct trainer *t)
 {
     struct carried carried;
-    if (!ls__rescue_is_due(&t->rescue, t->st.step) || !ls__sync_is_settled(&t->sync)) return LS_OK;
     ls__rescue_start(&t->rescue, t->st.step);
     TRY(ls__trainer_view(t));
     enum ls_status status = ls__carry_copy(t->carry, &t->st, &carried);
@@ -66,4 +69,14 @@ enum ls_status ls__trainer_save_in_memory(struct trainer *t)
     if (status != LS_OK) ls__rescue_give_up(&t->rescue, t->comm);
     ls__carry_release(&carried);
     return ls__carry_barrier(t->carry, &t->st);
+}
+
+/* It waits until the store is all there is. */
+enum ls_status ls__trainer_save_in_memory(struct trainer *t)
+{
+    if (!ls__rescue_is_due(&t->rescue, t->st.step) || !ls__sync_is_settled(&t->sync)) return LS_OK;
+    struct ls_begun begun = ls__span_begin(t->s.lane, LS_SPAN_CHECKPOINT, "copy in memory", t->st.step);
+    enum ls_status status = save_in_memory(t);
+    ls__span_end(t->s.lane, begun);
+    return status;
 }

@@ -57,6 +57,7 @@ static enum ls_status open_session(struct trainer *t)
                   .eps = o->eps},
         .comm = t->comm,
         .control = o->control,
+        .trace = t->trace,
         .balance = o->balance,
         .compress = o->compress,
         .low_memory = strcmp(o->memory, "low") == 0,

@@ -12,7 +12,6 @@
  * average of the moment when somebody wants to read it (view), and the replicas go on as they were. A checkpoint then
  * holds them too (carry.h).
  */
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/pool.h"
@@ -185,7 +184,6 @@ static void add_stats(struct local *l)
         l->sum.loss_sum += l->stats[i].loss_sum; /* exact: few bits, one scale */
         l->sum.n_correct += l->stats[i].n_correct;
         l->sum.n += l->stats[i].n;
-        l->sum.compute_seconds += l->stats[i].compute_seconds / l->s->threads;
     }
 }
 
@@ -276,16 +274,14 @@ static void read_words(struct local *l, struct ls_exec_stats *stats)
     *stats = (struct ls_exec_stats){.loss_sum = ldexp((double)words[WORD_LOSS], -LS_SCALE_STATS),
                                     .n_correct = words[WORD_CORRECT],
                                     .n = words[WORD_SAMPLES],
-                                    .compute_seconds = l->sum.compute_seconds,
                                     .stop_wanted = words[WORD_STOP] > 0,
                                     .save_wanted = words[WORD_SAVE] > 0};
 }
 
 /* is_view: the replicas stay as they are. */
-static enum ls_status average(struct local *l, bool is_view, struct ls_exec_stats *stats)
+static enum ls_status average_all(struct local *l, bool is_view, struct ls_exec_stats *stats)
 {
     const struct take take = {l, is_view ? 0 : l->n_own};
-    int64_t start = ls__now_ns();
     TRY(agree_exponents(l));
     TRY(ls__pool_run(l->pool, l->n_pieces, add_piece, l));
     add_words(l);
@@ -298,9 +294,15 @@ static enum ls_status average(struct local *l, bool is_view, struct ls_exec_stat
     TRY(ls_comm_barrier(l->comm, LS_OK, 0));
     if (ls_comm_place(l->comm)->local_rank == 0)
         memset(l->block, 0, (size_t)(l->n_values + N_WORDS) * sizeof *l->block);
-    TRY(ls_comm_barrier(l->comm, LS_OK, 0));
-    stats->communicate_seconds = ls__seconds_since(start);
-    return LS_OK;
+    return ls_comm_barrier(l->comm, LS_OK, 0);
+}
+
+static enum ls_status average(struct local *l, bool is_view, struct ls_exec_stats *stats)
+{
+    struct ls_begun begun = ls__span_begin(l->s->lane, LS_SPAN_COMMUNICATE, "average", l->n_replicas);
+    enum ls_status status = average_all(l, is_view, stats);
+    ls__span_end(l->s->lane, begun);
+    return status;
 }
 
 static enum ls_status step_all(struct sync *sync, const struct ls_exec_step *step, bool stop, bool save,

@@ -29,11 +29,11 @@ static void write_metric(struct trainer *t, const char *split, double loss, doub
     ls__run_metric(t->run, &(struct ls_metric){.step = t->st.step,
                                                .epoch = t->st.epoch + 1,
                                                .split = split,
-                                               .loss = loss,
-                                               .accuracy = accuracy,
-                                               .lr = lr,
-                                               .images_per_second = seconds > 0 ? images / seconds : 0,
-                                               .seconds = t->st.train_seconds});
+                                               .values = {{"loss", loss},
+                                                          {"accuracy", accuracy},
+                                                          {"lr", lr},
+                                                          {"images_per_second", seconds > 0 ? images / seconds : 0},
+                                                          {"seconds", t->st.train_seconds}}});
 }
 
 static void log_step(struct trainer *t, double lr)
@@ -51,10 +51,10 @@ static enum ls_status evaluate(struct trainer *t, double *seconds)
 {
     struct train_state *st = &t->st;
     double loss, accuracy;
-    int64_t start = ls__now_ns();
-    TRY(ls__session_evaluate(&t->s, false, &loss, &accuracy, &t->is_cut_short));
-    *seconds = ls__seconds_since(start);
-    t->seconds.evaluate += *seconds;
+    struct ls_begun begun = ls__span_begin(t->s.lane, LS_SPAN_EVALUATE, "test data", st->step);
+    enum ls_status status = ls__session_evaluate(&t->s, false, &loss, &accuracy, &t->is_cut_short);
+    *seconds = 1e-9 * (double)ls__span_end(t->s.lane, begun);
+    TRY(status);
     if (t->is_cut_short) return LS_OK;
     st->test_loss = loss;
     st->test_accuracy = accuracy;
@@ -69,7 +69,7 @@ static bool is_evaluated(const struct trainer *t)
     return !o->no_eval && (is_last || (o->eval_every > 0 && (t->st.epoch + 1) % o->eval_every == 0));
 }
 
-static void tell_epoch(struct trainer *t, bool with_test, double epoch_seconds)
+static void tell_epoch(struct trainer *t, bool with_test)
 {
     const struct train_state *st = &t->st;
     char text[256];
@@ -79,14 +79,14 @@ static void tell_epoch(struct trainer *t, bool with_test, double epoch_seconds)
     if (with_test)
         at += snprintf(text + at, sizeof text - (size_t)at, "; test loss %.4f, accuracy %.2f %%", st->test_loss,
                        100 * st->test_accuracy);
-    if (epoch_seconds > 0)
+    if (t->epoch_seconds > 0)
         snprintf(text + at, sizeof text - (size_t)at, "; %.0f images/s, %.1f s",
-                 (double)st->epoch_tally.n / epoch_seconds, epoch_seconds);
+                 (double)st->epoch_tally.n / t->epoch_seconds, t->epoch_seconds);
     ls__progress_end(&t->progress, text);
 }
 
 /* Evaluation comes first: when it is cut short nothing has happened yet, and the resumed run does all of this again. */
-static enum ls_status end_epoch(struct trainer *t, double epoch_seconds)
+static enum ls_status end_epoch(struct trainer *t)
 {
     struct train_state *st = &t->st;
     bool is_best = false, is_last = st->step >= t->last_step, with_test = is_evaluated(t);
@@ -95,13 +95,13 @@ static enum ls_status end_epoch(struct trainer *t, double epoch_seconds)
     if (t->is_cut_short) return LS_OK;
     st->train_loss = st->epoch_tally.loss_sum / n;
     st->train_accuracy = (double)st->epoch_tally.n_correct / n;
-    write_metric(t, "epoch", st->train_loss, st->train_accuracy, lr, n, epoch_seconds);
+    write_metric(t, "epoch", st->train_loss, st->train_accuracy, lr, n, t->epoch_seconds);
     if (with_test) {
         write_metric(t, "test", st->test_loss, st->test_accuracy, lr, (double)t->s.test->n, seconds);
         is_best = st->test_accuracy > st->best_accuracy;
         if (is_best) st->best_accuracy = st->test_accuracy;
     }
-    tell_epoch(t, with_test, epoch_seconds);
+    tell_epoch(t, with_test);
     st->epoch_tally = (struct tally){0};
     st->epoch++;
     st->epoch_step = 0;
@@ -110,34 +110,39 @@ static enum ls_status end_epoch(struct trainer *t, double epoch_seconds)
     return by_epoch ? ls__trainer_save(t, is_best) : LS_OK;
 }
 
-static enum ls_status one_step(struct trainer *t, double *lr)
+static enum ls_status load_and_train(struct trainer *t, double lr, struct ls_exec_stats *stats)
 {
-    struct train_state *st = &t->st;
     struct ls_batch batch;
-    struct ls_exec_stats stats;
-    int64_t start = ls__now_ns();
-    *lr = ls_schedule_lr(&t->schedule, st->step);
-    TRY(ls_loader_next(t->loader, &batch));
-    t->seconds.load += ls__seconds_since(start);
+    struct ls_begun begun = ls__span_begin(t->s.lane, LS_SPAN_LOAD, "batch", t->st.step);
+    enum ls_status status = ls_loader_next(t->loader, &batch);
+    ls__span_end(t->s.lane, begun);
+    TRY(status);
     const struct ls_exec_step step = {.batch = &batch,
                                       .transform = &t->s.transform,
                                       .shard_size = t->s.shard_size,
                                       .seed = (uint64_t)t->o->seed,
-                                      .step = st->step,
-                                      .lr = *lr,
+                                      .step = t->st.step,
+                                      .lr = lr,
                                       .clip_norm = t->o->clip_norm};
-    TRY(ls__sync_step(&t->sync, &step, ls__control_stop_wanted(t->o->control), ls__control_save_wanted(t->o->control),
-                      &stats));
+    t->images += batch.n;
+    return ls__sync_step(&t->sync, &step, ls__control_stop_wanted(t->o->control),
+                         ls__control_save_wanted(t->o->control), stats);
+}
+
+static enum ls_status one_step(struct trainer *t, double *lr)
+{
+    struct train_state *st = &t->st;
+    struct ls_exec_stats stats;
+    *lr = ls_schedule_lr(&t->schedule, st->step);
+    struct ls_begun begun = ls__span_begin(t->s.lane, LS_SPAN_STEP, "step", st->step);
+    enum ls_status status = load_and_train(t, *lr, &stats);
+    double seconds = 1e-9 * (double)ls__span_end(t->s.lane, begun);
+    TRY(status);
     t->save_wanted = stats.save_wanted;
     t->stop_wanted = stats.stop_wanted;
-    double seconds = ls__seconds_since(start);
-    t->seconds.compute += stats.compute_seconds;
-    t->seconds.wait += stats.wait_seconds;
-    t->seconds.communicate += stats.communicate_seconds;
-    t->step_seconds += seconds;
     ls__forecast_note(&t->forecast, seconds);
     st->train_seconds += seconds;
-    t->images += batch.n;
+    t->epoch_seconds += seconds;
     if (t->first_step_seconds == 0) t->first_step_seconds = ls__seconds_since(t->opened_ns);
     st->step++;
     st->epoch_step++;
@@ -170,11 +175,11 @@ static bool is_stop_wanted(const struct trainer *t)
 }
 
 /* All that a step may be followed by. */
-static enum ls_status after_step(struct trainer *t, double *epoch_seconds)
+static enum ls_status after_step(struct trainer *t)
 {
     if (t->st.epoch_step == t->schedule.steps_per_epoch) {
-        TRY(end_epoch(t, *epoch_seconds));
-        *epoch_seconds = 0;
+        TRY(end_epoch(t));
+        t->epoch_seconds = 0;
     }
     if (t->is_cut_short) return LS_OK;
     bool is_due = t->checkpoint_steps > 0 && t->st.step % t->checkpoint_steps == 0;
@@ -184,17 +189,15 @@ static enum ls_status after_step(struct trainer *t, double *epoch_seconds)
 
 static enum ls_status loop(struct trainer *t)
 {
-    double epoch_seconds = 0, lr = 0;
+    double lr = 0;
     t->log_ns = ls__now_ns();
     bool is_epoch_over = t->st.epoch_step == t->schedule.steps_per_epoch; /* resumed: stopped while it evaluated */
-    if (is_epoch_over) TRY(after_step(t, &epoch_seconds));
+    if (is_epoch_over) TRY(after_step(t));
     while (t->st.step < t->last_step && !is_stop_wanted(t)) {
-        int64_t start = ls__now_ns();
         TRY(one_step(t, &lr));
-        epoch_seconds += ls__seconds_since(start);
         log_step(t, lr);
         show_progress(t);
-        TRY(after_step(t, &epoch_seconds));
+        TRY(after_step(t));
     }
     return LS_OK;
 }
@@ -220,43 +223,6 @@ static enum ls_status finish(struct trainer *t)
     return LS_OK;
 }
 
-static enum ls_status fill_result(struct trainer *t, struct ls_result *r)
-{
-    const struct ls_train_options *o = t->o;
-    const struct train_state *st = &t->st;
-    snprintf(r->model, sizeof r->model, "%s", ls_model_name(t->s.model));
-    snprintf(r->data, sizeof r->data, "%s", o->data);
-    snprintf(r->device, sizeof r->device, "%s", o->device);
-    snprintf(r->precision, sizeof r->precision, "%s", o->precision);
-    snprintf(r->sync, sizeof r->sync, "%s", o->sync);
-    if (t->is_chief) snprintf(r->run_dir, sizeof r->run_dir, "%s", ls__run_dir(t->run));
-    r->rank = ls_comm_place(t->comm)->rank;
-    r->batch_size = t->s.batch_size;
-    r->shards = t->s.shards;
-    r->threads = t->s.threads;
-    r->epochs = st->epoch;
-    r->steps = st->step;
-    int64_t of_epoch = st->epoch_step * t->s.batch_size, n = t->s.train->n;
-    r->images = (int64_t)st->epoch * n + (of_epoch < n ? of_epoch : n);
-    r->train_seconds = st->train_seconds;
-    r->total_seconds = ls__seconds_since(t->opened_ns);
-    r->images_per_second = t->step_seconds > 0 ? (double)t->images / t->step_seconds : 0;
-    r->train_loss = st->train_loss;
-    r->train_accuracy = st->train_accuracy;
-    r->test_loss = st->test_loss;
-    r->test_accuracy = st->test_accuracy;
-    r->peak_rss_bytes = ls__peak_rss_bytes();
-    r->cpu_percent_mean = 100 * (ls__cpu_seconds() - t->cpu_seconds) / r->total_seconds;
-    r->seconds = t->seconds;
-    r->first_step_seconds = t->first_step_seconds;
-    const struct forecast *f = &t->forecast;
-    r->step.predicted = f->is_made ? f->step_seconds : NAN;
-    r->step.predicted_alone = f->is_made ? f->alone_seconds : NAN;
-    r->step.measured = f->n_measured > 0 ? f->measured_seconds / (double)f->n_measured : NAN;
-    TRY(ls__session_hash(&t->s, r->weights_hash));
-    return ls__workers_total(t->comm, r);
-}
-
 static enum ls_status write_result(struct trainer *t, struct ls_result *r)
 {
     char *text = ls__result_text(r);
@@ -272,10 +238,10 @@ static enum ls_status run_all(struct trainer *t, struct ls_result *r)
     if (t->st.step >= t->last_step && !t->is_cut_short) TRY(finish(t));
     bool is_stopped = t->st.step < t->last_step || t->is_cut_short;
     if (is_stopped) TRY(ls__trainer_save(t, false));
-    int64_t start = ls__now_ns();
+    struct ls_begun begun = ls__span_begin(t->s.lane, LS_SPAN_CHECKPOINT, "last", t->st.step);
     if (t->is_chief) TRY(ls_ckpt_writer_finish(t->writer));
-    t->seconds.checkpoint += ls__seconds_since(start);
-    TRY(fill_result(t, r));
+    ls__span_end(t->s.lane, begun);
+    TRY(ls__trainer_result(t, r));
     if (t->is_chief) ls__workers_name_slowest(t->comm, t->s.exec);
     if (t->is_chief) ls__forecast_compare(&t->forecast);
     if (is_stopped) {
@@ -313,6 +279,8 @@ enum ls_status ls__trainer_open(struct trainer *t, const struct ls_train_options
     t->o = &t->own;
     t->told_before = ls__log_present_limit();
     ls__options_complete(&t->own);
+    TRY(ls__trace_create(&t->trace, t->opened_ns));
+    struct ls_begun begun = ls__span_begin(ls__trace_main(t->trace), LS_SPAN_SETUP, "set-up", 0);
     bool is_apart =
         ls_backend_get(t->o->device, &backend) == LS_OK && backend->memory; /* a failure is told by the session */
     const struct ls_control *control = t->o->control;
@@ -325,6 +293,7 @@ enum ls_status ls__trainer_open(struct trainer *t, const struct ls_train_options
     limit_log(t);
     TRY(ls_comm_agree(t->comm, check_options(&t->own, t->comm), ""));
     TRY(ls__trainer_set_up(t));
+    ls__span_end(t->s.lane, begun);
     t->is_set_up = true;
     return LS_OK;
 }
@@ -343,6 +312,7 @@ enum ls_status ls__trainer_close(struct trainer *t, enum ls_status status, bool 
     ls__run_close(&t->run);
     ls__session_close(&t->s);
     ls_comm_close(&t->comm);
+    ls__trace_destroy(&t->trace);
     ls__log_limit(t->told_before);
     return status;
 }

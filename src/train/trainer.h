@@ -19,6 +19,7 @@ struct trainer {
     int64_t opened_ns;             /* when, on the clock */
     double cpu_seconds;            /* of the process, then */
     enum ls_log_level told_before; /* what the calling thread told at most */
+    struct ls_trace *trace;        /* where the time of this sitting goes */
     struct ls_comm *comm;
     bool is_chief;                 /* rank 0: it alone has a run directory, a writer and a progress bar */
     bool is_set_up;                /* from here on there may be something to lose */
@@ -37,13 +38,12 @@ struct trainer {
     struct ls_schedule schedule;
     struct train_state st;
     struct ls_progress progress;
-    int64_t last_step;         /* stop after this many */
-    int64_t checkpoint_steps;  /* every so many steps; 0: per epoch; -1: never */
-    int64_t saved_step;        /* of the last checkpoint, -1 none */
-    int64_t log_ns;            /* since the last metric line */
-    int64_t images;            /* in this sitting */
-    struct ls_seconds seconds; /* of this sitting */
-    double step_seconds;       /* in steps, this sitting */
+    int64_t last_step;        /* stop after this many */
+    int64_t checkpoint_steps; /* every so many steps; 0: per epoch; -1: never */
+    int64_t saved_step;       /* of the last checkpoint, -1 none */
+    int64_t log_ns;           /* since the last metric line */
+    int64_t images;           /* in this sitting */
+    double epoch_seconds;     /* in steps of this epoch, this sitting */
     double first_step_seconds;
     struct forecast forecast; /* of a job over several machines */
 };
@@ -64,5 +64,7 @@ enum ls_status ls__trainer_save(struct trainer *t, bool is_best) LS_MUST_CHECK;
 /* A copy in the memory of every machine, for a restart, when it is time. A machine that has no room for it goes
  * without. Collective. */
 enum ls_status ls__trainer_save_in_memory(struct trainer *t) LS_MUST_CHECK;
+/* What became of it, for all ranks. Collective. */
+enum ls_status ls__trainer_result(struct trainer *t, struct ls_result *r) LS_MUST_CHECK;
 
 #endif

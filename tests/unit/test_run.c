@@ -84,14 +84,13 @@ static void write_manifest(struct ls_run *run)
 
 static void add_metric(struct ls_run *run, int64_t step)
 {
-    ls__run_metric(run, &(struct ls_metric){.step = step,
-                                            .epoch = 1,
-                                            .split = "train",
-                                            .loss = 1.0 / 3,
-                                            .accuracy = 0.5,
-                                            .lr = 0.05,
-                                            .images_per_second = 1000,
-                                            .seconds = 2});
+    ls__run_metric(
+        run, &(struct ls_metric){
+                 .step = step,
+                 .epoch = 1,
+                 .split = "train",
+                 .values = {
+                     {"loss", 1.0 / 3}, {"accuracy", 0.5}, {"lr", 0.05}, {"images_per_second", 1000}, {"seconds", 2}}});
 }
 
 /* --- names --- */
@@ -302,11 +301,11 @@ static void test_metric_lines(void **state)
     ls__run_metric(run, &(struct ls_metric){.step = 51,
                                             .epoch = 1,
                                             .split = "test",
-                                            .loss = NAN,
-                                            .accuracy = INFINITY,
-                                            .lr = 1e-9,
-                                            .images_per_second = 12345.678,
-                                            .seconds = 0});
+                                            .values = {{"loss", NAN},
+                                                       {"accuracy", INFINITY},
+                                                       {"lr", 1e-9},
+                                                       {"images_per_second", 12345.678},
+                                                       {"seconds", 0}}});
     assert_string_equal(read_text("r/metrics.jsonl"),
                         "{\"step\": 50, \"epoch\": 1, \"split\": \"train\", \"loss\": 0.333333333, \"accuracy\": 0.5, "
                         "\"lr\": 0.05, \"images_per_second\": 1000, \"seconds\": 2}\n"
@@ -321,7 +320,7 @@ static void test_metric_numbers_round_trip(void **state)
     struct ls_run *run = open_run("r", false);
     float loss = 0.123456789f;
     for (int i = 0; i < 100; i++, loss *= 1.37f)
-        ls__run_metric(run, &(struct ls_metric){.step = i, .split = "train", .loss = (double)loss});
+        ls__run_metric(run, &(struct ls_metric){.step = i, .split = "train", .values = {{"loss", (double)loss}}});
     const char *line = read_text("r/metrics.jsonl");
     loss = 0.123456789f;
     for (int i = 0; i < 100; i++, loss *= 1.37f, line = strchr(line, '\n') + 1) {
