@@ -23,6 +23,9 @@
 #define LS_VECTORIZE
 #endif
 
+/* For small functions inside such loops: inlined into every clone. */
+#define LS_INLINE static inline __attribute__((always_inline))
+
 /* In front of a loop whose iterations do not touch each other's elements, though two pointers may be equal (in place):
  * without it the compiler guards the vector loop by a test for overlap, which working in place fails. */
 #ifdef __clang__

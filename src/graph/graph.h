@@ -222,6 +222,8 @@ static inline bool ls_value_is_stored(const struct ls_value *v)
  *     up to 1, so if no shard's value reaches 2^LS_FIXED_MEAN_BITS, neither does the sum. */
 enum { LS_SCALE_GRAD = 46, LS_SCALE_STATS = 32, LS_SCALE_RUNNING = 40 };
 enum { LS_MAX_SHARDS = 512, LS_FIXED_BITS = 54, LS_FIXED_MEAN_BITS = 62 };
+#define LS_FIXED_LIMIT ((double)((int64_t)1 << LS_FIXED_BITS))
+#define LS_FIXED_MEAN_LIMIT ((double)((int64_t)1 << LS_FIXED_MEAN_BITS))
 
 static_assert(((uint64_t)LS_MAX_SHARDS << LS_FIXED_BITS) <= (uint64_t)1 << 63, "sums of all shards fit an int64_t");
 static_assert(LS_FIXED_MEAN_BITS < 63, "a mean fits an int64_t, with room for shares that are rounded up");

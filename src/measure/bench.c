@@ -155,6 +155,7 @@ enum ls_status ls__bench_open_session(struct session *s, const struct ls_bench_o
 enum ls_status ls_bench(const struct ls_bench_options *o, struct ls_bench_result *r)
 {
     struct session s;
+    struct ls_backend_id id = {.isa = "any"};
     if (!o || !r) return ls_fail(LS_USAGE, "ls_bench without options or without room for the result");
     *r = (struct ls_bench_result){.steps = 0};
     int64_t called_ns = ls__now_ns();
@@ -168,9 +169,10 @@ enum ls_status ls_bench(const struct ls_bench_options *o, struct ls_bench_result
         r->peak_rss_bytes = ls__peak_rss_bytes();
         r->arena_bytes = (int64_t)ls_exec_arena_bytes(s.exec);
         r->store_bytes = (int64_t)s.store->bytes;
+        s.backend->identify(s.device, &id);
     }
     ls__session_close(&s);
-    if (status == LS_OK) status = ls__measure_peak_gflops((int)r->threads, &r->peak_gflops);
+    if (status == LS_OK) status = ls__measure_peak_gflops((int)r->threads, id.isa, &r->peak_gflops);
     if (status == LS_OK) r->fraction_of_peak = r->gflops / r->peak_gflops;
     return status;
 }

@@ -5,6 +5,8 @@
 #include "base/clock.h"
 #include "base/pool.h"
 
+#include <string.h>
+
 enum { ROUNDS = 400000, TRIES = 5, CHAINS = 12 };
 
 #if defined(__x86_64__)
@@ -48,12 +50,16 @@ struct flavour {
     double lanes;
 };
 
-static struct flavour choose(void)
+/* What the level lets the kernels use: the machine may have more. */
+static struct flavour choose(const char *isa)
 {
 #if defined(__x86_64__)
+    bool is_any = strcmp(isa, "any") == 0;
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f")) return (struct flavour){spin_avx512, 16};
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return (struct flavour){spin_avx2, 8};
+    if ((is_any || strcmp(isa, "avx512") == 0) && __builtin_cpu_supports("avx512f"))
+        return (struct flavour){spin_avx512, 16};
+    if ((is_any || strncmp(isa, "avx", 3) == 0) && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return (struct flavour){spin_avx2, 8};
 #endif
     return (struct flavour){spin_plain, 1};
 }
@@ -65,9 +71,9 @@ static enum ls_status run(void *arg, int item, int worker)
     return LS_OK;
 }
 
-enum ls_status ls__measure_peak_gflops(int n_threads, double *gflops)
+enum ls_status ls__measure_peak_gflops(int n_threads, const char *isa, double *gflops)
 {
-    struct flavour f = choose();
+    struct flavour f = choose(isa);
     struct ls_pool *pool;
     enum ls_status status = LS_OK;
     *gflops = 0;

@@ -4,7 +4,8 @@
 
 #include "lockstep/status.h"
 
-/* Float32 GFLOP/s of a register-blocked fused multiply-add loop on n threads at once, best of several rounds. */
-enum ls_status ls__measure_peak_gflops(int n_threads, double *gflops) LS_MUST_CHECK;
+/* Float32 GFLOP/s of a register-blocked fused multiply-add loop on n threads at once, best of several rounds. isa: the
+ * level the kernels keep to (ls_backend_id.isa). */
+enum ls_status ls__measure_peak_gflops(int n_threads, const char *isa, double *gflops) LS_MUST_CHECK;
 
 #endif

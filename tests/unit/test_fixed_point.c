@@ -1,6 +1,7 @@
 /* test_fixed_point.c: the way into fixed point rounds as llrint does, sums are exact to half a unit per shard, and what
  * does not fit is refused. */
-#include "backend/ref/fixed.h"
+#include "backend/cpu/fixed.h"
+#include "backend/ref/ref.h"
 #include "engine.h"
 
 #include <fenv.h>

@@ -88,7 +88,7 @@ static void identify(const struct ls_device *device, struct ls_backend_id *id)
     ls__cpu_isa_level(id->isa, sizeof id->isa);
 }
 
-/* What is not listed here is done by ref: reshape, reductions and updates, whose loops are vectorised there. */
+/* What is not listed here is done by ref: reshape, keep. */
 static const struct ls_impl *const impls[] = {
     &ls__cpu_linear_blocked,
     &ls__cpu_linear_bwd_data_blocked,
@@ -140,6 +140,10 @@ static const struct ls_impl *const impls[] = {
     &ls__cpu_concat_bwd,
     &ls__cpu_softmax_ce,
     &ls__cpu_reorder,
+    &ls__cpu_reduce,
+    &ls__cpu_sgd,
+    &ls__cpu_adamw,
+    &ls__cpu_running_stats,
     NULL,
 };
 

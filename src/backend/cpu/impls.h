@@ -25,5 +25,6 @@ extern const struct ls_impl ls__cpu_lrn, ls__cpu_lrn_bwd;
 extern const struct ls_impl ls__cpu_concat, ls__cpu_concat_bwd;
 extern const struct ls_impl ls__cpu_softmax_ce;
 extern const struct ls_impl ls__cpu_reorder;
+extern const struct ls_impl ls__cpu_reduce, ls__cpu_sgd, ls__cpu_adamw, ls__cpu_running_stats;
 
 #endif

@@ -23,7 +23,7 @@ static void batchnorm_add_plane(const float *x, int64_t n, double lanes[LS_REF_L
     for (int l = 0; i < n; i++, l++) lanes[l] += (double)x[i];
 }
 
-LS_REF_INLINE double square(double x)
+LS_INLINE double square(double x)
 {
     return x * x;
 }
@@ -114,7 +114,7 @@ struct sums {
     double dy, dy_x;
 };
 
-LS_REF_INLINE double masked(const float *dst, const float *diff_dst, int64_t i)
+LS_INLINE double masked(const float *dst, const float *diff_dst, int64_t i)
 {
     const double d = (double)diff_dst[i];
     return !dst || dst[i] > 0.0f ? d : 0.0;

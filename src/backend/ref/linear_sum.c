@@ -5,12 +5,13 @@
  * For every shard the sum over its rows in double, rounded to float32 and then to fixed point, as LINEAR_BWD_WEIGHTS
  * and REDUCE do it one after the other. Parts are rows of the weights.
  */
-#include "backend/ref/fixed.h"
+#include "backend/ref/ref.h"
+
+#include <math.h>
 
 enum { COLUMNS = 256 };
 
 /* sum[i] += what rows [first, end) of the batch give to `n` weights of output o. True when all are in range. */
-LS_VECTORIZE
 static bool linear_sum_add(const float *restrict src, int64_t ic, const float *restrict diff, int64_t oc, int first,
                            int end, int64_t n, double factor, int64_t *restrict sum)
 {
@@ -22,7 +23,7 @@ static bool linear_sum_add(const float *restrict src, int64_t ic, const float *r
     for (int64_t i = 0; i < n; i++) acc[i] = (double)(float)acc[i] * factor;
     for (int64_t i = 0; i < n; i++) largest = fabs(acc[i]) <= largest ? largest : fabs(acc[i]); /* a NaN stays */
     if (!(largest < LS_FIXED_LIMIT)) return false;
-    for (int64_t i = 0; i < n; i++) sum[i] = (int64_t)((uint64_t)sum[i] + ls__fixed_round(acc[i]));
+    for (int64_t i = 0; i < n; i++) sum[i] = (int64_t)((uint64_t)sum[i] + (uint64_t)ls__ref_round(acc[i]));
     return true;
 }
 

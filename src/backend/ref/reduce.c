@@ -7,7 +7,10 @@
  * shards. An element that is not finite or too large is refused; the check is gathered over the pass, not made per
  * element. Works on a part of the elements (ls_part_range), in whatever layout the sum has.
  */
-#include "backend/ref/fixed.h"
+#include "backend/ref/ref.h"
+
+#include <math.h>
+#include <string.h>
 
 static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out)
 {
@@ -22,60 +25,19 @@ static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out
     return LS_OK;
 }
 
-/* Both give the largest |src[i]| as bits. Floats without sign order as their bits do, infinity and then NaN at the top,
- * so one look at the largest tells whether all were in range. */
-LS_VECTORIZE
-static uint32_t reduce_accumulate(const float *restrict src, int64_t *restrict sum, int64_t n, double factor)
+/* Gives the largest |src[i]| as bits: floats without sign order as their bits do, infinity and then NaN at the top, so
+ * one look at the largest tells whether all were in range. */
+static uint32_t accumulate(const float *src, int64_t *sum, int64_t n, double factor)
 {
-    uint32_t largest = 0;
+    uint32_t largest = 0, bits;
     for (int64_t i = 0; i < n; i++) {
-        uint32_t bits;
         memcpy(&bits, &src[i], sizeof bits);
         bits &= 0x7fffffffu;
         largest = bits > largest ? bits : largest;
-        sum[i] = (int64_t)((uint64_t)sum[i] + ls__fixed_round((double)src[i] * factor));
+        sum[i] = (int64_t)((uint64_t)sum[i] + (uint64_t)ls__ref_round((double)src[i] * factor));
     }
     return largest;
 }
-
-#if LS_HAS_CLONES
-#include <immintrin.h>
-
-/* AVX-512 has the rounding conversion as one instruction, but no compiler finds it: the same sums in a third of the
- * time while they fit the cache. */
-__attribute__((target("avx512f,avx512dq,avx512vl"))) static uint32_t accumulate_avx512(const float *src, int64_t *sum,
-                                                                                       int64_t n, double factor)
-{
-    const __m512d f = _mm512_set1_pd(factor);
-    const __m256i no_sign = _mm256_set1_epi32(0x7fffffff);
-    __m256i largest = _mm256_setzero_si256();
-    uint32_t lanes[8], out = 0;
-    for (int64_t i = 0; i < n; i += 8) {
-        const __mmask8 mask = (__mmask8)(n - i >= 8 ? 0xff : (1 << (n - i)) - 1);
-        const __m256 x = _mm256_maskz_loadu_ps(mask, src + i);
-        const __m512i old = _mm512_maskz_loadu_epi64(mask, sum + i);
-        const __m512i add = _mm512_cvt_roundpd_epi64(_mm512_mul_pd(_mm512_cvtps_pd(x), f),
-                                                     _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-        largest = _mm256_max_epu32(largest, _mm256_and_si256(_mm256_castps_si256(x), no_sign));
-        _mm512_mask_storeu_epi64(sum + i, mask, _mm512_add_epi64(old, add));
-    }
-    _mm256_storeu_si256((__m256i *)lanes, largest);
-    for (int l = 0; l < 8; l++) out = lanes[l] > out ? lanes[l] : out;
-    return out;
-}
-
-static bool has_avx512(void)
-{
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vl");
-}
-#else
-#define accumulate_avx512 reduce_accumulate
-static bool has_avx512(void)
-{
-    return false;
-}
-#endif
 
 /* attrs.float_sum: every addition rounded to float32, as a trainer without fixed point would sum. The sum is kept in
  * the same units, which hold a float32 exactly down to 2^(24 - scale). For comparison only: the order of arrival
@@ -88,7 +50,7 @@ static uint32_t accumulate_float(const float *src, int64_t *sum, int64_t n, doub
         bits &= 0x7fffffffu;
         largest = bits > largest ? bits : largest;
         const float total = (float)((double)sum[i] / factor) + src[i];
-        sum[i] = (int64_t)ls__fixed_round((double)total * factor);
+        sum[i] = ls__ref_round((double)total * factor);
     }
     return largest;
 }
@@ -115,8 +77,7 @@ static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx 
     const float *src = (const float *)b->in[0] + begin;
     int64_t *sum = (int64_t *)b->out[0] + begin;
     const uint32_t largest = k->attrs.float_sum ? accumulate_float(src, sum, end - begin, factor)
-                             : has_avx512()     ? accumulate_avx512(src, sum, end - begin, factor)
-                                                : reduce_accumulate(src, sum, end - begin, factor);
+                                                : accumulate(src, sum, end - begin, factor);
     return check_range(k, largest, whole);
 }
 

@@ -5,7 +5,7 @@
  *   - Every sum runs in a fixed order, in double where many terms meet (convolution, linear, statistics, softmax), and
  * is rounded to float once. A product of two floats is exact in double, so the results are the best float32 can hold.
  *   - Inputs are asked for in the plain layout; the plan reorders. Only reduce, sgd, adamw and running_stats, which
- * treat every element alike, take any layout as it is, and serve other backends too.
+ * treat every element alike, take any layout as it is.
  *   - Inner loops are contiguous, and LS_VECTORIZE (base/simd.h) compiles them for several instruction sets.
  *
  * One file per op family holds its prepare, launch and the const table; ref.c lists them.
@@ -16,7 +16,7 @@
 #include "backend/backend.h"
 #include "base/simd.h"
 
-#define LS_REF_INLINE static inline __attribute__((always_inline))
+#include <math.h>
 
 /* ls__ref_conv2d, ls__ref_conv2d_bwd_data, ...: one for every op. */
 #define LS_REF_DECLARE(NAME, name) extern const struct ls_impl ls__ref_##name;
@@ -49,8 +49,15 @@ struct ls_ref_nchw {
 };
 struct ls_ref_nchw ls__ref_nchw(const struct ls_shape *s);
 
+/* Into fixed point: to the nearest integer, ties to even. Beyond 2^62 anything: the limits below are looked at first or
+ * at once. */
+LS_INLINE int64_t ls__ref_round(double x)
+{
+    return fabs(x) <= 0x1p62 ? llrint(x) : 0;
+}
+
 /* Keeps NaN, so that a bad value is seen in the loss instead of turning into zero. */
-LS_REF_INLINE float ls__ref_relu1(float x)
+LS_INLINE float ls__ref_relu1(float x)
 {
     return x <= 0.0f ? 0.0f : x;
 }
@@ -58,7 +65,7 @@ LS_REF_INLINE float ls__ref_relu1(float x)
 /* A sum in LS_REF_LANES interleaved partial sums: a fixed order that still vectorises. */
 enum { LS_REF_LANES = 8 };
 
-LS_REF_INLINE void ls__ref_dot(double lanes[LS_REF_LANES], const float *a, const float *b, int64_t n)
+LS_INLINE void ls__ref_dot(double lanes[LS_REF_LANES], const float *a, const float *b, int64_t n)
 {
     int64_t i = 0;
     for (; i + LS_REF_LANES <= n; i += LS_REF_LANES)
@@ -66,7 +73,7 @@ LS_REF_INLINE void ls__ref_dot(double lanes[LS_REF_LANES], const float *a, const
     for (int l = 0; i < n; i++, l++) lanes[l] += (double)a[i] * (double)b[i];
 }
 
-LS_REF_INLINE double ls__ref_lanes_sum(const double lanes[LS_REF_LANES])
+LS_INLINE double ls__ref_lanes_sum(const double lanes[LS_REF_LANES])
 {
     double sum = 0.0;
     for (int l = 0; l < LS_REF_LANES; l++) sum += lanes[l];

@@ -4,23 +4,19 @@
  *
  *     running = (1 - momentum) * running + momentum * sum * 2^-scale_log2
  */
-#include "backend/ref/fixed.h"
+#include "backend/rates.h"
 #include "backend/ref/update.h"
-
-LS_VECTORIZE
-static void running_stats_update(float *restrict running, int64_t *restrict sum, int64_t n, double unit, float momentum)
-{
-    for (int64_t i = 0; i < n; i++) {
-        const float now = (float)(ls__fixed_to_double(sum[i]) * unit);
-        running[i] = (1.0f - momentum) * running[i] + momentum * now;
-        sum[i] = 0;
-    }
-}
 
 static void update(const struct ls_bound *b, const struct ls_step_ctx *ctx, int64_t begin, int64_t n, int64_t *sums)
 {
-    const struct ls_ref_kernel *k = ls__ref_kernel_of(b);
-    running_stats_update((float *)b->in[0] + begin, sums, n, ls__ref_update_unit(k), k->attrs.momentum);
+    const struct ls_attrs *a = &ls__ref_kernel_of(b)->attrs;
+    const double unit = ls__update_unit(a);
+    float *running = (float *)b->in[0] + begin;
+    for (int64_t i = 0; i < n; i++) {
+        const float now = (float)((double)sums[i] * unit);
+        running[i] = (1.0f - a->momentum) * running[i] + a->momentum * now;
+        sums[i] = 0;
+    }
 }
 
 const struct ls_impl ls__ref_running_stats = {

@@ -1,8 +1,6 @@
 /* update.c: see update.h. */
 #include "backend/ref/update.h"
 
-#include <math.h>
-
 enum ls_status ls__ref_prepare_update(const struct ls_prep *prep, struct ls_kernel **out)
 {
     TRY(ls__ref_prepare(prep, out));
@@ -10,11 +8,6 @@ enum ls_status ls__ref_prepare_update(const struct ls_prep *prep, struct ls_kern
     for (int i = 0; i < prep->node->n_in; i++)
         if (prep->node->in[i] >= 0) (*out)->in[i] = ls__ref_layout_like(prep->in[0], LS_F32, i == 1 ? LS_I64 : LS_F32);
     return LS_OK;
-}
-
-double ls__ref_update_unit(const struct ls_ref_kernel *k)
-{
-    return ldexp(1.0, -(k->attrs.scale_log2 != 0 ? k->attrs.scale_log2 : LS_SCALE_GRAD));
 }
 
 enum ls_status ls__ref_launch_update(const struct ls_bound *b, const struct ls_step_ctx *ctx)

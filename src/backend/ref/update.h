@@ -7,8 +7,6 @@
 /* All inputs take the layout of the first (plain if that is not decided yet); in[1] is the i64 sum. */
 enum ls_status ls__ref_prepare_update(const struct ls_prep *prep, struct ls_kernel **out) LS_MUST_CHECK;
 
-/* 2^-scale_log2. Updates whose attributes name no scale use LS_SCALE_GRAD. */
-double ls__ref_update_unit(const struct ls_ref_kernel *k);
 /* launch for implementations that have `update`: the elements of this call's part. */
 enum ls_status ls__ref_launch_update(const struct ls_bound *b, const struct ls_step_ctx *ctx) LS_MUST_CHECK;
 
