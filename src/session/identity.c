@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "settings/setting.h"
 #include "settings/sync_names.h"
 
 #include <jansson.h>
@@ -61,6 +62,14 @@ static enum ls_status set_buf(struct identity *id, enum identity_key key, struct
     return status;
 }
 
+/* The settings that the table gives to a key. */
+static enum ls_status set_part(struct identity *id, enum identity_key key, const struct ls_train_options *o)
+{
+    struct ls_buf b = LS_BUF_INIT;
+    ls__options_add_part(&b, o, keys[key].name);
+    return set_buf(id, key, &b);
+}
+
 /* What is computed. */
 static enum ls_status add_run(struct identity *id, const struct ls_train_options *o, const struct session *s)
 {
@@ -75,15 +84,10 @@ static enum ls_status add_run(struct identity *id, const struct ls_train_options
     TRY(set(id, IDENTITY_BATCH_SIZE, "%lld", (long long)s->batch_size));
     TRY(set(id, IDENTITY_SHARDS, "%lld", (long long)s->shards));
     TRY(set(id, IDENTITY_DEVICE, "%s", o->device));
-    TRY(set(id, IDENTITY_OPTIMIZER,
-            "%s lr=%.17g momentum=%.17g nesterov=%d weight_decay=%.17g beta1=%.17g beta2=%.17g eps=%.17g", o->optimizer,
-            o->lr, o->momentum, o->nesterov, o->weight_decay, o->beta1, o->beta2, o->eps));
-    TRY(set(id, IDENTITY_SCHEDULE, "%s gamma=%.17g step_epochs=%lld milestones=%s warmup_epochs=%.17g min_lr=%.17g",
-            o->schedule, o->gamma, (long long)o->step_epochs, o->milestones ? o->milestones : "", o->warmup_epochs,
-            o->min_lr));
-    TRY(set(id, IDENTITY_REGULARIZATION, "label_smoothing=%.17g clip_norm=%.17g", o->label_smoothing, o->clip_norm));
-    TRY(set(id, IDENTITY_INPUT, "crop_pad=%lld flip=%d cutout=%lld normalize=%d resize=%s", (long long)o->crop_pad,
-            o->flip, (long long)o->cutout, o->normalize, o->resize ? o->resize : ""));
+    TRY(set_part(id, IDENTITY_OPTIMIZER, o));
+    TRY(set_part(id, IDENTITY_SCHEDULE, o));
+    TRY(set_part(id, IDENTITY_REGULARIZATION, o));
+    TRY(set_part(id, IDENTITY_INPUT, o));
     if (o->compress)
         return set(id, IDENTITY_SUM, "%s in %lld bits", o->sum, (long long)o->compress); /* remainders, too */
     if (ls__sync_parse(o->sync, &sync) && sync.name->is_own_training)
@@ -142,8 +146,7 @@ enum ls_status ls__identity_of(struct identity *id, const struct ls_train_option
     if (s->test) TRY(set(id, IDENTITY_TEST_CHECKSUM, "%s", s->test->checksum));
     TRY(set(id, IDENTITY_EPOCHS, "%lld", (long long)o->epochs));
     TRY(set(id, IDENTITY_ITERATIONS, "%lld", (long long)o->iterations));
-    return set(id, IDENTITY_EVENTS, "no_eval=%d eval_every=%lld checkpoint_every=%s", o->no_eval,
-               (long long)o->eval_every, o->checkpoint_every);
+    return set_part(id, IDENTITY_EVENTS, o);
 }
 
 enum ls_status ls__identity_of_checkpoint(struct identity *id, const struct ls_ckpt *ckpt)

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "session/recorded.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -63,7 +64,8 @@ static enum ls_status add_model_text(struct state_meta *m, const struct session 
 void ls__state_meta_release(struct state_meta *m)
 {
     free(m->model_text);
-    m->model_text = NULL;
+    free(m->options);
+    m->model_text = m->options = NULL;
     ls__identity_release(&m->identity);
 }
 
@@ -72,9 +74,11 @@ enum ls_status ls__state_to_meta(const struct train_state *st, const struct ls_t
 {
     char hash[33], machine[128];
     m->n = 0;
-    m->model_text = NULL;
+    m->model_text = m->options = NULL;
     TRY(ls__identity_of(&m->identity, o, s));
     add_identity(m);
+    TRY(ls__recorded_text(o, &m->options));
+    m->meta[m->n++] = (struct ls_ckpt_meta){LS_RECORDED_KEY, m->options};
     s->backend->describe(s->device, machine, sizeof machine);
     add(m, "machine", "%s", machine);
     TRY(ls__session_hash(s, hash));

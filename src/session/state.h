@@ -35,7 +35,7 @@ struct state_meta {
     struct ls_ckpt_meta meta[STATE_MAX_META];
     char values[STATE_MAX_META][STATE_VALUE];
     struct identity identity;
-    char *model_text;
+    char *model_text, *options;
     int n;
 };
 

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "lockstep/train.h"
 #include "run/run.h"
+#include "session/recorded.h"
 #include "session/session.h"
 #include "settings/setting.h"
 
@@ -32,23 +33,15 @@ static enum ls_status open_checkpoint(const char *what, struct ls_ckpt **ckpt, c
     return ls_ckpt_open_newest(ckpt, folder, path, &n_seen);
 }
 
-/* Input options of the run that made the checkpoint, from its metadata ("crop_pad=.. normalize=1 resize="). */
-static bool is_normalized(const struct ls_ckpt *ckpt)
-{
-    const char *input = ls_ckpt_meta(ckpt, "input");
-    return !input || !strstr(input, "normalize=0");
-}
-
+/* Images are seen as the run saw them. */
 static enum ls_status evaluate(const struct ls_eval_options *o, const struct ls_ckpt *ckpt, const char *path,
-                               struct ls_eval_result *r)
+                               const struct ls_train_options *recorded, struct ls_eval_result *r)
 {
     struct session s;
     const char *model = ls_ckpt_meta(ckpt, "model"), *data = o->data ? o->data : ls_ckpt_meta(ckpt, "data");
-    const char *step = ls_ckpt_meta(ckpt, "step"), *resize = ls_ckpt_meta(ckpt, "input");
-    char resize_text[32] = "";
+    const char *step = ls_ckpt_meta(ckpt, "step");
     if (!model || !data)
         return ls_fail(LS_CHECKPOINT, "%s does not say which model%s it holds", path, model ? " and data" : "");
-    if (resize && (resize = strstr(resize, "resize="))) snprintf(resize_text, sizeof resize_text, "%s", resize + 7);
     const char *text = o->model ? NULL : ls_ckpt_meta(ckpt, "model_text");
     const struct session_options so = {.model = o->model ? o->model
                                                 : text   ? path
@@ -59,12 +52,12 @@ static enum ls_status evaluate(const struct ls_eval_options *o, const struct ls_
                                        .device = o->device,
                                        .isa = o->isa,
                                        .tune = o->tune,
-                                       .resize = o->resize ? o->resize : (*resize_text ? resize_text : NULL),
+                                       .resize = o->resize ? o->resize : recorded->resize,
                                        .batch_size = o->batch_size,
                                        .threads = o->threads,
                                        .with_test = true,
                                        .control = o->control,
-                                       .normalize = is_normalized(ckpt)};
+                                       .normalize = recorded->normalize};
     enum ls_status status = ls__session_open(&s, &so);
     if (status == LS_OK) status = ls__session_load(&s, ckpt, path, false);
     struct ls_begun begun = ls__span_begin(s.lane, LS_SPAN_EVALUATE, "test data", 0);
@@ -103,7 +96,10 @@ enum ls_status ls_eval(const struct ls_eval_options *o, struct ls_eval_result *r
     if (!o->what) return ls_fail(LS_USAGE, "no run directory or checkpoint was named");
     *result = (struct ls_eval_result){.images = 0};
     TRY(open_checkpoint(o->what, &ckpt, path));
-    enum ls_status status = evaluate(o, ckpt, path, result);
+    struct recorded recorded;
+    enum ls_status status = ls__recorded_open(&recorded, ckpt, path);
+    if (status == LS_OK) status = evaluate(o, ckpt, path, &recorded.o, result);
+    ls__recorded_close(&recorded);
     ls_ckpt_close(&ckpt);
     return status;
 }

@@ -12,6 +12,7 @@
 #include "cli/options.c"
 
 #include "backend/backend.h"
+#include "other_value.h"
 #include "settings/sync_names.h"
 
 #include <jansson.h>
@@ -41,27 +42,6 @@ static enum ls_cmd taker(const struct ls_option *option)
     int i = 0;
     while (!ls__option_is_of(option, (enum ls_cmd)i)) i++;
     return (enum ls_cmd)i;
-}
-
-/* A value the option takes and that is not its default. */
-static const char *other_value(const struct ls_option *option)
-{
-    static char text[64];
-    if (option->setting->type == LS_SETTING_CHOICE) {
-        const char *last = strrchr(option->setting->choices, '|') + 1;
-        if (option->setting->def && !strcmp(last, option->setting->def)) {
-            snprintf(text, sizeof text, "%.*s", (int)strcspn(option->setting->choices, "|"), option->setting->choices);
-            return text;
-        }
-        return last;
-    }
-    if (option->setting->type == LS_SETTING_INT) return option->setting->max >= 7 ? "7" : "1";
-    if (option->setting->type == LS_SETTING_REAL) return "0.25";
-    const char *const candidates[] = {"224x160", "3,7,9", "500", "3x32x32", "local:4", "2ms", "3Gbit", "some/where"};
-    for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
-        if (!option->setting->is_valid || option->setting->is_valid(candidates[i])) return candidates[i];
-    }
-    return NULL;
 }
 
 static bool holds(const struct ls_options *o, const struct ls_option *option, const char *value)
@@ -199,8 +179,7 @@ static void test_manifest_has_every_option(void **state)
         struct ls_options o;
         ls__options_default(&o);
         json_t *before = ls__options_json(&o.train, LS_ROLE_ALL);
-        bool is_on = option->setting->def && !strcmp(option->setting->def, "on");
-        const char *value = option->setting->type == LS_SETTING_FLAG ? (is_on ? "off" : "on") : other_value(option);
+        const char *value = other_value(option->setting);
         assert_int_equal(ls__setting_store(option->setting, &o, value), LS_OK);
         json_t *after = ls__options_json(&o.train, LS_ROLE_ALL);
         if (json_equal(before, after)) fail_msg("--%s %s does not show in the manifest", option->setting->name, value);
@@ -217,7 +196,7 @@ static void test_every_form_of_every_option(void **state)
     char line[256];
     for (const struct ls_option *option = ls__options; option->setting; option++) {
         bool is_flag = option->setting->type == LS_SETTING_FLAG;
-        const char *value = is_flag ? "on" : other_value(option);
+        const char *value = is_flag ? "on" : other_value(option->setting);
         assert_non_null(value);
         const char *names[4] = {option->setting->name, option->setting->aliases[0], option->setting->aliases[1],
                                 option->setting->aliases[2]};
@@ -243,7 +222,7 @@ static void test_every_option_is_written(void **state)
         char line[256];
         bool is_flag = option->setting->type == LS_SETTING_FLAG,
              is_on = option->setting->def && !strcmp(option->setting->def, "on");
-        const char *value = is_flag ? (is_on ? "off" : "on") : other_value(option);
+        const char *value = other_value(option->setting);
         if (is_flag)
             snprintf(line, sizeof line, "--%s%s", is_on ? "no-" : "", option->setting->name);
         else
@@ -283,9 +262,9 @@ static void test_letters(void **state)
         if (!option->setting->letter || option->setting->type == LS_SETTING_FLAG) continue;
         for (int i = 0; i < 4; i++) {
             char line[64];
-            snprintf(line, sizeof line, forms[i], option->setting->letter, other_value(option));
+            snprintf(line, sizeof line, forms[i], option->setting->letter, other_value(option->setting));
             if (parse(&o, taker(option), line) != LS_OK) fail_msg("'%s': %s", line, ls_error_message());
-            check_holds(&o, option, other_value(option), line);
+            check_holds(&o, option, other_value(option->setting), line);
         }
     }
     assert_int_equal(parse(&o, LS_CMD_TRAIN, "-qv"), LS_OK);

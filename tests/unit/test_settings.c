@@ -2,6 +2,7 @@
  * added tomorrow is tested tomorrow.
  */
 #include "lockstep/options.h"
+#include "other_value.h"
 #include "settings/setting.h"
 
 #include <jansson.h>
@@ -18,30 +19,6 @@
 static bool is_text(const struct ls_setting *s)
 {
     return s->type == LS_SETTING_TEXT || s->type == LS_SETTING_CHOICE;
-}
-
-/* A value the setting takes and that is not its default. */
-static const char *other_value(const struct ls_setting *s)
-{
-    static char last[64];
-    const char *const texts[] = {"224x160", "3,7,9", "500", "local:4", "some/where"};
-    switch (s->type) {
-    case LS_SETTING_FLAG:
-        return s->def && !strcmp(s->def, "on") ? "off" : "on";
-    case LS_SETTING_INT:
-        return "7";
-    case LS_SETTING_REAL:
-        return "0.125";
-    case LS_SETTING_CHOICE:
-        snprintf(last, sizeof last, "%s", strrchr(s->choices, '|') + 1);
-        if (strcmp(last, s->def) == 0) snprintf(last, sizeof last, "%.*s", (int)strcspn(s->choices, "|"), s->choices);
-        return last;
-    case LS_SETTING_TEXT:
-        break;
-    }
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (!s->is_valid || s->is_valid(texts[i])) return texts[i];
-    return NULL;
 }
 
 static void expect_usage(enum ls_status status, const char *part)
