@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/pool.h"
 #include "checkpoint/internal.h"
+#include "trace/trace.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -56,6 +57,7 @@ struct ls_ckpt_writer {
     struct snapshot snapshot;
     int64_t best_step; /* NO_STEP: none */
     bool has_warned_links;
+    struct ls_lane *lane; /* set before the first submit, the thread's from then on */
     double seconds;
 };
 
@@ -187,7 +189,9 @@ static void *serve(void *arg)
         while (!w->is_full && !w->is_ending) pthread_cond_wait(&w->changed, &w->lock);
         if (!w->is_full) break; /* ending, and nothing left to write */
         pthread_mutex_unlock(&w->lock);
+        struct ls_begun begun = ls__span_begin(w->lane, LS_SPAN_WRITE, "checkpoint", w->snapshot.step);
         enum ls_status status = write_snapshot(w);
+        ls__span_end(w->lane, begun);
         pthread_mutex_lock(&w->lock);
         if (status != LS_OK) {
             w->failure = LS_CHECKPOINT;
@@ -238,6 +242,11 @@ enum ls_status ls_ckpt_writer_submit(struct ls_ckpt_writer *w, int64_t step, boo
     enum ls_status status = submit(w, step, is_best, tensors, n_tensors, meta, n_meta);
     w->seconds += ls__seconds_since(start);
     return status;
+}
+
+enum ls_status ls__ckpt_writer_measure(struct ls_ckpt_writer *w, struct ls_trace *trace)
+{
+    return ls__lane_take(trace, "writer", &w->lane);
 }
 
 enum ls_status ls_ckpt_writer_finish(struct ls_ckpt_writer *w)
@@ -341,6 +350,7 @@ void ls_ckpt_writer_destroy(struct ls_ckpt_writer **writer)
         pthread_cond_destroy(&w->changed);
         pthread_mutex_destroy(&w->lock);
     }
+    ls__lane_give_back(w->lane);
     ls__dir_close(&w->folder);
     ls__free_aligned(w->snapshot.arena, w->snapshot.arena_bytes);
     free(w);

@@ -8,6 +8,10 @@
 /* ls_ckpt_writer_create for a folder that is open already; takes it over, also on failure. */
 enum ls_status ls__ckpt_writer_create_in(struct ls_ckpt_writer **out, struct ls_dir *folder, int keep) LS_MUST_CHECK;
 
+/* Where its thread's time goes, before the first submit; the trace outlives the writer. */
+struct ls_trace;
+enum ls_status ls__ckpt_writer_measure(struct ls_ckpt_writer *w, struct ls_trace *trace) LS_MUST_CHECK;
+
 /* A checkpoint without the data (which may be NULL), before a training begins that depends on it: the header is made
  * with its names and metadata, a file of the full size is tried in the folder and removed again. What would make every
  * checkpoint of the run fail (too many tensors, too long a header, a folder that cannot be written, a disk too small

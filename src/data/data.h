@@ -67,12 +67,14 @@ struct ls_batch {
 /* Prepares batches ahead in a background thread behind a bounded queue (for sets held as bytes there is nothing to
  * decode and it only gathers pointers; for folders `n_threads` threads decode). Starts at (epoch, step). */
 struct ls_loader;
+struct ls_trace;
 struct ls_loader_options {
     int batch_size;
     uint64_t seed;
     int64_t first_epoch, first_step;
     bool shuffle;
-    int n_threads; /* decoders, for folders; 0 = 1 */
+    int n_threads;          /* decoders, for folders; 0 = 1 */
+    struct ls_trace *trace; /* (optional) where its threads' time goes; outlives it */
 };
 enum ls_status ls_loader_create(struct ls_loader **out, const struct ls_dataset *ds,
                                 const struct ls_loader_options *options) LS_MUST_CHECK;

@@ -20,6 +20,7 @@
 #include "base/pool.h"
 #include "base/queue.h"
 #include "data/format.h"
+#include "trace/trace.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -56,6 +57,8 @@ struct ls_loader {
     struct slot *current; /* lent to the caller; after a failure the failed one, for good */
     struct ls_queue *free, *ready;
     struct ls_pool *decoders; /* NULL unless samples are decoded */
+    struct ls_lane **lanes;   /* [n_lanes] the producer's, which decodes too, and the other decoders' */
+    int n_lanes;
     pthread_t producer;
     bool is_started;
     atomic_bool is_ending; /* hurries the producer and the decoders out */
@@ -85,7 +88,11 @@ static enum ls_status decode_one(void *arg, int item, int worker)
     uint8_t *out = job->slot->decoded + (size_t)item * job->loader->image_bytes;
     job->slot->pixels[item] = out;
     if (atomic_load_explicit(&job->loader->is_ending, memory_order_relaxed)) return LS_OK;
-    return ls_dataset_read(ds, job->slot->samples[item], out);
+    struct ls_lane *lane = job->loader->lanes[worker];
+    struct ls_begun begun = ls__span_begin(lane, LS_SPAN_DECODE, "sample", job->slot->samples[item]);
+    enum ls_status status = ls_dataset_read(ds, job->slot->samples[item], out);
+    ls__span_end(lane, begun);
+    return status;
 }
 
 static enum ls_status find_pixels(struct ls_loader *l, struct slot *slot, int n)
@@ -119,7 +126,9 @@ static void *produce(void *arg)
     struct ls_loader *l = arg;
     struct slot *slot;
     while ((slot = ls__queue_take(l->free)) && !atomic_load_explicit(&l->is_ending, memory_order_relaxed)) {
+        struct ls_begun begun = ls__span_begin(l->lanes[0], LS_SPAN_LOAD, "batch", l->step);
         slot->status = fill(l, slot);
+        ls__span_end(l->lanes[0], begun);
         if (slot->status != LS_OK) snprintf(slot->message, sizeof slot->message, "%s", ls_error_message());
         bool has_failed = slot->status != LS_OK; /* after put the slot is no longer ours */
         if (!ls__queue_put(l->ready, slot) || has_failed) break;
@@ -177,6 +186,10 @@ static enum ls_status build(struct ls_loader *l)
     TRY(ls__queue_create(&l->ready, (size_t)l->n_slots));
     if (!is_at_hand) TRY(ls__pool_create(&l->decoders, n_threads, false, NULL));
     for (int i = 0; i < l->n_slots; i++) TRY(build_slot(l, &l->slots[i]));
+    l->n_lanes = is_at_hand ? 1 : n_threads;
+    TRY(ls__calloc(&l->lanes, (size_t)l->n_lanes, sizeof *l->lanes));
+    for (int i = 0; i < l->n_lanes; i++)
+        TRY(ls__lane_take(l->options.trace, i == 0 ? "loader" : "decoder", &l->lanes[i]));
 
     TRY(ls__thread_start(&l->producer, "the loader's thread", produce, l));
     l->is_started = true;
@@ -227,6 +240,8 @@ void ls_loader_destroy(struct ls_loader **loader)
     if (l->ready) ls__queue_close(l->ready);
     if (l->is_started) pthread_join(l->producer, NULL);
     ls__pool_destroy(&l->decoders);
+    for (int i = 0; l->lanes && i < l->n_lanes; i++) ls__lane_give_back(l->lanes[i]);
+    free(l->lanes);
     ls__queue_destroy(&l->free);
     ls__queue_destroy(&l->ready);
     for (int i = 0; i < MAX_SLOTS; i++) {

@@ -309,8 +309,8 @@ enum ls_status ls__session_evaluate(struct session *s, bool show_progress, doubl
     int64_t shards_at_once = is_job ? EVAL_SHARDS_OF_JOB : 4 * (int64_t)s->threads, done = 0, n_correct = 0;
     if (shards_at_once > LS_MAX_SHARDS) shards_at_once = LS_MAX_SHARDS;
     double loss_sum = 0;
-    const struct ls_loader_options options = {.batch_size = (int)(s->eval_size * shards_at_once),
-                                              .n_threads = s->threads};
+    const struct ls_loader_options options = {
+        .batch_size = (int)(s->eval_size * shards_at_once), .n_threads = s->threads, .trace = s->trace};
     *is_stopped = false;
     TRY(ls_loader_create(&loader, s->test, &options));
     if (show_progress) ls__progress_begin(&progress, "Test", s->test->n);

@@ -204,7 +204,8 @@ static enum ls_status open_writer(struct trainer *t)
 {
     struct ls_dir folder;
     TRY(ls__run_checkpoints(t->run, &folder));
-    return ls__ckpt_writer_create_in(&t->writer, &folder, (int)t->o->keep);
+    TRY(ls__ckpt_writer_create_in(&t->writer, &folder, (int)t->o->keep));
+    return ls__ckpt_writer_measure(t->writer, t->trace);
 }
 
 /* A checkpoint without the data: what could never be saved is not begun. Who wants no checkpoints loses only the one of
@@ -268,6 +269,7 @@ enum ls_status ls__trainer_set_up(struct trainer *t)
                                          .first_epoch = t->st.epoch + (is_epoch_over ? 1 : 0),
                                          .first_step = is_epoch_over ? 0 : t->st.epoch_step,
                                          .shuffle = true,
+                                         .trace = t->trace,
                                          .n_threads = (int)t->o->loader_threads};
     TRY(ls_loader_create(&t->loader, t->s.train, &lo));
     if (t->is_chief) say_hello(t);
