@@ -1,4 +1,4 @@
-/* buf.c: see buf.h. */
+/* buf.c: a text that grows. */
 #include "base/buf.h"
 
 #include "base/mem.h"

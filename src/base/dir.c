@@ -1,4 +1,4 @@
-/* dir.c: see dir.h. */
+/* dir.c: files below one open directory, which stays the same when it is renamed. */
 #include "base/dir.h"
 
 #include <dirent.h>

@@ -1,4 +1,4 @@
-/* file.c: see file.h. */
+/* file.c: whole files: read with a bound, written atomically (temporary file, fsync, rename, fsync of the folder). */
 #include "base/file.h"
 
 #include "base/dir.h"

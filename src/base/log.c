@@ -1,4 +1,4 @@
-/* log.c: see log.h. */
+/* log.c: lines on stderr, each one write, so that processes do not mix theirs. */
 #include "base/log.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* mem.c: see mem.h. */
+/* mem.c: memory with checked sizes; the one place where allocation can be made to fail. */
 #include "base/mem.h"
 
 #include <limits.h>

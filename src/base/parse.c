@@ -1,4 +1,4 @@
-/* parse.c: see parse.h. */
+/* parse.c: numbers from text, whole and within their range; anything else is refused. */
 #include "base/parse.h"
 
 #include <ctype.h>

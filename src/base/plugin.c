@@ -1,4 +1,4 @@
-/* plugin.c: see plugin.h. */
+/* plugin.c: finds lockstep-NAME.so, loads it and gives one of its symbols. */
 #include "base/plugin.h"
 
 #include "base/file.h"

@@ -67,7 +67,7 @@ const char *ls__ckpt_dtype_name(enum ls_dtype dtype)
 const char *ls__ckpt_shown(const char *text, char out[LS_CKPT_SHOWN])
 {
     size_t n = 0;
-    for (; text[n] && n < LS_CKPT_SHOWN - 4; n++)
+    for (; n < LS_CKPT_SHOWN - 4 && text[n]; n++)
         out[n] = (unsigned char)text[n] < ' ' || text[n] == 0x7f ? '?' : text[n];
     if (text[n]) {
         while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80) n--; /* not within a character */

@@ -1,4 +1,4 @@
-/* writer.h: what training asks of the checkpoint writer beyond lockstep/checkpoint.h. */
+/* writer.h: what training asks of the checkpoint writer beyond checkpoint/checkpoint.h. */
 #ifndef LS_CHECKPOINT_WRITER_H
 #define LS_CHECKPOINT_WRITER_H
 

@@ -1,4 +1,4 @@
-/* launch_report.c: see launch_report.h. */
+/* launch_report.c: the line by which a rank tells the launcher how it fares, written and read. */
 #include "cli/launch_report.h"
 
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-/* comm.c: a job's life, agreement, broadcast, and the sums' public face. See lockstep/comm.h. */
+/* comm.c: a job's life, agreement, broadcast, and the sums' public face. See comm/comm.h. */
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-/* exec.c: the life of an executor: threads, memory, plans, the job it is part of. See lockstep/exec.h. */
+/* exec.c: the life of an executor: threads, memory, plans, the job it is part of. See exec/exec.h. */
 #include "base/mem.h"
 #include "exec/exec_internal.h"
 

@@ -1,4 +1,4 @@
-/* graph.c: values, nodes and the helpers of the op rules. See lockstep/graph.h. */
+/* graph.c: values, nodes and the helpers of the op rules. See graph/graph.h. */
 #include "graph/graph.h"
 
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-/* predict.c: see predict.h. */
+/* forecast.c: rehearses and probes before the first step, and says what machines will gain. */
 #include "measure/forecast.h"
 
 #include "base/clock.h"

@@ -1,4 +1,4 @@
-/* predict.h: the measuring half of predictions (lockstep/predict.h has the arithmetic).
+/* forecast.h: the measuring half of predictions (predict/predict.h has the arithmetic).
  *
  * Before the first step of a job over several machines, all ranks rehearse one shard per thread (the first machine also
  * while the others wait, for what it would do alone), probe the network, and rank 0 tells what to expect; at the end it

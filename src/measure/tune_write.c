@@ -1,4 +1,4 @@
-/* ls__tune_write.c: see tune.h. */
+/* tune_write.c: a table of tuned choices as text; what an older table says of problems not measured now stays. */
 #include "base/buf.h"
 #include "base/file.h"
 #include "measure/tune.h"

@@ -1,4 +1,4 @@
-/* model.c: models as objects: loaded from the zoo or a file, parsed, asked, summarized. See lockstep/model.h. */
+/* model.c: models as objects: loaded from the zoo or a file, parsed, asked, summarized. See model/model.h. */
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"

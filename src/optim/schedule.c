@@ -1,4 +1,4 @@
-/* schedule.c: the learning rate as a function of the step. See lockstep/optim.h. */
+/* schedule.c: the learning rate as a function of the step. See optim/optim.h. */
 #include "base/parse.h"
 #include "optim/optim.h"
 

@@ -1,4 +1,4 @@
-/* update.c: the pass that appends the update nodes. See lockstep/optim.h. */
+/* update.c: the pass that appends the update nodes. See optim/optim.h. */
 #include "optim/optim.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* store.c: the values that outlive a shard. See lockstep/plan.h. */
+/* store.c: the values that outlive a shard. See plan/plan.h. */
 #include "base/mem.h"
 #include "plan/plan_internal.h"
 

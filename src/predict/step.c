@@ -1,4 +1,4 @@
-/* step.c: one step of a job, played through on the machine with the most shards. See lockstep/predict.h. */
+/* step.c: one step of a job, played through on the machine with the most shards. See predict/predict.h. */
 #include "base/mem.h"
 #include "predict/journey.h"
 

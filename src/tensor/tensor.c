@@ -1,4 +1,4 @@
-/* tensor.c: see lockstep/tensor.h. */
+/* tensor.c: see tensor/tensor.h. */
 #include "tensor/tensor.h"
 
 #include <stdio.h>

@@ -28,7 +28,7 @@ tcp="--mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0"
 reference=$(hash_of "${args[@]}" "${steps[@]}")
 
 # The job over all hosts, begun on the first. A process of it becomes the next: its number is the launcher's.
-everywhere=("$netns" run ${net}1 "$lockstep" train "${args[@]}" --hosts "${net}1,${net}2,${net}3" --json)
+everywhere=("$netns" run "${net}1" "$lockstep" train "${args[@]}" --hosts "${net}1,${net}2,${net}3" --json)
 over() { "${everywhere[@]}" "${steps[@]}" --timeout 120 "$@"; }
 start_over() {
     "${everywhere[@]}" --timeout $timeout "$@" >out.bg 2>err.bg </dev/null &
@@ -63,7 +63,7 @@ fi
 
 # predict between hosts: what the shaping gives, 100 Mbit/s of which 94 % carries data: so slow that the wire keeps up on a busy machine
 "$netns" shape $net rate=100mbit delay=5ms
-"$netns" run ${net}1 "$lockstep" predict lenet5 -b 32 -t 1 --seconds 0.1 --hosts ${net}1,${net}2 --mpi-args="$tcp" --json >out 2>err </dev/null
+"$netns" run "${net}1" "$lockstep" predict lenet5 -b 32 -t 1 --seconds 0.1 --hosts ${net}1,${net}2 --mpi-args="$tcp" --json >out 2>err </dev/null
 equal 'predict --hosts: exit code' $? 0
 measured=$(python3 -c "import json; n = json.load(open('out'))['networks'][0]; print(round(n['bytes_per_second'] / 1e6, 1), round(n['latency_seconds'] * 1e3, 2))")
 if python3 -c "import sys; b, l = map(float, sys.argv[1:]); sys.exit(not (4 <= b <= 15 and 5 <= l <= 50))" $measured; then
@@ -73,7 +73,7 @@ else bad "predict --hosts: $measured (MB/s, ms), expected about 11.7 and 5: $(he
 # Over a long line a sum has too little under way to fill it; what is measured is still the line. (The wire program gives a tenth of it
 # on a busy machine; a sum would get a hundredth.)
 "$netns" shape $net rate=1gbit delay=20ms
-"$netns" run ${net}1 "$lockstep" predict lenet5 -b 32 -t 1 --seconds 0.1 --hosts ${net}1,${net}2 --mpi-args="$tcp" --json >out 2>err </dev/null
+"$netns" run "${net}1" "$lockstep" predict lenet5 -b 32 -t 1 --seconds 0.1 --hosts ${net}1,${net}2 --mpi-args="$tcp" --json >out 2>err </dev/null
 equal 'predict over 20 ms: exit code' $? 0
 measured=$(python3 -c "import json; n = json.load(open('out'))['networks'][0]; print(int(n['bytes_per_second'] / 1e6), round(n['latency_seconds'] * 1e3, 2))")
 # shellcheck disable=SC2086 # two words

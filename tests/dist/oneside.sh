@@ -16,7 +16,7 @@ timeout=900 # far away: who waits for it has failed
 bound=300000
 preload=$(dirname "$lockstep")/fault/preload_fail.so
 [ -e "$preload" ] || skip_all "$preload is not built"
-tiny=(softmax fake:1x8x8:4:48 -b 8 --shards 4 --epochs 3 -p 1 --checkpoint-every 2 --timeout $timeout -q -w 2)
+tiny=(softmax fake:1x8x8:4:48 -b 8 --shards 4 --epochs 3 -p 1 --checkpoint-every 2 --timeout "$timeout" -q -w 2)
 reference=$(hash_of "${tiny[@]}" --run "$work/whole")
 if [ ${#reference} -ne 32 ]; then bad "the undisturbed run: $reference"; finish; fi
 
@@ -79,8 +79,8 @@ faults() {
 }
 ENOSPC=28 EIO=5 EACCES=13 EMFILE=24 ENOMEM=12
 for layout in 'one machine' 'two machines'; do
-    few=(write:$ENOSPC fsync:$EIO open:$EMFILE)
-    more=(write:$EIO rename:$EIO fallocate:$ENOSPC mkdir:$EACCES ftruncate:$EIO flock:$EIO)
+    few=("write:$ENOSPC" "fsync:$EIO" "open:$EMFILE")
+    more=("write:$EIO" "rename:$EIO" "fallocate:$ENOSPC" "mkdir:$EACCES" "ftruncate:$EIO" "flock:$EIO")
     if [ "$layout" = 'two machines' ] && [ $every -eq 0 ]; then more=(); fi
     for one in "${few[@]}" "${more[@]}"; do faults "${one%:*}" "${one#*:}" '' "$work/run" 0 "$layout"; done
 done
@@ -114,7 +114,7 @@ maxpool 2
 flatten
 linear fc classes
 END
-endless=(./net.net fake:1x28x28:10:640 -b 32 --shards 8 --epochs 100000 --no-eval --checkpoint-every 20 -p 1 --timeout $timeout -q -w 2)
+endless=(./net.net fake:1x28x28:10:640 -b 32 --shards 8 --epochs 100000 --no-eval --checkpoint-every 20 -p 1 --timeout "$timeout" -q -w 2)
 
 # breaks WHAT CODE PART SHAPE: what the function `break_it` does to a job in full swing
 breaks() {
@@ -163,7 +163,7 @@ if mount -t tmpfs -o size=400k none disk 2>/dev/null; then
 else skipped 'a full disk: no mount is allowed'; fi
 
 if [ "${LOCKSTEP_TEST_SHM:-0}" = 1 ]; then
-    finite=(./net.net fake:1x28x28:10:640 -b 32 --shards 8 -i 100 --no-eval --checkpoint-every none --rescue-every 5 --max-restarts 2 --timeout $timeout -q -w 2)
+    finite=(./net.net fake:1x28x28:10:640 -b 32 --shards 8 -i 100 --no-eval --checkpoint-every none --rescue-every 5 --max-restarts 2 --timeout "$timeout" -q -w 2)
     reference=$(hash_of "${finite[@]}" --run "$work/room")
     mount -o remount,size=64k /dev/shm
     for layout in 'one machine' 'two machines'; do

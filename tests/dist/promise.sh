@@ -52,6 +52,7 @@ columns=('1 thread' '4 threads' '2 workers' '3 workers' '4 workers' '2 x 2 threa
 
 # One cell: leaves its hash, or what went wrong, in `cell`.
 cell_of() { # ROW COLUMN
+    # shellcheck disable=SC2206 # words
     local args=(${line[$1]} --no-eval --timeout 300)
     rm -rf "$work/r" "$work/r.died"
     case $2 in

@@ -29,6 +29,7 @@ mv moved/test/cat/3.png moved/test/dog/30.png
 differs 'another label changes it' "$(checksums moved)" "$first"
 
 # --- the memory: a file that changed within two seconds is not in it, so look until all are ---
+# shellcheck disable=SC2046 # several names
 remembers_all() { checksums pics >/dev/null && [ "$(stat -c %s $(memories) 2>/dev/null | grep -c "^$((32 + 32 * 16 + 16))\$")" -ge 2 ]; }
 rm -rf cache
 if eventually remembers_all; then ok 'both splits are remembered'; else bad "not remembered: $(memories | xargs ls -l)"; fi

@@ -1,4 +1,4 @@
-/* blocking.c: see blocking.h. */
+/* blocking.c: activations in blocks of channels, as own kernels see them, to and from the layouts of oneDNN. */
 #include "backend/cpu/blocking.h"
 
 static const dnnl_format_tag_t tags[] = {

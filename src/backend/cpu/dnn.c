@@ -1,4 +1,5 @@
-/* dnn.c: see dnn.h. */
+/* dnn.c: oneDNN primitives as kernels: descriptors from our shapes, arguments bound once, status codes turned into
+ * ours. */
 #include "backend/cpu/dnn.h"
 
 #include "base/mem.h"

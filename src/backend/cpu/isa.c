@@ -1,4 +1,4 @@
-/* isa.c: see isa.h. */
+/* isa.c: which instruction set the kernels may use: what the processor has, lowered by --isa. */
 #include "backend/cpu/isa.h"
 
 #include <dnnl.h>

@@ -20,7 +20,7 @@ bool ls__cpu_isa_has_avx2(void);
 void ls__cpu_isa_level(char *text, size_t size); /* "avx512" */
 void ls__cpu_isa_name(char *text, size_t size);  /* in full, as oneDNN calls it: "avx512_core_bf16" */
 
-/* See limit_isa in lockstep/backend.h. */
+/* See limit_isa in backend/backend.h. */
 enum ls_status ls__cpu_isa_limit(const char *level) LS_MUST_CHECK;
 
 #endif

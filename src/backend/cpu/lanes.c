@@ -1,4 +1,4 @@
-/* lanes.c: see lanes.h: the width of vectors this process uses. */
+/* lanes.c: the width of vectors that kernels with samples in the lanes use in this process. */
 #include "backend/cpu/lanes.h"
 
 #include "backend/cpu/isa.h"

@@ -1,4 +1,4 @@
-/* update.c: see update.h. */
+/* update.c: what the kernels of updates share: prepare, the unit of a sum, launch over one part. */
 #include "backend/ref/update.h"
 
 enum ls_status ls__ref_prepare_update(const struct ls_prep *prep, struct ls_kernel **out)
