@@ -13,6 +13,9 @@
 
 enum { PIECE = 1 << 24, MAX_TEXT = 1 << 20 };
 
+/* Ways to sum over the machines, the preferred one first. */
+static const struct ls__sum_way *const sum_ways[] = {&ls__sum_ring};
+
 static enum ls_status join_job(struct ls_comm *c)
 {
     TRY(ls__transport_load(c));
@@ -29,6 +32,7 @@ enum ls_status ls_comm_open(struct ls_comm **out, const struct ls_comm_options *
     c->is_ended = o ? o->is_ended : NULL;
     c->is_ended_context = o ? o->context : NULL;
     c->is_apart = o && o->is_apart;
+    c->sum_way = sum_ways[0];
     c->place = (struct ls_comm_place){.n_ranks = 1, .n_machines = 1, .n_local = 1};
     gethostname(c->place.host, sizeof c->place.host - 1);
     enum ls_status status = ls_comm_is_launched() ? join_job(c) : LS_OK;
@@ -48,7 +52,7 @@ void ls_comm_close(struct ls_comm **comm)
         c->has_failed = ls_comm_end(c, ls_fail(LS_INTERNAL, "left the job without saying how it went")) != LS_OK;
     ls__comm_thread_stop(c);
     if (!c->has_failed) { /* else the communication thread may still use it; the process is about to end */
-        ls__ring_release(c);
+        c->sum_way->release(c);
         ls__comm_machine_close(c);
         free(c);
     }

@@ -149,7 +149,16 @@ struct comm_thread {
     int64_t ended_ns;         /* when the launcher was seen to end us, or 0: the others are asked to answer */
 };
 
-struct ring; /* ring.c */
+/* A way to add the block up over the machines: a file that ends in one of these, and a line in comm.c. All of it
+ * happens on the communication thread, but for release. */
+struct ls__sum_way {
+    const char *name;
+    /* All buckets of c->running, as their parts come in (board->parts), publishing how far the sums are
+     * (board->summed). In every loop that waits: ls__link_pump, ls__ending_check, ls__late_*. */
+    enum ls_status (*run)(struct ls_comm *c);
+    void (*release)(struct ls_comm *c); /* what it keeps in c->sum_state, if anything */
+};
+extern const struct ls__sum_way ls__sum_ring;
 
 /* Threads: main is the one that opened the job; workers are its pool, which only claim, lock, contribute and wait. The
  * communication thread is ours. "Set up": written while the job opens, before the communication thread reads it by a
@@ -167,7 +176,8 @@ struct ls_comm {
     bool may_spin;                        /* every thread of the machine has a CPU; set up */
     struct heard *heard;                  /* [n_machines], the leader's, else NULL; the communication thread's */
     struct sum_job running;               /* the communication thread's: what it works on */
-    struct ring *rings;                   /* the communication thread's */
+    const struct ls__sum_way *sum_way;    /* set up */
+    void *sum_state;                      /* the way's own; the communication thread's */
     struct comm_thread thread;
     atomic_llong bytes_sent, bytes_received, n_sums; /* the communication thread counts, main reads */
     atomic_bool has_failed;    /* any thread: the job is broken, leave without waiting for anybody */
@@ -243,9 +253,5 @@ size_t ls__pack_bound(size_t n);
 size_t ls__pack(const int64_t *x, size_t n, uint8_t *out);
 /* False if the message is not n packed numbers. add: x += them, else x = them. */
 bool ls__unpack(const uint8_t *in, size_t bytes, int64_t *x, size_t n, bool add);
-
-/* ring.c: the sum job, on the communication thread */
-enum ls_status ls__ring_run(struct ls_comm *c) LS_MUST_CHECK;
-void ls__ring_release(struct ls_comm *c);
 
 #endif

@@ -49,7 +49,7 @@ static enum ls_status sum_up(struct ls_comm *c, int64_t *sums, int64_t n)
     c->running.block = sums;
     c->running.n_buckets = 1;
     c->running.buckets[0] = (struct ls_comm_bucket){.begin = 0, .end = n, .n_parts = 0};
-    return ls__ring_run(c);
+    return c->sum_way->run(c);
 }
 
 static int by_size(const void *a, const void *b)

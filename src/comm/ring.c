@@ -1,4 +1,4 @@
-/* ring.c: the sum of the block over the machines, bucket by bucket, on the communication thread.
+/* ring.c: a way to sum (struct ls__sum_way): the block over the machines, bucket by bucket, in a ring.
  *
  * A bucket travels when the machine's contributions to it are in. It is cut into chunks, and a chunk into as many
  * slices as there are machines. In a ring of P machines, each sends to the next and receives from the one before:
@@ -41,6 +41,11 @@ struct progress {
     int64_t done_end;  /* all before it is summed */
     int64_t moved_ns;  /* when anything last moved */
 };
+
+static struct ring *rings_of(const struct ls_comm *c)
+{
+    return c->sum_state;
+}
 
 /* Small buckets fill the window too: while one chunk is on its way another is on the wire. */
 int64_t ls_comm_chunk(int64_t n, int n_machines)
@@ -86,7 +91,7 @@ static enum ls_status take_in(struct ls_comm *c, struct ring *r)
 
 static enum ls_status advance(struct ls_comm *c, int slot)
 {
-    struct ring *r = &c->rings[slot];
+    struct ring *r = &rings_of(c)[slot];
     if (!r->is_taken_in && !r->receiving.is_open) TRY(take_in(c, r));
     if (!r->is_taken_in || r->sending.is_open) return LS_OK;
     if (++r->hop < 2 * (c->place.n_machines - 1)) return start_hop(c, r, slot);
@@ -100,38 +105,41 @@ static enum ls_status advance_all(struct ls_comm *c, bool *has_moved)
     struct ls_request *open[2 * WINDOW];
     int n = 0;
     for (int i = 0; i < WINDOW; i++) {
-        struct ring *r = &c->rings[i];
+        struct ring *r = &rings_of(c)[i];
         if (r->is_active && r->receiving.is_open) open[n++] = &r->receiving;
         if (r->is_active && r->sending.is_open) open[n++] = &r->sending;
     }
     TRY(ls__link_poll(c, open, n));
     for (int i = 0; i < n; i++) *has_moved |= !open[i]->is_open;
     for (int i = 0; i < WINDOW && *has_moved; i++)
-        if (c->rings[i].is_active) TRY(advance(c, i));
+        if (rings_of(c)[i].is_active) TRY(advance(c, i));
     return LS_OK;
 }
 
 static enum ls_status make_rings(struct ls_comm *c)
 {
-    if (c->rings) return LS_OK;
-    TRY(ls__calloc(&c->rings, WINDOW, sizeof *c->rings));
+    struct ring *rings;
+    if (c->sum_state) return LS_OK;
+    TRY(ls__calloc(&rings, WINDOW, sizeof *rings));
+    c->sum_state = rings;
     size_t bytes = ls__pack_bound(MOST_SLICE + 1);
     for (int i = 0; i < WINDOW; i++) {
-        c->rings[i].capacity = bytes;
-        TRY(ls__alloc_aligned(&c->rings[i].out, bytes));
-        TRY(ls__alloc_aligned(&c->rings[i].in, bytes));
+        rings[i].capacity = bytes;
+        TRY(ls__alloc_aligned(&rings[i].out, bytes));
+        TRY(ls__alloc_aligned(&rings[i].in, bytes));
     }
     return LS_OK;
 }
 
-void ls__ring_release(struct ls_comm *c)
+static void release(struct ls_comm *c)
 {
-    for (int i = 0; c->rings && i < WINDOW; i++) {
-        ls__free_aligned(c->rings[i].out, c->rings[i].capacity);
-        ls__free_aligned(c->rings[i].in, c->rings[i].capacity);
+    struct ring *rings = rings_of(c);
+    for (int i = 0; rings && i < WINDOW; i++) {
+        ls__free_aligned(rings[i].out, rings[i].capacity);
+        ls__free_aligned(rings[i].in, rings[i].capacity);
     }
-    free(c->rings);
-    c->rings = NULL;
+    free(rings);
+    c->sum_state = NULL;
 }
 
 /* Puts chunks into free slots, as far as buckets are ready. Chunks start in order and each has its own slot. */
@@ -139,7 +147,7 @@ static enum ls_status start_chunks(struct ls_comm *c, struct progress *p)
 {
     while (p->bucket < c->running.n_buckets) {
         const struct ls_comm_bucket *b = &c->running.buckets[p->bucket];
-        struct ring *r = &c->rings[p->n_started % WINDOW];
+        struct ring *r = &rings_of(c)[p->n_started % WINDOW];
         if (r->is_active || atomic_load_explicit(&c->board->parts[p->bucket], memory_order_acquire) < b->n_parts)
             return LS_OK;
         if (p->at < b->begin) p->at = b->begin;
@@ -160,7 +168,7 @@ static void publish(struct ls_comm *c, struct progress *p)
 {
     int64_t end = p->at;
     for (int i = 0; i < WINDOW; i++)
-        if (c->rings[i].is_active && c->rings[i].begin < end) end = c->rings[i].begin;
+        if (rings_of(c)[i].is_active && rings_of(c)[i].begin < end) end = rings_of(c)[i].begin;
     if (end == p->done_end) return;
     p->done_end = end;
     atomic_store_explicit(&c->board->summed, end, memory_order_release);
@@ -171,11 +179,11 @@ static void publish(struct ls_comm *c, struct progress *p)
 static bool is_any_active(const struct ls_comm *c)
 {
     for (int i = 0; i < WINDOW; i++)
-        if (c->rings[i].is_active) return true;
+        if (rings_of(c)[i].is_active) return true;
     return false;
 }
 
-enum ls_status ls__ring_run(struct ls_comm *c)
+static enum ls_status run(struct ls_comm *c)
 {
     struct progress p = {.moved_ns = ls__now_ns()};
     int n_idle = 0;
@@ -199,3 +207,5 @@ enum ls_status ls__ring_run(struct ls_comm *c)
     atomic_fetch_add_explicit(&c->n_sums, 1, memory_order_relaxed);
     return LS_OK;
 }
+
+const struct ls__sum_way ls__sum_ring = {.name = "ring", .run = run, .release = release};
