@@ -2,10 +2,11 @@
  *
  * In: the state of a run at a step. Out: step-*.safetensors and the links, on disk, while the loop goes on.
  *
- *     caller   submit: wait until EMPTY, report an earlier failure, copy the state (snapshot) -> FULL
- *     thread   FULL: write the file (durable), replace the links, fsync the folder, remove old files -> EMPTY
+ *     caller   take: wait until EMPTY, report an earlier failure, hand the state over -> FULL (submit: a copy of it)
+ *     thread   FULL: complete the state, write the file (durable), replace the links, fsync the folder, remove old
+ *              files, release the state -> EMPTY
  *
- * Invariants: the snapshot belongs to the caller while EMPTY and to the thread while FULL, so it is touched without the
+ * Invariants: the state belongs to the caller while EMPTY and to the thread while FULL, so it is touched without the
  * lock. Nothing is removed before the new checkpoint and its links are on disk, and never the one just written, the
  * best, or one with a higher step (a run that went back to an older checkpoint has those; they are overwritten as it
  * gets there). A submit that reports an earlier failure has taken nothing: call it again to save this state. The folder
@@ -33,15 +34,9 @@ enum { NO_STEP = -1, MESSAGE_BYTES = 1024 };
 
 static const char latest_link[] = "latest.safetensors", best_link[] = "best.safetensors";
 
-/* One state of a run, copied. Everything it points at lies in arena, which is kept and grows when it must. */
-struct snapshot {
-    int64_t step;
-    bool is_best;
-    struct ls_ckpt_tensor *tensors;
-    struct ls_ckpt_meta *meta;
-    int n_tensors, n_meta;
-    uint8_t *arena;
-    size_t arena_bytes, used;
+/* A copy of a state, in one block that begins with this. */
+struct copied {
+    size_t bytes, used; /* of the block */
 };
 
 struct ls_ckpt_writer {
@@ -54,14 +49,16 @@ struct ls_ckpt_writer {
     bool is_full, is_ending;
     enum ls_status failure; /* not reported yet */
     char message[MESSAGE_BYTES];
-    struct snapshot snapshot;
+    struct ls_ckpt_state state;
+    int64_t step;
+    bool is_best;
     int64_t best_step; /* NO_STEP: none */
     bool has_warned_links;
     struct ls_lane *lane; /* set before the first submit, the thread's from then on */
     double seconds;
 };
 
-/* --- the snapshot --- */
+/* --- a copy --- */
 
 static size_t aligned(size_t bytes)
 {
@@ -77,7 +74,7 @@ static enum ls_status measure(const struct ls_ckpt_tensor *tensors, int n_tensor
                               int n_meta, size_t *total)
 {
     if (n_tensors < 0 || n_meta < 0) return ls_fail(LS_CHECKPOINT, "a negative number of tensors cannot be saved");
-    *total = 0;
+    *total = aligned(sizeof(struct copied));
     bool fits =
         add_aligned(total, (size_t)n_tensors * sizeof *tensors) && add_aligned(total, (size_t)n_meta * sizeof *meta);
     for (int i = 0; i < n_tensors; i++) {
@@ -93,45 +90,40 @@ static enum ls_status measure(const struct ls_ckpt_tensor *tensors, int n_tensor
     return fits ? LS_OK : ls_fail(LS_CHECKPOINT, "the tensors are too large to be saved");
 }
 
-static enum ls_status reserve(struct snapshot *s, size_t bytes)
+static void *copy(struct copied *c, const void *from, size_t bytes)
 {
-    s->used = 0;
-    if (bytes <= s->arena_bytes) return LS_OK;
-    ls__free_aligned(s->arena, s->arena_bytes);
-    s->arena = NULL;
-    s->arena_bytes = 0;
-    TRY(ls__alloc_aligned(&s->arena, bytes));
-    s->arena_bytes = bytes;
-    return LS_OK;
-}
-
-static void *copy(struct snapshot *s, const void *from, size_t bytes)
-{
-    uint8_t *to = s->arena + s->used;
+    uint8_t *to = (uint8_t *)c + c->used;
     if (bytes) memcpy(to, from, bytes);
-    s->used += aligned(bytes);
+    c->used += aligned(bytes);
     return to;
 }
 
-static enum ls_status take_snapshot(struct snapshot *s, const struct ls_ckpt_tensor *tensors, int n_tensors,
-                                    const struct ls_ckpt_meta *meta, int n_meta)
+static void release_copy(void *owner)
 {
-    size_t total = 0, bytes;
+    struct copied *c = owner;
+    ls__free_aligned(c, c->bytes);
+}
+
+static enum ls_status copy_state(struct ls_ckpt_state *state, const struct ls_ckpt_tensor *tensors, int n_tensors,
+                                 const struct ls_ckpt_meta *meta, int n_meta)
+{
+    size_t total = 0, bytes = 0;
+    struct copied *c;
     TRY(measure(tensors, n_tensors, meta, n_meta, &total));
-    TRY(reserve(s, total));
-    s->n_tensors = n_tensors;
-    s->n_meta = n_meta;
-    s->tensors = copy(s, tensors, (size_t)n_tensors * sizeof *tensors);
-    s->meta = copy(s, meta, (size_t)n_meta * sizeof *meta);
+    TRY(ls__alloc_aligned(&c, total));
+    *c = (struct copied){.bytes = total, .used = aligned(sizeof *c)};
+    struct ls_ckpt_tensor *own = copy(c, tensors, (size_t)n_tensors * sizeof *tensors);
+    struct ls_ckpt_meta *own_meta = copy(c, meta, (size_t)n_meta * sizeof *meta);
     for (int i = 0; i < n_tensors; i++) {
-        TRY(ls__ckpt_tensor_bytes(&tensors[i], &bytes));
-        s->tensors[i].name = copy(s, tensors[i].name, strlen(tensors[i].name) + 1);
-        s->tensors[i].data = copy(s, tensors[i].data, bytes);
+        if (ls__ckpt_tensor_bytes(&tensors[i], &bytes) != LS_OK) bytes = 0; /* measured before */
+        own[i].name = copy(c, tensors[i].name, strlen(tensors[i].name) + 1);
+        own[i].data = copy(c, tensors[i].data, bytes);
     }
     for (int i = 0; i < n_meta; i++) {
-        s->meta[i].key = copy(s, meta[i].key, strlen(meta[i].key) + 1);
-        s->meta[i].value = copy(s, meta[i].value, strlen(meta[i].value) + 1);
+        own_meta[i].key = copy(c, meta[i].key, strlen(meta[i].key) + 1);
+        own_meta[i].value = copy(c, meta[i].value, strlen(meta[i].value) + 1);
     }
+    *state = (struct ls_ckpt_state){own, own_meta, n_tensors, n_meta, .owner = c, .release = release_copy};
     return LS_OK;
 }
 
@@ -167,17 +159,18 @@ static void remove_old(struct ls_ckpt_writer *w, int64_t newest)
     free(steps);
 }
 
-static enum ls_status write_snapshot(struct ls_ckpt_writer *w)
+static enum ls_status write_state(struct ls_ckpt_writer *w)
 {
-    const struct snapshot *s = &w->snapshot;
+    const struct ls_ckpt_state *s = &w->state;
     char name[LS_CKPT_NAME_BYTES];
-    ls__ckpt_step_name(s->step, name);
+    ls__ckpt_step_name(w->step, name);
+    if (s->complete) TRY(s->complete(s->owner));
     TRY(ls__ckpt_write_in(&w->folder, name, s->tensors, s->n_tensors, s->meta, s->n_meta, false));
     TRY(replace_link(w, latest_link, name));
-    if (s->is_best) TRY(replace_link(w, best_link, name));
+    if (w->is_best) TRY(replace_link(w, best_link, name));
     TRY(ls__dir_fsync(&w->folder, LS_CHECKPOINT));
-    if (s->is_best) w->best_step = s->step;
-    remove_old(w, s->step);
+    if (w->is_best) w->best_step = w->step;
+    remove_old(w, w->step);
     return LS_OK;
 }
 
@@ -189,9 +182,10 @@ static void *serve(void *arg)
         while (!w->is_full && !w->is_ending) pthread_cond_wait(&w->changed, &w->lock);
         if (!w->is_full) break; /* ending, and nothing left to write */
         pthread_mutex_unlock(&w->lock);
-        struct ls_begun begun = ls__span_begin(w->lane, LS_SPAN_WRITE, "checkpoint", w->snapshot.step);
-        enum ls_status status = write_snapshot(w);
+        struct ls_begun begun = ls__span_begin(w->lane, LS_SPAN_WRITE, "checkpoint", w->step);
+        enum ls_status status = write_state(w);
         ls__span_end(w->lane, begun);
+        w->state.release(w->state.owner);
         pthread_mutex_lock(&w->lock);
         if (status != LS_OK) {
             w->failure = LS_CHECKPOINT;
@@ -219,14 +213,13 @@ static enum ls_status wait_until_empty(struct ls_ckpt_writer *w)
     return failure == LS_OK ? LS_OK : ls_fail(failure, "%s", message);
 }
 
-static enum ls_status submit(struct ls_ckpt_writer *w, int64_t step, bool is_best, const struct ls_ckpt_tensor *tensors,
-                             int n_tensors, const struct ls_ckpt_meta *meta, int n_meta)
+static enum ls_status take(struct ls_ckpt_writer *w, int64_t step, bool is_best, const struct ls_ckpt_state *state)
 {
     if (step < 0) return ls_fail(LS_CHECKPOINT, "step %lld cannot be saved", (long long)step);
     TRY(wait_until_empty(w));
-    TRY(take_snapshot(&w->snapshot, tensors, n_tensors, meta, n_meta));
-    w->snapshot.step = step;
-    w->snapshot.is_best = is_best;
+    w->state = *state;
+    w->step = step;
+    w->is_best = is_best;
     pthread_mutex_lock(&w->lock);
     w->is_full = true;
     pthread_cond_broadcast(&w->changed);
@@ -234,14 +227,26 @@ static enum ls_status submit(struct ls_ckpt_writer *w, int64_t step, bool is_bes
     return LS_OK;
 }
 
+enum ls_status ls__ckpt_writer_take(struct ls_ckpt_writer *w, int64_t step, bool is_best,
+                                    const struct ls_ckpt_state *state)
+{
+    int64_t start = ls__now_ns();
+    enum ls_status status = take(w, step, is_best, state);
+    if (status != LS_OK) state->release(state->owner);
+    w->seconds += ls__seconds_since(start);
+    return status;
+}
+
 enum ls_status ls_ckpt_writer_submit(struct ls_ckpt_writer *w, int64_t step, bool is_best,
                                      const struct ls_ckpt_tensor *tensors, int n_tensors,
                                      const struct ls_ckpt_meta *meta, int n_meta)
 {
+    struct ls_ckpt_state state;
     int64_t start = ls__now_ns();
-    enum ls_status status = submit(w, step, is_best, tensors, n_tensors, meta, n_meta);
+    enum ls_status status = wait_until_empty(w);
+    if (status == LS_OK) status = copy_state(&state, tensors, n_tensors, meta, n_meta);
     w->seconds += ls__seconds_since(start);
-    return status;
+    return status == LS_OK ? ls__ckpt_writer_take(w, step, is_best, &state) : status;
 }
 
 enum ls_status ls__ckpt_writer_measure(struct ls_ckpt_writer *w, struct ls_trace *trace)
@@ -352,6 +357,5 @@ void ls_ckpt_writer_destroy(struct ls_ckpt_writer **writer)
     }
     ls__lane_give_back(w->lane);
     ls__dir_close(&w->folder);
-    ls__free_aligned(w->snapshot.arena, w->snapshot.arena_bytes);
     free(w);
 }

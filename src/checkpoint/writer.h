@@ -12,6 +12,20 @@ enum ls_status ls__ckpt_writer_create_in(struct ls_ckpt_writer **out, struct ls_
 struct ls_trace;
 enum ls_status ls__ckpt_writer_measure(struct ls_ckpt_writer *w, struct ls_trace *trace) LS_MUST_CHECK;
 
+/* A state of a run whose memory the writer takes over: nothing is copied. */
+struct ls_ckpt_state {
+    const struct ls_ckpt_tensor *tensors;
+    const struct ls_ckpt_meta *meta;
+    int n_tensors, n_meta;
+    void *owner;                             /* of all that is pointed at */
+    enum ls_status (*complete)(void *owner); /* before it is written, on the writer's thread; NULL: it is complete */
+    void (*release)(void *owner);            /* once it is written, or will not be; on whichever thread */
+};
+/* As ls_ckpt_writer_submit. *state is taken over, also on failure. Who calls ls_ckpt_writer_finish before it makes the
+ * state never has two of them in memory. */
+enum ls_status ls__ckpt_writer_take(struct ls_ckpt_writer *w, int64_t step, bool is_best,
+                                    const struct ls_ckpt_state *state) LS_MUST_CHECK;
+
 /* A checkpoint without the data (which may be NULL), before a training begins that depends on it: the header is made
  * with its names and metadata, a file of the full size is tried in the folder and removed again. What would make every
  * checkpoint of the run fail (too many tensors, too long a header, a folder that cannot be written, a disk too small

@@ -78,17 +78,21 @@ enum ls_status ls__session_hash(struct session *s, char hex[33]) LS_MUST_CHECK;
 enum ls_status ls__session_evaluate(struct session *s, bool show_progress, double *loss, double *accuracy,
                                     bool *is_stopped) LS_MUST_CHECK;
 
-/* All stored tensors (parameters, buffers, optimizer state) as plain copies in one block; for checkpoints. */
+/* All stored tensors (parameters, buffers, optimizer state) as plain copies in one block; for checkpoints.
+ * Names are the store's. */
 struct snapshot {
     struct ls_ckpt_tensor *tensors;
-    int n;
-    char *names; /* of num_batches_tracked */
+    int n, n_own;    /* in all; of them the store's: others may be added behind (carry.h) */
+    char *names;     /* of num_batches_tracked */
+    bool *is_hashed; /* [n_own] parameters and buffers */
     void *data;
     size_t bytes;
 };
 enum ls_status ls__session_snapshot(struct session *s, int64_t step, struct snapshot *snap) LS_MUST_CHECK;
 /* The same without the values: names, types and shapes, data NULL. */
 enum ls_status ls__session_outline(struct session *s, struct snapshot *outline) LS_MUST_CHECK;
+/* What ls__session_hash gives for the state the snapshot is of. From any thread. */
+enum ls_status ls__snapshot_hash(const struct snapshot *snap, char hex[33]) LS_MUST_CHECK;
 void ls__snapshot_release(struct snapshot *snap);
 /* Loads parameters and buffers, and with_state the optimizer's. A tensor that is missing, of another shape or not
  * finite is LS_CHECKPOINT and named. */

@@ -20,6 +20,12 @@ static size_t plain_bytes(const struct ls_stored *e)
     return (size_t)ls_shape_count(&e->shape) * sizeof(float);
 }
 
+static void write_digest(const XXH3_state_t *state, char hex[33])
+{
+    XXH128_hash_t h = XXH3_128bits_digest(state);
+    snprintf(hex, 33, "%016llx%016llx", (unsigned long long)h.high64, (unsigned long long)h.low64);
+}
+
 enum ls_status ls__session_hash(struct session *s, char hex[33])
 {
     XXH3_state_t *state = XXH3_createState();
@@ -35,12 +41,23 @@ enum ls_status ls__session_hash(struct session *s, char hex[33])
         if (status == LS_OK) XXH3_128bits_update(state, plain, plain_bytes(e));
         ls__free_aligned(plain, plain_bytes(e));
     }
-    if (status == LS_OK) {
-        XXH128_hash_t h = XXH3_128bits_digest(state);
-        snprintf(hex, 33, "%016llx%016llx", (unsigned long long)h.high64, (unsigned long long)h.low64);
-    }
+    if (status == LS_OK) write_digest(state, hex);
     XXH3_freeState(state);
     return status;
+}
+
+enum ls_status ls__snapshot_hash(const struct snapshot *snap, char hex[33])
+{
+    XXH3_state_t *state = XXH3_createState();
+    if (!state) return ls_fail(LS_NOMEM, "out of memory while hashing");
+    XXH3_128bits_reset(state);
+    for (int i = 0; i < snap->n_own; i++)
+        if (snap->is_hashed[i])
+            XXH3_128bits_update(state, snap->tensors[i].data,
+                                (size_t)ls_shape_count(&snap->tensors[i].shape) * sizeof(float));
+    write_digest(state, hex);
+    XXH3_freeState(state);
+    return LS_OK;
 }
 
 /* PyTorch's counter beside each running_mean: the number of training steps. */
@@ -57,11 +74,13 @@ static void list_tensors(const struct session *s, struct snapshot *snap)
     for (int i = 0; i < s->store->n_entries; i++) {
         const struct ls_stored *e = &s->store->entries[i];
         if (!ls_stored_is_saved(e)) continue;
+        snap->is_hashed[snap->n] = is_weight(e);
         snap->tensors[snap->n++] = (struct ls_ckpt_tensor){.name = e->name, .dtype = LS_F32, .shape = e->shape};
         char *name = snap->names + (size_t)i * NAME_BYTES;
         if (e->kind == LS_VALUE_BUFFER && tracked_name(e->name, name))
             snap->tensors[snap->n++] = (struct ls_ckpt_tensor){.name = name, .dtype = LS_I64};
     }
+    snap->n_own = snap->n;
 }
 
 /* Values for the list, in its order. */
@@ -88,6 +107,7 @@ enum ls_status ls__session_outline(struct session *s, struct snapshot *outline)
     size_t n = (size_t)s->store->n_entries;
     *outline = (struct snapshot){0};
     enum ls_status status = ls__calloc(&outline->tensors, 2 * n, sizeof *outline->tensors);
+    if (status == LS_OK) status = ls__calloc(&outline->is_hashed, 2 * n, sizeof *outline->is_hashed);
     if (status == LS_OK) status = ls__calloc(&outline->names, n, NAME_BYTES);
     if (status == LS_OK) list_tensors(s, outline);
     if (status != LS_OK) ls__snapshot_release(outline);
@@ -111,6 +131,7 @@ void ls__snapshot_release(struct snapshot *snap)
 {
     free(snap->tensors);
     free(snap->names);
+    free(snap->is_hashed);
     ls__free_aligned(snap->data, snap->bytes);
     *snap = (struct snapshot){0};
 }

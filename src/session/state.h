@@ -36,11 +36,12 @@ struct state_meta {
     char values[STATE_MAX_META][STATE_VALUE];
     struct identity identity;
     char *model_text, *options;
+    char *weights_hash; /* within values: 32 zeros, to be replaced before it is written */
     int n;
 };
 
-/* Metadata of a checkpoint: the state, and what the run is (options, model, data, plan). ls__state_meta_release ends
- * it, after a failure too. */
+/* Metadata of a checkpoint: the state, and what the run is (options, model, data, plan); the weights' hash is left to
+ * who has the snapshot. ls__state_meta_release ends it, after a failure too. */
 enum ls_status ls__state_to_meta(const struct train_state *st, const struct ls_train_options *o, struct session *s,
                                  struct state_meta *m) LS_MUST_CHECK;
 /* Which shards' own state the checkpoint holds (carry.h). */

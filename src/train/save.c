@@ -1,37 +1,67 @@
 /* save.c: the state of a training as a checkpoint, on disk or in the memory of every machine.
  *
- * In: the store, struct train_state, what the shards carry. Out: tensors and metadata, handed to a writer that copies
- * them. Nothing here changes what the next step computes.
+ * In: the store, struct train_state, what the shards carry. Out: one copy of them, handed over to a writer, which
+ * hashes, writes and frees it. Nothing here changes what the next step computes.
  */
+#include "base/mem.h"
+#include "checkpoint/writer.h"
 #include "train/trainer.h"
 
 #include <stdlib.h>
 
-/* The state of now, to be written in the background. */
-static enum ls_status submit_all(struct trainer *t, struct ls_ckpt_writer *writer, bool is_best,
-                                 const struct carried *carried, struct state_meta *m)
-{
+/* Everything of a checkpoint; the writer's, once it is taken. */
+struct package {
     struct snapshot snap;
-    TRY(ls__state_to_meta(&t->st, t->o, &t->s, m));
-    if (carried->is_due) ls__state_add_carried(m, carried->first, carried->n_shards);
-    TRY(ls__session_snapshot(&t->s, t->st.step, &snap));
-    enum ls_status status = ls__carry_join(&snap, carried);
-    if (status == LS_OK)
-        status = ls_ckpt_writer_submit(writer, t->st.step, is_best, snap.tensors, snap.n, m->meta, m->n);
-    ls__snapshot_release(&snap);
-    return status;
+    struct carried carried;
+    struct state_meta meta;
+};
+
+static void release(void *owner)
+{
+    struct package *p = owner;
+    ls__snapshot_release(&p->snap);
+    ls__carry_release(&p->carried);
+    ls__state_meta_release(&p->meta);
+    free(p);
 }
 
-static enum ls_status submit(struct trainer *t, struct ls_ckpt_writer *writer, bool is_best,
-                             const struct carried *carried)
+/* On the writer's thread: the training does not wait for the hash. */
+static enum ls_status complete(void *owner)
 {
-    struct state_meta *m;
-    m = calloc(1, sizeof *m);
-    if (!m) return ls_fail(LS_NOMEM, "out of memory while making a checkpoint");
-    enum ls_status status = submit_all(t, writer, is_best, carried, m);
-    ls__state_meta_release(m);
-    free(m);
-    return status;
+    struct package *p = owner;
+    return ls__snapshot_hash(&p->snap, p->meta.weights_hash);
+}
+
+static enum ls_status pack(struct trainer *t, struct package *p)
+{
+    TRY(ls__state_to_meta(&t->st, t->o, &t->s, &p->meta));
+    if (p->carried.is_due) ls__state_add_carried(&p->meta, p->carried.first, p->carried.n_shards);
+    TRY(ls__session_snapshot(&t->s, t->st.step, &p->snap));
+    return ls__carry_join(&p->snap, &p->carried);
+}
+
+/* The state of now, to be written in the background. The store is copied once, when the writer is done with the state
+ * before: there is never more than one copy. *carried is taken over. */
+static enum ls_status submit(struct trainer *t, struct ls_ckpt_writer *writer, bool is_best, struct carried *carried)
+{
+    struct package *p;
+    TRY(ls_ckpt_writer_finish(writer));
+    TRY(ls__calloc(&p, 1, sizeof *p));
+    p->carried = *carried;
+    *carried = (struct carried){0};
+    enum ls_status status = pack(t, p);
+    if (status != LS_OK) {
+        release(p);
+        return status;
+    }
+    const struct ls_ckpt_state state = {.tensors = p->snap.tensors,
+                                        .n_tensors = p->snap.n,
+                                        .meta = p->meta.meta,
+                                        .n_meta = p->meta.n,
+                                        .owner = p,
+                                        .complete = complete,
+                                        .release = release};
+    return ls__ckpt_writer_take(writer, t->st.step, is_best, &state);
 }
 
 enum ls_status ls__trainer_view(struct trainer *t)

@@ -7,9 +7,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,6 +71,46 @@ static enum ls_status save(struct ls_ckpt_writer *w, int64_t step, bool is_best)
     memset(weights, 0xff, sizeof weights); /* the snapshot must not notice */
     text[0] = 'x';
     return status;
+}
+
+/* A state that the writer takes over: completed on its thread, before it is written, and released once. */
+struct owned {
+    float *data;
+    struct ls_ckpt_tensor tensor;
+    struct ls_ckpt_meta meta;
+    char hash[8];
+    pthread_t caller;
+    enum ls_status outcome; /* of complete */
+    bool was_elsewhere;
+    atomic_int n_completed, n_released;
+};
+
+static enum ls_status complete(void *owner)
+{
+    struct owned *o = owner;
+    o->n_completed++;
+    o->was_elsewhere = !pthread_equal(pthread_self(), o->caller);
+    strcpy(o->hash, "done");
+    return o->outcome == LS_OK ? LS_OK : ls_fail(o->outcome, "no hash today");
+}
+
+static void release(void *owner)
+{
+    struct owned *o = owner;
+    o->n_released++;
+    free(o->data);
+    o->data = NULL;
+}
+
+static enum ls_status take(struct ls_ckpt_writer *w, int64_t step, struct owned *o, enum ls_status outcome)
+{
+    *o = (struct owned){.data = calloc(N_FLOATS, sizeof(float)), .hash = "0000", .outcome = outcome};
+    o->caller = pthread_self();
+    o->tensor = (struct ls_ckpt_tensor){"w", LS_F32, LS_SHAPE1(N_FLOATS), o->data};
+    o->meta = (struct ls_ckpt_meta){"hash", o->hash};
+    o->data[7] = (float)step;
+    const struct ls_ckpt_state s = {&o->tensor, &o->meta, 1, 1, .owner = o, .complete = complete, .release = release};
+    return ls__ckpt_writer_take(w, step, false, &s);
 }
 
 /* "a b c": all names but . and .., sorted */
@@ -464,6 +506,33 @@ static void values_of_any_bytes(void **state)
     ls_ckpt_close(&c);
 }
 
+static void takes_over(void **state)
+{
+    struct ls_ckpt_writer *w;
+    struct ls_ckpt *c;
+    struct owned o;
+    char path[PATH_BYTES];
+    int n_seen;
+    (void)state;
+    check_ok(ls_ckpt_writer_create(&w, folder, 2));
+    check_ok(take(w, 3, &o, LS_OK));
+    check_ok(ls_ckpt_writer_finish(w));
+    assert_int_equal(o.n_completed, 1);
+    assert_int_equal(o.n_released, 1); /* before finish returns: the next state finds the memory free */
+    assert_true(o.was_elsewhere);
+    check_ok(ls_ckpt_open_newest(&c, folder, path, &n_seen));
+    assert_string_equal(ls_ckpt_meta(c, "hash"), "done");
+    assert_true(((const float *)ls_ckpt_find(c, "w")->data)[7] == 3);
+    ls_ckpt_close(&c);
+    check_refused(take(w, -1, &o, LS_OK), "cannot be saved");
+    assert_int_equal(o.n_released, 1);
+    check_ok(take(w, 4, &o, LS_INTERNAL));
+    check_refused(ls_ckpt_writer_finish(w), "no hash today");
+    assert_int_equal(o.n_released, 1);
+    assert_int_not_equal(access(in_folder("step-00000004.safetensors"), F_OK), 0);
+    ls_ckpt_writer_destroy(&w);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
 
 int main(void)
@@ -486,6 +555,7 @@ int main(void)
         TEST(folder_vanishes),
         TEST(trial),
         TEST(values_of_any_bytes),
+        TEST(takes_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

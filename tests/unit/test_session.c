@@ -253,7 +253,11 @@ static void save(struct session *s, int64_t at_step)
 {
     struct snapshot snap;
     const struct ls_ckpt_meta meta = {"made by", "a test"};
+    char of_store[33], of_copy[33];
     check_ok(ls__session_snapshot(s, at_step, &snap));
+    check_ok(ls__session_hash(s, of_store));
+    check_ok(ls__snapshot_hash(&snap, of_copy));
+    assert_string_equal(of_copy, of_store);
     check_ok(ls_ckpt_write(path, snap.tensors, snap.n, &meta, 1));
     ls__snapshot_release(&snap);
 }
