@@ -19,40 +19,40 @@
 extern "C" {
 #endif
 
-/** One global step. */
+/* One global step. */
 struct ls_step {
-    int64_t step;          /**< steps done, this one included */
-    int64_t epoch;         /**< the epoch it belongs to, from 1 */
-    int64_t images;        /**< of its batch */
-    double loss, accuracy; /**< means over the batch; NAN where the step was not summed yet (sync "local:H") */
-    double lr;             /**< learning rate it was made with */
-    double seconds;        /**< on the clock */
-    bool is_epoch_over;    /**< it was the last of its epoch */
-    bool is_stop_wanted;   /**< some process of the job wants to stop; all see it after the same step */
+    int64_t step;          /* steps done, this one included */
+    int64_t epoch;         /* the epoch it belongs to, from 1 */
+    int64_t images;        /* of its batch */
+    double loss, accuracy; /* means over the batch; NAN where the step was not summed yet (sync "local:H") */
+    double lr;             /* learning rate it was made with */
+    double seconds;        /* on the clock */
+    bool is_epoch_over;    /* it was the last of its epoch */
+    bool is_stop_wanted;   /* some process of the job wants to stop; all see it after the same step */
 };
 
-/** One epoch, after its evaluation if it had one. */
+/* One epoch, after its evaluation if it had one. */
 struct ls_epoch {
-    int64_t epoch, step, images;       /**< epochs and steps done; images of this epoch */
-    double train_loss, train_accuracy; /**< over the epoch, with the weights of each step */
-    double test_loss, test_accuracy;   /**< NAN: not evaluated */
-    double seconds;                    /**< in steps */
+    int64_t epoch, step, images;       /* epochs and steps done; images of this epoch */
+    double train_loss, train_accuracy; /* over the epoch, with the weights of each step */
+    double test_loss, test_accuracy;   /* NAN: not evaluated */
+    double seconds;                    /* in steps */
 };
 
-/** The caller's side of a training; borrowed while it lasts. */
+/* The caller's side of a training; borrowed while it lasts. */
 struct ls_control {
-    void *context; /**< handed to every function below */
-    /** Asked before and within every step: true ends the training after a checkpoint with LS_INTERRUPTED. */
+    void *context; /* handed to every function below */
+    /* Asked before and within every step: true ends the training after a checkpoint with LS_INTERRUPTED. */
     bool (*is_stop_wanted)(void *context);
-    /** Asked once per step: true writes a checkpoint now. Answering true resets the wish. */
+    /* Asked once per step: true writes a checkpoint now. Answering true resets the wish. */
     bool (*is_save_wanted)(void *context);
-    /** The process is about to be ended from outside: no long waits for other processes. Any thread. */
+    /* The process is about to be ended from outside: no long waits for other processes. Any thread. */
     bool (*is_end_wanted)(void *context);
-    /** Who wanted to stop, for the message: "SIGTERM". */
+    /* Who wanted to stop, for the message: "SIGTERM". */
     const char *(*stopped_by)(void *context);
-    /** After every step. */
+    /* After every step. */
     void (*on_step)(void *context, const struct ls_step *step);
-    /** After every epoch. */
+    /* After every epoch. */
     void (*on_epoch)(void *context, const struct ls_epoch *epoch);
 };
 

@@ -28,6 +28,8 @@ extern "C" {
 /* lr and weight_decay that nobody gave: ls_options_check takes what suits the optimizer. */
 #define LS_NOT_GIVEN (-1.0)
 
+struct ls_images;
+
 struct ls_train_options {
     const char *model, *data; /* "lenet5", "digits" */
     const char *data_dir;     /* NULL: $LOCKSTEP_DATA, the cache, the distribution's place */
@@ -83,6 +85,10 @@ struct ls_train_options {
 
     /* For programs only: no words of the command line. All borrowed. */
     const struct ls_control *control; /* asked and told between steps; NULL: nobody */
+    const char *model_text; /* the network itself (docs/formats/model-language.md); `model` is then its name */
+    /* Images from memory (data.h) instead of a data set; `data` is then their name, "memory" if NULL. Without
+     * test_images no_eval must be set. */
+    const struct ls_images *train_images, *test_images;
 };
 
 void ls_train_options_default(struct ls_train_options *o);

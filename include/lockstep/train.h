@@ -32,6 +32,7 @@ struct ls_eval_options {
     int64_t threads, batch_size;
     bool json;
     const struct ls_control *control; /* is_stop_wanted, stopped_by; NULL: nobody */
+    const struct ls_images *images;   /* from memory (data.h), instead of `data` */
 };
 struct ls_eval_result {
     char model[128], data[256], checkpoint[4096], weights_hash[33];

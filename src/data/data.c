@@ -121,7 +121,7 @@ static enum ls_status build(struct ls_dataset *ds, const char *spec, enum ls_spl
 }
 
 /* Folders have resized while decoding; the others are shown resized. */
-static enum ls_status show_resized(struct ls_dataset **ds, const struct ls_data_options *options)
+enum ls_status ls__dataset_show_resized(struct ls_dataset **ds, const struct ls_data_options *options)
 {
     int h = options->resize_h ? options->resize_h : (*ds)->h, w = options->resize_w ? options->resize_w : (*ds)->w;
     return h == (*ds)->h && w == (*ds)->w ? LS_OK : ls__dataset_resize(ds, h, w);
@@ -136,7 +136,7 @@ enum ls_status ls_data_open(struct ls_dataset **out, const char *spec, enum ls_s
     if (split != LS_TRAIN && split != LS_TEST) return ls_fail(LS_USAGE, "%s: there is no split %d", spec, (int)split);
     TRY(ls__calloc(out, 1, sizeof **out));
     enum ls_status status = build(*out, spec, split, options ? options : &none);
-    if (status == LS_OK) status = show_resized(out, options ? options : &none);
+    if (status == LS_OK) status = ls__dataset_show_resized(out, options ? options : &none);
     if (status != LS_OK) ls_dataset_close(out);
     return status;
 }
@@ -149,6 +149,7 @@ void ls_dataset_close(struct ls_dataset **ds)
         if (impl->close) impl->close(*ds);
         ls__free_aligned(impl->pixels, impl->pixels_bytes);
         ls__free_aligned(impl->labels, impl->labels_bytes);
+        free(impl->class_names);
     }
     free(impl);
     free(*ds);

@@ -35,6 +35,8 @@ struct ls_dataset {
     const uint8_t *pixels;  /* [n,c,h,w] */
     const uint16_t *labels; /* [n] */
 
+    const char *class_names; /* one per line; NULL: none are known */
+
     struct ls_dataset_impl *impl; /* the format's own */
 };
 
@@ -47,6 +49,11 @@ struct ls_data_options {
 
 enum ls_status ls_data_open(struct ls_dataset **out, const char *spec, enum ls_split split,
                             const struct ls_data_options *options) LS_MUST_CHECK;
+/* The same out of the caller's memory (lockstep/data.h); the name is for people. */
+struct ls_images;
+enum ls_status ls__data_from_images(struct ls_dataset **out, const char *name, enum ls_split split,
+                                    const struct ls_images *images,
+                                    const struct ls_data_options *options) LS_MUST_CHECK;
 void ls_dataset_close(struct ls_dataset **ds);
 
 /* One sample's bytes into out [c,h,w]. Thread-safe. For sets with `pixels` it is a memcpy. */

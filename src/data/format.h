@@ -26,6 +26,7 @@ struct ls_dataset_impl {
     uint8_t *pixels;  /* [n,c,h,w], from ls__alloc_aligned; NULL if decoded on reading */
     uint16_t *labels; /* [n], from ls__alloc_aligned */
     size_t pixels_bytes, labels_bytes;
+    char *class_names; /* from malloc; NULL: none */
 
     enum ls_status (*read)(const struct ls_dataset *ds, int64_t sample, uint8_t *out); /* (optional, default memcpy) */
     /* (optional) Where a sample's bytes stay until close; made when first asked for. Thread-safe, cannot fail. */
@@ -43,6 +44,9 @@ enum ls_status ls__dataset_alloc(struct ls_dataset *ds) LS_MUST_CHECK;
 enum ls_status ls__dataset_alloc_labels(struct ls_dataset *ds) LS_MUST_CHECK;
 
 void ls__dataset_checksum(struct ls_dataset *ds); /* XXH3-128 over pixels, then labels, in hex */
+
+/* In the size that the options ask for. */
+enum ls_status ls__dataset_show_resized(struct ls_dataset **ds, const struct ls_data_options *options) LS_MUST_CHECK;
 
 void ls__dataset_set_mean_std(struct ls_dataset *ds, const float mean[3], const float std[3]);
 

@@ -33,6 +33,25 @@ int64_t ls__session_default_shards(int64_t batch_size)
     return n < batch_size ? n : batch_size;
 }
 
+static enum ls_status open_split(struct ls_dataset **out, const struct session_options *o, enum ls_split split,
+                                 const struct ls_images *images, const struct ls_data_options *options)
+{
+    if (images) return ls__data_from_images(out, o->data, split, images, options);
+    if (o->train_images || o->test_images)
+        return ls_fail(LS_USAGE, "images from memory for %s only; give %s, too%s",
+                       split == LS_TEST ? "training" : "testing", split == LS_TEST ? "test_images" : "train_images",
+                       split == LS_TEST ? ", or no_eval" : "");
+    return ls_data_open(out, o->data, split, options);
+}
+
+/* Of named sets the format sees to it. */
+static enum ls_status check_splits(const struct ls_dataset *a, const struct ls_dataset *b)
+{
+    if (!a || !b || (a->c == b->c && a->h == b->h && a->w == b->w && a->n_classes == b->n_classes)) return LS_OK;
+    return ls_fail(LS_DATA, "%s: training images are %dx%dx%d of %d classes, test images %dx%dx%d of %d", a->name, a->c,
+                   a->h, a->w, a->n_classes, b->c, b->h, b->w, b->n_classes);
+}
+
 static enum ls_status open_data(struct session *s, const struct session_options *o)
 {
     struct ls_data_options data = {.data_dir = o->data_dir, .control = o->control};
@@ -43,8 +62,9 @@ static enum ls_status open_data(struct session *s, const struct session_options 
         data.resize_h = (int)dims[0];
         data.resize_w = (int)dims[n - 1];
     }
-    if (o->is_training) TRY(ls_data_open(&s->train, o->data, LS_TRAIN, &data));
-    if (o->with_test) TRY(ls_data_open(&s->test, o->data, LS_TEST, &data));
+    if (o->is_training) TRY(open_split(&s->train, o, LS_TRAIN, o->train_images, &data));
+    if (o->with_test) TRY(open_split(&s->test, o, LS_TEST, o->test_images, &data));
+    TRY(check_splits(s->train, s->test));
     const struct ls_dataset *d = s->train ? s->train : s->test;
     s->transform = (struct ls_transform){.c = d->c,
                                          .h = d->h,

@@ -27,6 +27,7 @@ struct session_options {
     double label_smoothing;
     bool float_sums; /* plain float32 gradient sums instead of fixed point: for comparison, not reproducible */
     struct ls_optim optim;
+    const struct ls_images *train_images, *test_images; /* from memory, instead of `data`; `data` is then their name */
     const struct ls_control *control; /* (optional) whether to stop, while data is read and evaluated */
     struct ls_comm *comm;             /* the job this session is part of; NULL: none */
     struct ls_trace *trace;           /* of the run this session is part of, borrowed; NULL: it has one of its own */

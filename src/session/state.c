@@ -6,6 +6,7 @@
 #include "base/parse.h"
 #include "session/recorded.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -63,6 +64,25 @@ static enum ls_status add_model_text(struct state_meta *m, const struct session 
     return LS_OK;
 }
 
+/* Names of folders may be any bytes; JSON takes UTF-8 only. A list that would fill the header is left out. */
+static bool can_keep_names(const char *names)
+{
+    enum { MAX_BYTES = 256 << 10 };
+    json_t *text = names && strlen(names) <= MAX_BYTES ? json_string(names) : NULL;
+    json_decref(text);
+    return text != NULL;
+}
+
+/* What a network of this checkpoint is to be fed with (classify.c). */
+static void add_images(struct state_meta *m, const struct ls_dataset *d)
+{
+    add(m, "images", "%dx%dx%d:%d", d->c, d->h, d->w, d->n_classes);
+    add(m, "mean", "%a %a %a", (double)d->mean[0], (double)d->mean[1], (double)d->mean[2]);
+    add(m, "std", "%a %a %a", (double)d->std[0], (double)d->std[1], (double)d->std[2]);
+    if (m->n < STATE_MAX_META && can_keep_names(d->class_names))
+        m->meta[m->n++] = (struct ls_ckpt_meta){"classes", d->class_names};
+}
+
 void ls__state_meta_release(struct state_meta *m)
 {
     free(m->model_text);
@@ -99,6 +119,7 @@ enum ls_status ls__state_to_meta(const struct train_state *st, const struct ls_t
     add(m, "test", "%a %a", st->test_loss, st->test_accuracy);
     add(m, "best_accuracy", "%a", st->best_accuracy);
     add(m, "train_seconds", "%a", st->train_seconds);
+    add_images(m, s->train);
     return add_model_text(m, s);
 }
 

@@ -1,4 +1,6 @@
 /* eval.c: `lockstep eval`: a checkpoint on every test sample, once. */
+#include "train/eval.h"
+
 #include "base/control.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -12,8 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* RUN -> its best checkpoint, else its newest; FILE -> itself. */
-static enum ls_status open_checkpoint(const char *what, struct ls_ckpt **ckpt, char path[LS_PATH_BYTES])
+enum ls_status ls__eval_open_checkpoint(const char *what, struct ls_ckpt **ckpt, char path[LS_PATH_BYTES])
 {
     char folder[LS_PATH_BYTES];
     int n_seen = 0;
@@ -57,6 +58,7 @@ static enum ls_status evaluate(const struct ls_eval_options *o, const struct ls_
                                        .threads = o->threads,
                                        .with_test = true,
                                        .control = o->control,
+                                       .test_images = o->images,
                                        .normalize = recorded->normalize};
     enum ls_status status = ls__session_open(&s, &so);
     if (status == LS_OK) status = ls__session_load(&s, ckpt, path, false);
@@ -95,7 +97,7 @@ enum ls_status ls_eval(const struct ls_eval_options *o, struct ls_eval_result *r
     if (!o || !result) return ls_fail(LS_USAGE, "ls_eval without options or without room for the result");
     if (!o->what) return ls_fail(LS_USAGE, "no run directory or checkpoint was named");
     *result = (struct ls_eval_result){.images = 0};
-    TRY(open_checkpoint(o->what, &ckpt, path));
+    TRY(ls__eval_open_checkpoint(o->what, &ckpt, path));
     struct recorded recorded;
     enum ls_status status = ls__recorded_open(&recorded, ckpt, path);
     if (status == LS_OK) status = evaluate(o, ckpt, path, &recorded.o, result);

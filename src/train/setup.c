@@ -31,7 +31,10 @@ static enum ls_status open_session(struct trainer *t)
     const struct ls_train_options *o = t->o;
     t->so = (struct session_options){
         .model = o->model,
+        .model_text = o->model_text,
         .data = o->data,
+        .train_images = o->train_images,
+        .test_images = o->test_images,
         .data_dir = o->data_dir,
         .device = o->device,
         .isa = o->isa,

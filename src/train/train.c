@@ -66,7 +66,7 @@ static bool is_evaluated(const struct trainer *t)
 {
     const struct ls_train_options *o = t->o;
     bool is_last = t->st.step >= t->last_step;
-    return !o->no_eval && (is_last || (o->eval_every > 0 && (t->st.epoch + 1) % o->eval_every == 0));
+    return !o->no_eval && !t->is_own_loop && (is_last || (o->eval_every > 0 && (t->st.epoch + 1) % o->eval_every == 0));
 }
 
 static void tell_epoch(struct trainer *t, bool with_test)
@@ -85,6 +85,29 @@ static void tell_epoch(struct trainer *t, bool with_test)
     ls__progress_end(&t->progress, text);
 }
 
+static bool note_best(struct trainer *t)
+{
+    if (!(t->st.test_accuracy > t->st.best_accuracy)) return false;
+    t->st.best_accuracy = t->st.test_accuracy;
+    t->best_step = t->st.step;
+    return true;
+}
+
+static void notify_epoch(const struct trainer *t, bool with_test)
+{
+    const struct train_state *st = &t->st;
+    const struct ls_control *control = t->o->control;
+    if (!control || !control->on_epoch) return;
+    control->on_epoch(control->context, &(struct ls_epoch){.epoch = st->epoch + 1,
+                                                           .step = st->step,
+                                                           .images = st->epoch_tally.n,
+                                                           .train_loss = st->train_loss,
+                                                           .train_accuracy = st->train_accuracy,
+                                                           .test_loss = with_test ? st->test_loss : NAN,
+                                                           .test_accuracy = with_test ? st->test_accuracy : NAN,
+                                                           .seconds = t->epoch_seconds});
+}
+
 /* Evaluation comes first: when it is cut short nothing has happened yet, and the resumed run does all of this again. */
 static enum ls_status end_epoch(struct trainer *t)
 {
@@ -98,14 +121,15 @@ static enum ls_status end_epoch(struct trainer *t)
     write_metric(t, "epoch", st->train_loss, st->train_accuracy, lr, n, t->epoch_seconds);
     if (with_test) {
         write_metric(t, "test", st->test_loss, st->test_accuracy, lr, (double)t->s.test->n, seconds);
-        is_best = st->test_accuracy > st->best_accuracy;
-        if (is_best) st->best_accuracy = st->test_accuracy;
+        is_best = note_best(t);
     }
     tell_epoch(t, with_test);
+    notify_epoch(t, with_test);
     st->epoch_tally = (struct tally){0};
     st->epoch++;
     st->epoch_step = 0;
     TRY(ls__sync_end_epoch(&t->sync));
+    if (t->is_own_loop) return LS_OK;
     bool by_epoch = t->checkpoint_steps == 0 || (t->checkpoint_steps > 0 && (is_last || is_best));
     return by_epoch ? ls__trainer_save(t, is_best) : LS_OK;
 }
@@ -129,13 +153,14 @@ static enum ls_status load_and_train(struct trainer *t, double lr, struct ls_exe
                          ls__control_save_wanted(t->o->control), stats);
 }
 
-static enum ls_status one_step(struct trainer *t, double *lr)
+static enum ls_status one_step(struct trainer *t, struct ls_step *out)
 {
     struct train_state *st = &t->st;
     struct ls_exec_stats stats;
-    *lr = ls_schedule_lr(&t->schedule, st->step);
+    const int64_t images = t->images;
+    const double lr = ls_schedule_lr(&t->schedule, st->step);
     struct ls_begun begun = ls__span_begin(t->s.lane, LS_SPAN_STEP, "step", st->step);
-    enum ls_status status = load_and_train(t, *lr, &stats);
+    enum ls_status status = load_and_train(t, lr, &stats);
     double seconds = 1e-9 * (double)ls__span_end(t->s.lane, begun);
     TRY(status);
     t->save_wanted = stats.save_wanted;
@@ -148,6 +173,14 @@ static enum ls_status one_step(struct trainer *t, double *lr)
     st->epoch_step++;
     ls__tally_add(&st->epoch_tally, &stats);
     ls__tally_add(&st->log_tally, &stats);
+    *out = (struct ls_step){.step = st->step,
+                            .epoch = st->epoch + 1,
+                            .images = t->images - images,
+                            .loss = stats.n > 0 ? stats.loss_sum / (double)stats.n : NAN,
+                            .accuracy = stats.n > 0 ? (double)stats.n_correct / (double)stats.n : NAN,
+                            .lr = lr,
+                            .seconds = seconds,
+                            .is_epoch_over = st->epoch_step == t->schedule.steps_per_epoch};
     return LS_OK;
 }
 
@@ -168,20 +201,31 @@ static void show_progress(struct trainer *t)
 }
 
 /* A process alone stops at once; of several all stop after the same step, once the wish has gone round. */
-static bool is_stop_wanted(const struct trainer *t)
+bool ls__trainer_stop_wanted(const struct trainer *t)
 {
     return t->stop_wanted || t->is_cut_short ||
            (ls_comm_place(t->comm)->n_ranks == 1 && ls__control_stop_wanted(t->o->control));
 }
 
-/* All that a step may be followed by. */
-static enum ls_status after_step(struct trainer *t)
+enum ls_status ls__trainer_step(struct trainer *t, struct ls_step *step)
+{
+    const struct ls_control *control = t->o->control;
+    if (t->log_ns == 0) t->log_ns = ls__now_ns();
+    TRY(one_step(t, step));
+    log_step(t, step->lr);
+    show_progress(t);
+    step->is_stop_wanted = ls__trainer_stop_wanted(t);
+    if (control && control->on_step) control->on_step(control->context, step);
+    return LS_OK;
+}
+
+enum ls_status ls__trainer_after_step(struct trainer *t)
 {
     if (t->st.epoch_step == t->schedule.steps_per_epoch) {
         TRY(end_epoch(t));
         t->epoch_seconds = 0;
     }
-    if (t->is_cut_short) return LS_OK;
+    if (t->is_cut_short || t->is_own_loop) return LS_OK;
     bool is_due = t->checkpoint_steps > 0 && t->st.step % t->checkpoint_steps == 0;
     if (is_due || t->save_wanted) TRY(ls__trainer_save(t, false));
     return ls__trainer_save_in_memory(t);
@@ -189,17 +233,40 @@ static enum ls_status after_step(struct trainer *t)
 
 static enum ls_status loop(struct trainer *t)
 {
-    double lr = 0;
-    t->log_ns = ls__now_ns();
+    struct ls_step step;
     bool is_epoch_over = t->st.epoch_step == t->schedule.steps_per_epoch; /* resumed: stopped while it evaluated */
-    if (is_epoch_over) TRY(after_step(t));
-    while (t->st.step < t->last_step && !is_stop_wanted(t)) {
-        TRY(one_step(t, &lr));
-        log_step(t, lr);
-        show_progress(t);
-        TRY(after_step(t));
+    if (is_epoch_over) TRY(ls__trainer_after_step(t));
+    while (t->st.step < t->last_step && !ls__trainer_stop_wanted(t)) {
+        TRY(ls__trainer_step(t, &step));
+        TRY(ls__trainer_after_step(t));
     }
     return LS_OK;
+}
+
+/* Where the caller's loop asks for it. An epoch that has just ended is the one before st->epoch. */
+enum ls_status ls__trainer_evaluate(struct trainer *t)
+{
+    struct train_state *st = &t->st;
+    int64_t epoch = st->epoch;
+    double seconds = 0;
+    TRY(evaluate(t, &seconds));
+    if (t->is_cut_short) return LS_OK;
+    if (st->epoch_step == 0 && epoch > 0) st->epoch--;
+    write_metric(t, "test", st->test_loss, st->test_accuracy,
+                 ls_schedule_lr(&t->schedule, st->step > 0 ? st->step - 1 : 0), (double)t->s.test->n, seconds);
+    st->epoch = epoch;
+    note_best(t);
+    return LS_OK;
+}
+
+/* What the steps since the last whole epoch say, if there are any. */
+static void take_partial_epoch(struct train_state *st)
+{
+    const struct tally *y = &st->epoch_tally, *more = &st->pending;
+    double n = (double)(y->n + more->n);
+    if (n == 0) return;
+    st->train_loss = (y->loss_sum + more->loss_sum) / n;
+    st->train_accuracy = (double)(y->n_correct + more->n_correct) / n;
 }
 
 /* A run cut short by --iterations ends within an epoch: evaluate what there is. */
@@ -208,13 +275,10 @@ static enum ls_status finish(struct trainer *t)
     struct train_state *st = &t->st;
     double seconds = 0;
     TRY(ls__trainer_view(t));
-    const struct tally *y = &st->epoch_tally, *more = &st->pending;
-    double n = (double)(y->n + more->n);
-    if (n == 0) return LS_OK;
+    if (st->epoch_tally.n + st->pending.n == 0) return LS_OK;
     if (!t->o->no_eval) TRY(evaluate(t, &seconds));
     if (t->is_cut_short) return LS_OK;
-    st->train_loss = (y->loss_sum + more->loss_sum) / n;
-    st->train_accuracy = (double)(y->n_correct + more->n_correct) / n;
+    take_partial_epoch(st);
     if (!t->o->no_eval)
         write_metric(t, "test", st->test_loss, st->test_accuracy, ls_schedule_lr(&t->schedule, st->step - 1),
                      (double)t->s.test->n, seconds);
@@ -232,15 +296,31 @@ static enum ls_status write_result(struct trainer *t, struct ls_result *r)
     return status;
 }
 
+static enum ls_status await_checkpoints(struct trainer *t)
+{
+    struct ls_begun begun = ls__span_begin(t->s.lane, LS_SPAN_CHECKPOINT, "last", t->st.step);
+    if (t->is_chief) TRY(ls_ckpt_writer_finish(t->writer));
+    ls__span_end(t->s.lane, begun);
+    return LS_OK;
+}
+
+enum ls_status ls__trainer_finish(struct trainer *t, struct ls_result *r)
+{
+    TRY(ls__trainer_view(t));
+    take_partial_epoch(&t->st);
+    TRY(await_checkpoints(t));
+    TRY(ls__trainer_result(t, r));
+    if (t->is_chief) ls__progress_end(&t->progress, NULL);
+    return t->is_chief ? write_result(t, r) : LS_OK;
+}
+
 static enum ls_status run_all(struct trainer *t, struct ls_result *r)
 {
     TRY(loop(t));
     if (t->st.step >= t->last_step && !t->is_cut_short) TRY(finish(t));
     bool is_stopped = t->st.step < t->last_step || t->is_cut_short;
     if (is_stopped) TRY(ls__trainer_save(t, false));
-    struct ls_begun begun = ls__span_begin(t->s.lane, LS_SPAN_CHECKPOINT, "last", t->st.step);
-    if (t->is_chief) TRY(ls_ckpt_writer_finish(t->writer));
-    ls__span_end(t->s.lane, begun);
+    TRY(await_checkpoints(t));
     TRY(ls__trainer_result(t, r));
     if (t->is_chief) ls__workers_name_slowest(t->comm, t->s.exec);
     if (t->is_chief) ls__forecast_compare(&t->forecast);
@@ -269,6 +349,7 @@ static void limit_log(struct trainer *t)
     enum ls_log_level limit = t->told_before;
     if (t->o->quiet && limit > LS_LOG_WARN) limit = LS_LOG_WARN;
     if (!t->is_chief && limit > LS_LOG_ERROR) limit = LS_LOG_ERROR;
+    t->told = limit;
     ls__log_limit(limit);
 }
 
@@ -277,7 +358,8 @@ enum ls_status ls__trainer_open(struct trainer *t, const struct ls_train_options
     const struct ls_backend *backend;
     *t = (struct trainer){.own = *options, .opened_ns = ls__now_ns(), .cpu_seconds = ls__cpu_seconds()};
     t->o = &t->own;
-    t->told_before = ls__log_present_limit();
+    t->told_before = t->told = ls__log_present_limit();
+    t->best_step = -1;
     ls__options_complete(&t->own);
     TRY(ls__trace_create(&t->trace, t->opened_ns));
     struct ls_begun begun = ls__span_begin(ls__trace_main(t->trace), LS_SPAN_SETUP, "set-up", 0);

@@ -20,6 +20,8 @@ struct trainer {
     double cpu_seconds;            /* of the process, then */
     enum ls_log_level told_before; /* what the calling thread told at most */
     struct ls_trace *trace;        /* where the time of this sitting goes */
+    enum ls_log_level told;        /* and tells while this trainer works */
+    bool is_own_loop;              /* the caller's: it evaluates and saves (own_loop.c) */
     struct ls_comm *comm;
     bool is_chief;                 /* rank 0: it alone has a run directory, a writer and a progress bar */
     bool is_set_up;                /* from here on there may be something to lose */
@@ -45,6 +47,7 @@ struct trainer {
     int64_t images;           /* in this sitting */
     double epoch_seconds;     /* in steps of this epoch, this sitting */
     double first_step_seconds;
+    int64_t best_step;        /* of the evaluation that was the best so far, -1 none */
     struct forecast forecast; /* of a job over several machines */
 };
 
@@ -55,6 +58,16 @@ enum ls_status ls__trainer_close(struct trainer *t, enum ls_status status, bool 
 /* Opens everything the options name, in a job together with the other ranks, and takes over the state of a resumed run.
  * What was opened is the caller's to close, after a failure too. */
 enum ls_status ls__trainer_set_up(struct trainer *t) LS_MUST_CHECK;
+
+/* One step, its metrics and the caller's on_step. */
+enum ls_status ls__trainer_step(struct trainer *t, struct ls_step *step) LS_MUST_CHECK;
+/* All that a step may be followed by: the end of an epoch, checkpoints. */
+enum ls_status ls__trainer_after_step(struct trainer *t) LS_MUST_CHECK;
+/* The test data; is_cut_short if the caller wanted to stop meanwhile. */
+enum ls_status ls__trainer_evaluate(struct trainer *t) LS_MUST_CHECK;
+bool ls__trainer_stop_wanted(const struct trainer *t);
+/* After the last step: waits for the checkpoints, fills *r and writes it to the run directory. */
+enum ls_status ls__trainer_finish(struct trainer *t, struct ls_result *r) LS_MUST_CHECK;
 
 /* Where shards train apart the store has to be made before it is read: evaluated, hashed, saved. They do not notice.
  * Collective. */

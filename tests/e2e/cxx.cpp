@@ -1,9 +1,13 @@
 // cxx.cpp: every public header in C++, and names that are found when linking. Compiled by cxx.sh.
+#include "lockstep/classify.h"
+#include "lockstep/control.h"
+#include "lockstep/data.h"
 #include "lockstep/measure.h"
 #include "lockstep/options.h"
 #include "lockstep/result.h"
 #include "lockstep/status.h"
 #include "lockstep/train.h"
+#include "lockstep/trainer.h"
 
 #include <cstdio>
 #include <cstring>

@@ -259,10 +259,25 @@ static enum ls_status checksum(struct ls_dataset *ds, struct folder *f, const st
     return LS_OK;
 }
 
+/* One per line; a folder whose name has a line break is not told. */
+static enum ls_status name_classes(struct ls_dataset *ds, const struct names *classes)
+{
+    struct ls_buf b = LS_BUF_INIT;
+    for (size_t i = 0; i < classes->n; i++) {
+        if (!strchr(classes->at[i], '\n')) ls__buf_adds(&b, classes->at[i]);
+        ls__buf_adds(&b, "\n");
+    }
+    enum ls_status status = ls__buf_check(&b);
+    if (status == LS_OK) ds->class_names = ds->impl->class_names = ls__buf_take(&b);
+    ls__buf_release(&b);
+    return status;
+}
+
 static enum ls_status fill(struct ls_dataset *ds, struct folder *f, const char *path, const struct ls_control *control)
 {
     struct names classes = {0};
     enum ls_status status = scan(ds, f, path, &classes);
+    if (status == LS_OK) status = name_classes(ds, &classes);
     names_release(&classes);
     TRY(status);
     ds->n = (int64_t)f->n;
