@@ -8,7 +8,7 @@ export JOBS
 setup = @if [ "$(SETUP)" != 0 ]; then scripts/setup $(1); fi
 
 all: ## build the program, its man page and the library (the default)
-	@TARGET="lockstep docs" scripts/build build $(CMAKE_FLAGS)
+	@TARGET="lockstep docs lockstep_shared" scripts/build build $(CMAKE_FLAGS)
 
 setup: ## install the packages needed to build
 	@scripts/setup build
@@ -39,7 +39,11 @@ soak: ## the long tests of many workers: SOAK="MINUTES TRIALS SECONDS-BETWEEN-KI
 	@scripts/build build $(CMAKE_FLAGS)
 	@bash tests/dist/soak.sh build/lockstep "$$PWD/build/dist" $(SOAK)
 
-install: all ## install program, library, headers, man page and completion under DESTDIR/PREFIX
+api: ## the API reference out of the headers' comments: build/api/html/index.html (Doxygen)
+	@command -v doxygen >/dev/null || { echo "make api: doxygen is not installed (apt-get install doxygen)" >&2; exit 1; }
+	@mkdir -p build/api && doxygen docs/Doxyfile && echo "build/api/html/index.html"
+
+install: all ## install program, libraries, headers, man page and completion under DESTDIR/PREFIX
 	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
 
 uninstall: ## remove what install put there
@@ -59,4 +63,4 @@ help: ## this list
 	    sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1: \2/p' Makefile
 
 .NOTPARALLEL:
-.PHONY: all setup demo test check asan fuzz soak test-gpu install uninstall format lint clean help
+.PHONY: all api setup demo test check asan fuzz soak test-gpu install uninstall format lint clean help

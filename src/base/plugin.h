@@ -1,8 +1,13 @@
 /* plugin.h: parts that are loaded on demand, so that one program runs where their libraries are missing.
  *
- * A plug-in is a file lockstep-NAME.so. It is looked for in $LOCKSTEP_PLUGINS, beside the program, and in
- * ../lib/lockstep from it, and stays loaded until the process ends: what it brought (MPI, CUDA) leaves handlers behind.
- * It may use the library's functions; the program exports them.
+ * A plug-in is a file lockstep-NAME.so. It is looked for in $LOCKSTEP_PLUGINS, beside the program or the shared library
+ * (whichever this code is part of), and in lockstep and ../lib/lockstep from there. It stays loaded until the process
+ * ends: what it brought (MPI, CUDA) leaves handlers behind.
+ *
+ * It may use the functions of the library, public or not, of the very same version. It links nothing; they come from
+ *   the program           which exports all that is ls_ (scripts/exports.list),
+ *   liblockstep.so        which shows what is not public under the version LOCKSTEP_PRIVATE (scripts/export-map),
+ *   a program of others   that holds liblockstep.a: only if it is linked with -rdynamic and --whole-archive.
  */
 #ifndef LS_BASE_PLUGIN_H
 #define LS_BASE_PLUGIN_H

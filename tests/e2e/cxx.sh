@@ -3,12 +3,12 @@
 source "$(dirname "$0")/lib.sh"
 is_sanitized && skip_all 'built with sanitizers'
 build=$(dirname "$lockstep") include=$(realpath "$here/../../include")
-[ -e "$build/liblockstep.a" ] && [ -e "$build/lockstep.pc" ] || skip_all 'the library is not beside the program'
+[ -e "$build/liblockstep.a" ] && [ -e "$build/lockstep-static.pc" ] || skip_all 'the library is not beside the program'
 headers=("$include"/lockstep/*.h)
 equal 'cxx.cpp names every header' "$(grep -c '#include "lockstep/' "$here/cxx.cpp")" "${#headers[@]}"
-requires=$(sed -n 's/^Requires: //p' "$build/lockstep.pc")
+requires=$(sed -n 's/^Requires: //p' "$build/lockstep-static.pc")
 # shellcheck disable=SC2086 # one word for each package
-read -ra libraries < <(echo "$(sed -n 's/^Libs: .*-llockstep//p' "$build/lockstep.pc") $(pkg-config --libs $requires) -ldl")
+read -ra libraries < <(echo "$(sed -n 's/^Libs: [^ ]*//p' "$build/lockstep-static.pc") $(pkg-config --libs $requires)")
 n=0
 for cxx in g++ clang++; do
     command -v $cxx >/dev/null || continue
