@@ -39,12 +39,6 @@ struct ls_bench_result {
 };
 enum ls_status ls_bench(const struct ls_bench_options *o, struct ls_bench_result *result) LS_MUST_CHECK;
 
-/* What a step costs on this machine, for predictions (predict.h): measured for about o->seconds. *threads: how many
- * computed. Release the profile with ls_predict_profile_release. */
-struct ls_predict_profile;
-enum ls_status ls_predict_measure(const struct ls_bench_options *o, struct ls_predict_profile *profile,
-                                  int *threads) LS_MUST_CHECK;
-
 /* The plan of a training (or evaluation) step of a model, as text; free() it. */
 enum ls_status ls_plan_model(const struct ls_bench_options *o, bool is_training, char **text) LS_MUST_CHECK;
 

@@ -4,6 +4,7 @@
 #include "base/pool.h"
 #include "cli/cmd.h"
 #include "comm/comm.h"
+#include "measure/forecast.h"
 #include "predict/predict.h"
 
 #include <inttypes.h>

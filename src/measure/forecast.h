@@ -10,6 +10,12 @@
 #include "lockstep/measure.h"
 #include "session/session.h"
 
+/* What a step costs on this machine, for predictions (predict/predict.h): measured for about o->seconds. *threads: how
+ * many computed. Release the profile with ls_predict_profile_release. */
+struct ls_predict_profile;
+enum ls_status ls_predict_measure(const struct ls_bench_options *o, struct ls_predict_profile *profile,
+                                  int *threads) LS_MUST_CHECK;
+
 struct forecast {
     bool is_made;
     int n_machines;

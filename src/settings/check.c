@@ -19,6 +19,8 @@ void ls__options_complete(struct ls_train_options *o)
         const struct ls_setting *s = &ls__settings[i];
         if (!s->follows_others && !ls__setting_is_there(s, o)) ls__setting_reset(s, o);
     }
+    if (o->train_images && !o->data) o->data = "memory";
+    if (o->model_text && !o->model) o->model = "model_text";
     if (is(o->device, "auto")) o->device = ls_backends[0] ? ls_backends[0]->name : "ref";
 }
 
@@ -49,6 +51,7 @@ static enum ls_status choose_rate(struct ls_train_options *o, enum ls_setting_id
 enum ls_status ls_options_check(struct ls_train_options *o)
 {
     if (!o) return ls_fail(LS_USAGE, "ls_options_check without options");
+    ls__options_complete(o);
     if (!o->model || !o->data) return ls_fail(LS_USAGE, "no %s was named", o->model ? "data set" : "model");
     TRY(ls__options_check_device(o));
     for (int i = 0; i < LS_N_SETTINGS; i++) TRY(ls__setting_check(&ls__settings[i], o));

@@ -13,6 +13,7 @@
 #include "lockstep/options.h"
 #include "session/recorded.h"
 #include "session/session.h"
+#include "settings/setting.h"
 #include "train/eval.h"
 
 #include <math.h>
@@ -106,6 +107,7 @@ static enum ls_status open_network(struct ls_classifier *c, const struct ls_clas
     TRY(take_names(c, ckpt));
     c->step = step ? strtoll(step, NULL, 10) : 0;
     ls_train_options_default(&defaults);
+    ls__options_complete(&defaults);
     const struct session_options so = {.model = text ? c->path : model,
                                        .model_text = text,
                                        .data = "pictures",

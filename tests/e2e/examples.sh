@@ -7,6 +7,7 @@ build=$(dirname "$lockstep") root=$(realpath "$here/../..")
 command -v pkg-config >/dev/null || skip_all 'pkg-config is not installed'
 [ "$build" = "$root/build" ] || skip_all 'make install installs build/, and this is another one'
 prefix=$work/usr
+if [ -e "$build/install_manifest.txt" ]; then cp "$build/install_manifest.txt" manifest.before; fi # of a real one
 make -s -C "$root" install SETUP=0 PREFIX=/usr DESTDIR="$work" >install.log 2>&1 || bad "make install: $(tail -n 3 install.log)"
 for file in bin/lockstep lib/liblockstep.a lib/liblockstep.so lib/liblockstep.so.0 lib/pkgconfig/lockstep.pc lib/pkgconfig/lockstep-static.pc \
     lib/cmake/lockstep/lockstepConfig.cmake lib/cmake/lockstep/lockstepConfigVersion.cmake include/lockstep/trainer.h; do
@@ -127,4 +128,6 @@ has 'eval of images that are gone' err 'spots'
 make -s -C "$root" uninstall DESTDIR="$work" >uninstall.log 2>&1 || bad "make uninstall: $(tail -n 3 uninstall.log)"
 equal 'nothing is left after make uninstall' "$(find "$prefix" -type f -o -type l)" ''
 equal 'nor a folder of ours' "$(find "$prefix" -type d -name '*lockstep*')" ''
+rm -f "$build/install_manifest.txt"
+if [ -e manifest.before ]; then cp manifest.before "$build/install_manifest.txt"; fi
 finish

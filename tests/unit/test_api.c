@@ -9,6 +9,7 @@
 #include "data/data.h"
 #include "lockstep/measure.h"
 #include "lockstep/train.h"
+#include "measure/forecast.h"
 #include "model/model.h"
 #include "optim/optim.h"
 #include "predict/predict.h"
