@@ -57,10 +57,10 @@ static void describe(const struct launch *l, const struct ls_outcome *o, char ou
                  ls__launch_n_workers(l) - o->n_here, ls__launch_n_workers(l), l->o->train.timeout, o->workers);
     else if (o->n_here < ls__launch_n_workers(l))
         describe_no_start(l, o, end, out);
+    else if (WIFSIGNALED(o->wait_status)) /* the workers die with it */
+        snprintf(out, CAUSE_BYTES, "%s", end);
     else if (*o->dead)
         snprintf(out, CAUSE_BYTES, "%s died", o->dead);
-    else if (WIFSIGNALED(o->wait_status))
-        snprintf(out, CAUSE_BYTES, "%s", end);
     else if (o->n_quiet == 1)
         snprintf(out, CAUSE_BYTES, "%s was lost (%s)", o->workers, end);
     else
