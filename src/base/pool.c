@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -129,6 +130,9 @@ static void *worker_main(void *arg)
 {
     struct worker *w = arg;
     struct ls_pool *p = w->pool;
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, NULL); /* no handler of the program's runs amid a kernel here */
     if (p->at_start) p->at_start();
     while (!atomic_load(&p->is_ending)) {
         await_items(p);

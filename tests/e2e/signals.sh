@@ -3,7 +3,7 @@
 #
 # SIGINT, SIGTERM and SIGHUP: a checkpoint, exit code 75, and the resumed run equals the unbroken one. A second signal ends at once.
 # SIGUSR1: a checkpoint, and on. --checkpoint-every N, epoch, none; --keep; the links latest and best.
-# shellcheck disable=SC2154,SC2206 # what lib.sh assigns; words without blanks
+# shellcheck disable=SC2154,SC2086,SC2206 # what lib.sh assigns; words without blanks
 source "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || skip_all "python3 is not installed"
 
@@ -175,5 +175,21 @@ done
 mv net.net away.net
 "$lockstep" eval best1 --json >out 2>err
 equal 'eval takes the best, and the model from the checkpoint' "$(field step)" "$(best_of best1 | sed 's/step-0*//; s/\..*//')"
+
+# --- signals amid kernels: a handler on the stack of a computing thread damaged the heap, once in some hundred signals ---
+storm="lenet5 digits -b 64 --no-eval -i 600 --threads 1 --checkpoint-every none --sync local:4"
+calm=$(hash_of $storm --run calm)
+"$lockstep" train $storm --run storm --json -q >out 2>err </dev/null &
+pid=$!
+pids+=("$pid")
+eventually test -e storm/manifest.json
+n_signals=0
+while kill -USR1 "$pid" 2>/dev/null; do
+    n_signals=$((n_signals + 1))
+    sleep 0.002
+done
+wait "$pid"
+code=$?
+equal "$n_signals signals while it computes" "$code $(field weights_hash)" "0 $calm"
 
 finish
