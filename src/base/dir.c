@@ -118,7 +118,8 @@ enum ls_status ls__dir_read(const struct ls_dir *d, const char *name, size_t max
     *data = NULL;
     TRY(ls__path_join(path, sizeof path, d->path, name));
     TRY(ls__dir_open_file(d, name, O_RDONLY, &fd, on_fail));
-    return ls__file_read_fd(fd, path, max_bytes, data, len) == LS_OK ? LS_OK : ls_fail_in(on_fail, "%s", d->path);
+    enum ls_status status = ls__file_read_fd(fd, path, max_bytes, data, len);
+    return status == LS_OK ? LS_OK : ls_fail_in(status == LS_NOMEM ? status : on_fail, "%s", d->path);
 }
 
 static enum ls_status write_all(int fd, const struct ls_piece *piece)

@@ -94,8 +94,8 @@ static enum ls_status check_manifest(const struct ls_dir *d)
 {
     char *text;
     size_t len;
-    if (ls__dir_read(d, manifest_name, MANIFEST_MAX_BYTES, &text, &len, LS_CHECKPOINT) != LS_OK)
-        return ls_fail_in(LS_CHECKPOINT, "resume");
+    enum ls_status status = ls__dir_read(d, manifest_name, MANIFEST_MAX_BYTES, &text, &len, LS_CHECKPOINT);
+    if (status != LS_OK) return ls_fail_in(ls__run_unusable(status), "resume");
     json_t *manifest = json_loadb(text, len, 0, NULL);
     bool is_ours = json_is_string(json_object_get(manifest, manifest_mark));
     json_decref(manifest);

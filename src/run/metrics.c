@@ -102,11 +102,11 @@ enum ls_status ls__run_metrics_rewind(struct ls_run *run, int64_t step, bool is_
     const size_t max_bytes = (size_t)4 << 30;
     char *text;
     size_t len;
-    if (ls__dir_read(&run->dir, name, max_bytes, &text, &len, LS_CHECKPOINT) != LS_OK)
-        return ls_fail_in(LS_CHECKPOINT, "resume");
+    enum ls_status status = ls__dir_read(&run->dir, name, max_bytes, &text, &len, LS_CHECKPOINT);
+    if (status != LS_OK) return ls_fail_in(ls__run_unusable(status), "resume");
     struct ls_buf kept = LS_BUF_INIT;
     filter_lines(text, len, step, is_within_epoch ? step : -1, &kept);
-    enum ls_status status = ls__buf_check(&kept);
+    status = ls__buf_check(&kept);
     struct ls_piece piece = {kept.text, kept.len};
     bool is_same = status == LS_OK && kept.len == len;
     if (status == LS_OK && !is_same) status = ls__dir_write_atomic(&run->dir, name, &piece, 1, LS_CHECKPOINT);

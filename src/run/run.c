@@ -192,7 +192,8 @@ enum ls_status ls__run_load(const char *dir, const char *name, struct json_t **o
     json_error_t error;
     *out = NULL;
     TRY(ls__path_join(path, sizeof path, dir, name));
-    if (ls__file_read(path, MAX_BYTES, &text, &len) != LS_OK) return ls_fail_in(LS_CHECKPOINT, "run %s", dir);
+    enum ls_status status = ls__file_read(path, MAX_BYTES, &text, &len);
+    if (status != LS_OK) return ls_fail_in(ls__run_unusable(status), "run %s", dir);
     *out = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
     free(text);
     if (!*out) return ls_fail(LS_CHECKPOINT, "%s:%d: not JSON: %s", path, error.line, error.text);

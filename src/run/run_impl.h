@@ -15,6 +15,12 @@ struct ls_run {
     int64_t n_lost;    /* metrics lines lost since then */
 };
 
+/* What could not be read makes a run directory unusable; that memory is short does not. */
+static inline enum ls_status ls__run_unusable(enum ls_status status)
+{
+    return status == LS_NOMEM ? status : LS_CHECKPOINT;
+}
+
 /* claim.c: refuses, untouched, a directory that is neither free nor a run to be resumed; takes the lock; sets is_new.
  */
 enum ls_status ls__run_claim(struct ls_run *run, bool is_resume) LS_MUST_CHECK;
