@@ -96,7 +96,8 @@ enum ls_status ls_comm_broadcast_machines(struct ls_comm *comm, int root, void *
  * for the same sizes in the same order. In a machine of one rank it is ordinary memory. */
 enum ls_status ls_comm_share(struct ls_comm *comm, size_t bytes, void **out) LS_MUST_CHECK;
 
-/* Where this rank is, for the messages of those who wait for it. `what` is a string constant. */
+/* Where this rank is, for the messages of those who wait for it. step < 0: still at the one before. `what` is a string
+ * constant. */
 void ls_comm_note(struct ls_comm *comm, int64_t step, const char *what);
 
 /* Waits for all ranks of the machine. If any hands in a failure all return it, with its message: of several the one

@@ -347,7 +347,7 @@ int ls_comm_claim(struct ls_comm *c)
 void ls_comm_note(struct ls_comm *c, int64_t step, const char *what)
 {
     struct board_rank *s = &c->board->ranks[c->place.local_rank];
-    atomic_store_explicit(&s->step, step, memory_order_relaxed);
+    if (step >= 0) atomic_store_explicit(&s->step, step, memory_order_relaxed);
     unsigned long long words[WHAT_BYTES / 8] = {0};
     strncpy((char *)words, what, WHAT_BYTES - 1);
     for (int i = 0; i < WHAT_BYTES / 8; i++) atomic_store_explicit(&s->what[i], words[i], memory_order_relaxed);

@@ -12,7 +12,7 @@ struct step ls__step_of(struct ls_exec *e, const struct ls_exec_step *ask, bool 
 
 void ls__step_note(const struct step *s, const char *what)
 {
-    if (s->e->comm) ls_comm_note(s->e->comm, s->ask->step + 1, what);
+    if (s->e->comm) ls_comm_note(s->e->comm, s->is_training ? s->ask->step + 1 : -1, what);
 }
 
 /* The plan of the full shards, and that of a smaller last one. Missing ones are missing on every rank. */

@@ -149,4 +149,26 @@ for mpi in "${mpis[@]}"; do
     job_end
     equal "stopped, $mpi: exit code" "$code" 75
 done
+
+# A connection to mpirun's port that says nothing. An option for mpirun keeps the job in the common network.
+cat >idle.py <<'END'
+import socket, sys, time
+held = [socket.create_connection(("127.0.0.1", int(port))) for port in sys.argv[1:]]
+print("connected", flush=True)
+time.sleep(600)
+END
+run=$work/idle
+rm -rf "$run"
+LOCKSTEP_MPI=openmpi job lenet5 digits -b 32 --no-eval --epochs 100000 -q -w 2 --run "$run" --mpi-args "--mca mpi_show_handle_leaks 0"
+eventually test -s "$run/manifest.json"
+mpirun=$(pgrep -P "$pid" '^mpirun')
+# shellcheck disable=SC2046 # one port, one word
+python3 idle.py $(ss -Hltnp | grep "pid=$mpirun," | awk '{ print $4 }' | grep '^127\.' | sed 's/.*://') >connected 2>&1 &
+pids+=($!)
+if eventually grep -q connected connected; then
+    kill -TERM "$pid"
+    job_end
+    equal 'an idle connection: the job ends, exit code' "$code" 75
+    leaves_nothing 'an idle connection' "$run"
+else skipped "no port of mpirun's could be reached: $(tail -n 1 connected)"; kill -KILL "$pid"; fi
 finish
