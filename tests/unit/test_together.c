@@ -259,7 +259,7 @@ static void test_bad_images(void **state)
     REFUSED(LS_DATA, bad.c = 4);
     REFUSED(LS_DATA, bad.h = -1);
     REFUSED(LS_DATA, bad.w = 1 << 30);
-    REFUSED(LS_DATA, bad.n_classes = 2); /* some labels are beyond */
+    REFUSED(LS_DATA, bad.n_classes = 2);                           /* some labels are beyond */
     REFUSED(LS_DATA, (bad.class_names = NULL, bad.n_classes = 4)); /* not those of the test images */
     REFUSED(LS_DATA, bad.pixels = NULL);
     REFUSED(LS_DATA, bad.labels = NULL);
