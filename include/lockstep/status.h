@@ -5,8 +5,8 @@
  *
  *     return ls_fail(LS_IO, "open %s: %s", path, strerror(errno));
  *
- * and passed up unchanged by TRY(). The message belongs to the calling thread and lives until the next ls_fail in
- * that thread. The library never prints it and never exits; `main` does both.
+ * and passed up unchanged by every caller. The message belongs to the calling thread and lives until the next ls_fail
+ * in that thread. The library never prints it and never exits; `main` does both.
  */
 #ifndef LOCKSTEP_STATUS_H
 #define LOCKSTEP_STATUS_H
@@ -55,13 +55,6 @@ const char *ls_error_message(void);
 const char *ls_status_name(enum ls_status status); /* "IO" */
 const char *ls_status_text(enum ls_status status); /* "a file or device ..." */
 int ls_status_exit_code(enum ls_status status);
-
-/* The one control-flow macro of the tree: hand a failure up unchanged. */
-#define TRY(expr)                                                                                                      \
-    do {                                                                                                               \
-        enum ls_status try_status_ = (expr);                                                                           \
-        if (try_status_ != LS_OK) return try_status_;                                                                  \
-    } while (0)
 
 #ifdef __cplusplus
 }

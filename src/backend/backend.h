@@ -18,8 +18,8 @@
 #ifndef LS_BACKEND_H
 #define LS_BACKEND_H
 
+#include "base/status.h"
 #include "graph/graph.h"
-#include "lockstep/status.h"
 #include "tensor/tensor.h"
 
 #include <stdbool.h>

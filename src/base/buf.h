@@ -12,7 +12,7 @@
 #ifndef LS_BASE_BUF_H
 #define LS_BASE_BUF_H
 
-#include "lockstep/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 

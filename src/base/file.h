@@ -10,7 +10,7 @@
 #ifndef LS_BASE_FILE_H
 #define LS_BASE_FILE_H
 
-#include "lockstep/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

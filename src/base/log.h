@@ -6,7 +6,7 @@
 #ifndef LS_BASE_LOG_H
 #define LS_BASE_LOG_H
 
-#include "lockstep/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 

@@ -11,7 +11,7 @@
 #ifndef LS_BASE_POOL_H
 #define LS_BASE_POOL_H
 
-#include "lockstep/status.h"
+#include "base/status.h"
 
 #include <pthread.h>
 #include <stdbool.h>

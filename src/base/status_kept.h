@@ -7,7 +7,7 @@
 #ifndef LS_BASE_STATUS_KEPT_H
 #define LS_BASE_STATUS_KEPT_H
 
-#include "lockstep/status.h"
+#include "base/status.h"
 
 struct ls_kept {
     enum ls_status status;

@@ -8,7 +8,7 @@
 #ifndef LS_CHECKPOINT_H
 #define LS_CHECKPOINT_H
 
-#include "lockstep/status.h"
+#include "base/status.h"
 #include "tensor/tensor.h"
 
 #include <stdbool.h>

@@ -16,7 +16,7 @@
 #ifndef LS_CLI_LAUNCH_REPORT_H
 #define LS_CLI_LAUNCH_REPORT_H
 
-#include "lockstep/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -24,7 +24,7 @@
 #ifndef LS_COMM_H
 #define LS_COMM_H
 
-#include "lockstep/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -11,8 +11,8 @@
 #ifndef LS_DATA_H
 #define LS_DATA_H
 
+#include "base/status.h"
 #include "lockstep/control.h"
-#include "lockstep/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>

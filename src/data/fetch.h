@@ -8,7 +8,7 @@
 #ifndef LS_DATA_FETCH_H
 #define LS_DATA_FETCH_H
 
-#include "lockstep/status.h"
+#include "base/status.h"
 
 #include <stddef.h>
 #include <stdint.h>

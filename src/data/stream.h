@@ -16,7 +16,7 @@
 #ifndef LS_DATA_STREAM_H
 #define LS_DATA_STREAM_H
 
-#include "lockstep/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -11,9 +11,9 @@
 #ifndef LS_EXEC_H
 #define LS_EXEC_H
 
+#include "base/status.h"
 #include "comm/comm.h"
 #include "data/data.h"
-#include "lockstep/status.h"
 #include "plan/plan.h"
 
 #ifdef __cplusplus

@@ -21,7 +21,7 @@
 #ifndef LS_GRAPH_H
 #define LS_GRAPH_H
 
-#include "lockstep/status.h"
+#include "base/status.h"
 #include "tensor/tensor.h"
 
 #include <assert.h>

@@ -2,7 +2,7 @@
 #ifndef LS_TRAIN_PEAK_H
 #define LS_TRAIN_PEAK_H
 
-#include "lockstep/status.h"
+#include "base/status.h"
 
 /* Float32 GFLOP/s of a register-blocked fused multiply-add loop on n threads at once, best of several rounds. isa: the
  * level the kernels keep to (ls_backend_id.isa). */

@@ -2,8 +2,8 @@
 #ifndef LS_OPTIM_H
 #define LS_OPTIM_H
 
+#include "base/status.h"
 #include "graph/graph.h"
-#include "lockstep/status.h"
 
 #ifdef __cplusplus
 extern "C" {

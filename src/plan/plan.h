@@ -16,8 +16,8 @@
 #define LS_PLAN_H
 
 #include "backend/backend.h"
+#include "base/status.h"
 #include "graph/graph.h"
-#include "lockstep/status.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -15,8 +15,8 @@
 #define LS_PLAN_TUNE_H
 
 #include "backend/backend.h"
+#include "base/status.h"
 #include "graph/graph.h"
-#include "lockstep/status.h"
 
 enum { LS_TUNE_FILE_BYTES = 1 << 20, LS_TUNE_LINES = 4096, LS_TUNE_KEY_BYTES = 224, LS_TUNE_NAME_BYTES = 24 };
 

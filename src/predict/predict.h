@@ -19,7 +19,7 @@
 #ifndef LS_PREDICT_H
 #define LS_PREDICT_H
 
-#include "lockstep/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

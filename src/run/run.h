@@ -19,7 +19,7 @@
 #define LS_RUN_RUN_H
 
 #include "base/dir.h"
-#include "lockstep/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>

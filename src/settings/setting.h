@@ -11,6 +11,7 @@
 #ifndef LS_SETTINGS_SETTING_H
 #define LS_SETTINGS_SETTING_H
 
+#include "base/status.h"
 #include "lockstep/options.h"
 
 #include <stddef.h>

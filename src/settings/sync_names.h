@@ -6,7 +6,7 @@
 #ifndef LS_SETTINGS_SYNC_NAMES_H
 #define LS_SETTINGS_SYNC_NAMES_H
 
-#include "lockstep/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -32,7 +32,7 @@
 #ifndef LS_TRACE_TRACE_H
 #define LS_TRACE_TRACE_H
 
-#include "lockstep/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>

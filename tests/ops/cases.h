@@ -8,7 +8,7 @@
 #ifndef OPS_CASES_H
 #define OPS_CASES_H
 
-#include "lockstep/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>

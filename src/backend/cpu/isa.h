@@ -7,7 +7,7 @@
 #ifndef LS_BACKEND_CPU_ISA_H
 #define LS_BACKEND_CPU_ISA_H
 
-#include "lockstep/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

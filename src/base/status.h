@@ -1,0 +1,15 @@
+/* status.h: lockstep/status.h for our own files: the same, and TRY, a name too common for a header that strangers
+ * include. */
+#ifndef LS_BASE_STATUS_H
+#define LS_BASE_STATUS_H
+
+#include "lockstep/status.h"
+
+/* The one control-flow macro of the tree: hand a failure up unchanged. */
+#define TRY(expr)                                                                                                      \
+    do {                                                                                                               \
+        enum ls_status try_status_ = (expr);                                                                           \
+        if (try_status_ != LS_OK) return try_status_;                                                                  \
+    } while (0)
+
+#endif
