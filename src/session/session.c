@@ -8,6 +8,7 @@
 #include "base/parse.h"
 #include "base/pool.h"
 #include "run/progress.h"
+#include "session/passes.h"
 #include "session/workers.h"
 
 #include <math.h>
@@ -80,13 +81,6 @@ static enum ls_status open_data(struct session *s, const struct session_options 
     return LS_OK;
 }
 
-static void sum_in_float(struct ls_graph *g)
-{
-    for (int i = 0; i < g->n_nodes; i++)
-        if (g->nodes[i].op == LS_OP_REDUCE && g->nodes[i].attrs.scale_log2 == LS_SCALE_GRAD)
-            g->nodes[i].attrs.float_sum = true;
-}
-
 static struct ls_model_options build_options(const struct session *s, int64_t mb, bool is_training)
 {
     const struct ls_dataset *d = s->train ? s->train : s->test;
@@ -97,23 +91,19 @@ static struct ls_model_options build_options(const struct session *s, int64_t mb
 /* A plan for shards of mb samples. The first training plan decides the layouts of the parameters. */
 static enum ls_status add_plan(struct session *s, const struct session_options *o, int64_t mb, bool is_training)
 {
-    const struct ls_model_options build = build_options(s, mb, is_training);
-    struct ls_graph *g = NULL;
-    struct ls_plan *plan = NULL;
-    if (mb <= 0 || ls_exec_plan(s->exec, mb, is_training)) return LS_OK;
-    TRY(ls_model_build(s->model, &build, &g));
     /* Float sums and coarse ones are made shard by shard. */
-    g->batch_size = o->float_sums || o->compress || (o->sync && o->sync->is_by_shard) ? 0 : s->batch_size;
-    g->is_low_memory = o->low_memory;
-    enum ls_status status = ls_graph_fuse(g);
-    if (status == LS_OK) status = ls_graph_add_loss(g, is_training ? (float)o->label_smoothing : 0);
-    if (status == LS_OK && is_training) status = ls_graph_add_gradient(g);
-    if (status == LS_OK && is_training) status = ls_optim_add_update(g, &o->optim);
-    if (status == LS_OK && o->float_sums) sum_in_float(g);
-    if (status == LS_OK)
-        status = ls_plan_create_tuned(&plan, &g, s->backend, s->device, s->store, o->table ? o->table : s->tune);
-    ls_graph_destroy(&g);
-    TRY(status);
+    const bool is_by_shard = o->float_sums || o->compress || (o->sync && o->sync->is_by_shard);
+    const struct ls_passes passes = {.build = build_options(s, mb, is_training),
+                                     .batch_size = is_by_shard ? 0 : s->batch_size,
+                                     .is_low_memory = o->low_memory,
+                                     .sums_in_float = o->float_sums,
+                                     .label_smoothing = o->label_smoothing,
+                                     .optim = o->optim};
+    struct ls_graph *g;
+    struct ls_plan *plan;
+    if (mb <= 0 || ls_exec_plan(s->exec, mb, is_training)) return LS_OK;
+    TRY(ls__passes_run(&passes, s->model, &g));
+    TRY(ls_plan_create_tuned(&plan, &g, s->backend, s->device, s->store, o->table ? o->table : s->tune));
     return ls_exec_add_plan(s->exec, &plan);
 }
 

@@ -15,6 +15,7 @@
 #include "exec/exec.h"
 #include "model/model.h"
 #include "optim/optim.h"
+#include "session/passes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,31 +154,26 @@ static enum ls_status load_batch(struct net *w)
 static enum ls_status add_plan(struct net *w, int64_t mb, bool is_training)
 {
     const struct settings *s = &w->set;
-    const struct ls_model_options build = {.mb = mb,
-                                           .c = w->transform.c,
-                                           .h = w->transform.h,
-                                           .w = w->transform.w,
-                                           .n_classes = (int)s->classes,
-                                           .is_training = is_training};
-    const struct ls_optim optim = {.is_adamw = strcmp(s->optimizer, "adamw") == 0,
-                                   .nesterov = s->nesterov != 0,
-                                   .momentum = s->momentum,
-                                   .weight_decay = s->weight_decay,
-                                   .beta1 = s->beta1,
-                                   .beta2 = s->beta2,
-                                   .eps = s->eps};
-    struct ls_graph *g = NULL;
-    struct ls_plan *plan = NULL;
+    const struct ls_passes passes = {.build = {.mb = mb,
+                                               .c = w->transform.c,
+                                               .h = w->transform.h,
+                                               .w = w->transform.w,
+                                               .n_classes = (int)s->classes,
+                                               .is_training = is_training},
+                                     .batch_size = w->n, /* as training does: large linear layers sum once per step */
+                                     .label_smoothing = s->label_smoothing,
+                                     .optim = {.is_adamw = strcmp(s->optimizer, "adamw") == 0,
+                                               .nesterov = s->nesterov != 0,
+                                               .momentum = s->momentum,
+                                               .weight_decay = s->weight_decay,
+                                               .beta1 = s->beta1,
+                                               .beta2 = s->beta2,
+                                               .eps = s->eps}};
+    struct ls_graph *g;
+    struct ls_plan *plan;
     if (mb == 0 || ls_exec_plan(w->exec, mb, is_training)) return LS_OK;
-    TRY(ls_model_build(w->model, &build, &g));
-    g->batch_size = w->n; /* as training does: large linear layers sum once per step */
-    enum ls_status status = ls_graph_fuse(g);
-    if (status == LS_OK) status = ls_graph_add_loss(g, is_training ? (float)s->label_smoothing : 0);
-    if (status == LS_OK && is_training) status = ls_graph_add_gradient(g);
-    if (status == LS_OK && is_training) status = ls_optim_add_update(g, &optim);
-    if (status == LS_OK) status = ls_plan_create(&plan, &g, w->backend, w->device, w->store);
-    ls_graph_destroy(&g);
-    TRY(status);
+    TRY(ls__passes_run(&passes, w->model, &g));
+    TRY(ls_plan_create(&plan, &g, w->backend, w->device, w->store));
     return ls_exec_add_plan(w->exec, &plan);
 }
 

@@ -16,6 +16,7 @@
 #include "model/model.h"
 #include "optim/optim.h"
 #include "plan/plan.h"
+#include "session/passes.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -107,14 +108,16 @@ UNUSED static void rig_open(struct rig *r, const char *backend, const char *text
 UNUSED static struct ls_graph *rig_graph(const struct rig *r, int64_t mb, bool is_training)
 {
     struct ls_graph *g;
-    const struct ls_model_options o = {
-        .mb = mb, .c = r->o.c, .h = r->o.hw, .w = r->o.hw, .n_classes = r->o.n_classes, .is_training = is_training};
-    check_ok(ls_model_build(r->model, &o, &g));
-    g->batch_size = r->o.batch_size;
-    check_ok(ls_graph_fuse(g));
-    check_ok(ls_graph_add_loss(g, is_training ? r->o.label_smoothing : 0));
-    if (is_training) check_ok(ls_graph_add_gradient(g));
-    if (is_training) check_ok(ls_optim_add_update(g, &r->o.optim));
+    const struct ls_passes passes = {.build = {.mb = mb,
+                                               .c = r->o.c,
+                                               .h = r->o.hw,
+                                               .w = r->o.hw,
+                                               .n_classes = r->o.n_classes,
+                                               .is_training = is_training},
+                                     .batch_size = r->o.batch_size,
+                                     .label_smoothing = (double)r->o.label_smoothing,
+                                     .optim = r->o.optim};
+    check_ok(ls__passes_run(&passes, r->model, &g));
     return g;
 }
 
