@@ -11,6 +11,7 @@
  * is the prediction's to say.
  */
 #include "base/clock.h"
+#include "base/median.h"
 #include "base/mem.h"
 #include "comm/comm_internal.h"
 
@@ -50,18 +51,6 @@ static enum ls_status sum_up(struct ls_comm *c, int64_t *sums, int64_t n)
     c->running.n_buckets = 1;
     c->running.buckets[0] = (struct ls_comm_bucket){.begin = 0, .end = n, .n_parts = 0};
     return c->sum_way->run(c);
-}
-
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static double median(double *x, int n)
-{
-    qsort(x, (size_t)n, sizeof *x, by_size);
-    return n ? x[n / 2] : 0;
 }
 
 struct probe {
@@ -144,7 +133,7 @@ static enum ls_status measure_latency(struct ls_comm *c, struct probe *p, int n_
         TRY(go_round(c, p->data, SMALL));
         times[i] = ls__seconds_since(start) / c->place.n_machines;
     }
-    p->network.latency = median(times, n_rounds);
+    p->network.latency = ls__median(times, n_rounds);
     return LS_OK;
 }
 
@@ -178,8 +167,8 @@ static enum ls_status measure_sums(struct ls_comm *c, struct probe *p, struct cr
         n = next;
     }
     p->is_far = 2 * (c->place.n_machines - 1) * p->network.latency > took / 4;
-    *bandwidth = median(rates, n_rounds);
-    *work = median(works, n_rounds);
+    *bandwidth = ls__median(rates, n_rounds);
+    *work = ls__median(works, n_rounds);
     return LS_OK;
 }
 

@@ -7,24 +7,11 @@
  */
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/median.h"
 #include "exec/exec_internal.h"
-
-#include <stdlib.h>
 
 enum { WARM_UP = 10 };
 static const double long_step = 2e-3, least_gain = 0.97;
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static double median(double *times)
-{
-    qsort(times, LS_TRIAL_STEPS, sizeof *times, by_value);
-    return times[LS_TRIAL_STEPS / 2];
-}
 
 /* Local rank 0's, after every training step: how many ranks compute in the next one; 0: all. */
 int ls__active_next(struct ls_exec *e)
@@ -39,7 +26,7 @@ int ls__active_next(struct ls_exec *e)
     if (step < LS_TRIAL_STEPS) {
         a->times[step] = seconds;
         if (step < LS_TRIAL_STEPS - 1) return 0;
-        a->all = median(a->times);
+        a->all = ls__median(a->times, LS_TRIAL_STEPS);
         a->is_settled = a->all > long_step;
         return a->is_settled ? 0 : 1;
     }
@@ -47,7 +34,7 @@ int ls__active_next(struct ls_exec *e)
     if (step < 0) return 1;
     a->times[step] = seconds;
     if (step < LS_TRIAL_STEPS - 1) return 1;
-    double alone = median(a->times);
+    double alone = ls__median(a->times, LS_TRIAL_STEPS);
     a->is_settled = true;
     a->chosen = alone < least_gain * a->all ? 1 : 0;
     if (a->chosen == 1)

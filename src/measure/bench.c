@@ -1,6 +1,7 @@
 /* bench.c: `lockstep bench`: training steps on random images held in memory. */
 #include "measure/bench.h"
 #include "base/clock.h"
+#include "base/median.h"
 #include "base/mem.h"
 #include "lockstep/measure.h"
 #include "measure/peak.h"
@@ -28,12 +29,6 @@ static enum ls_status fake_spec(const char *model_name, int64_t batch, char *spe
     int64_t n = batch * 4 < 512 ? 512 : batch * 4;
     snprintf(spec, size, "fake:%dx%dx%d:%d:%lld", c, h, w, h >= 224 ? 1000 : 10, (long long)(n / batch * batch));
     return LS_OK;
-}
-
-static int by_time(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
 }
 
 static enum ls_status time_steps(const struct ls_bench_options *o, struct session *s, struct ls_bench_result *r,
@@ -107,8 +102,7 @@ static enum ls_status measure(const struct ls_bench_options *o, struct session *
     if (status == LS_OK && o->layers) status = list_ops(s, r);
     if (status == LS_OK && r->steps > 0) {
         for (int64_t i = 0; i < r->steps; i++) sum += times[i];
-        qsort(times, (size_t)r->steps, sizeof *times, by_time);
-        double median = times[r->steps / 2];
+        double median = ls__median(times, (int)r->steps);
         const struct ls_plan *plan = ls_exec_plan(s->exec, s->shard_size, true);
         r->ms_per_step = 1e3 * median;
         r->ms_per_step_best = 1e3 * times[0];

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/median.h"
 #include "base/mem.h"
 #include "base/pool.h"
 #include "comm/comm.h"
@@ -207,18 +208,6 @@ struct found {
 
 enum { MAX_ROUNDS = 20 };
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static double median(double *x, int n)
-{
-    qsort(x, (size_t)n, sizeof *x, by_size);
-    return x[n / 2];
-}
-
 /* The medians of n rounds: what else runs on the machines now will go on running. */
 static enum ls_status rehearse_rounds(struct session *s, const struct ls_exec_step *step, int n,
                                       struct ls_exec_rehearsal *r)
@@ -232,9 +221,9 @@ static enum ls_status rehearse_rounds(struct session *s, const struct ls_exec_st
         shard[i] = r->shard_seconds;
         join[i] = r->join_seconds;
     }
-    r->pre_seconds = median(pre, n);
-    r->shard_seconds = median(shard, n);
-    r->join_seconds = median(join, n);
+    r->pre_seconds = ls__median(pre, n);
+    r->shard_seconds = ls__median(shard, n);
+    r->join_seconds = ls__median(join, n);
     return LS_OK;
 }
 
