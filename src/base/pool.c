@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/status_kept.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -25,7 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPIN_NS = 100000, MESSAGE_BYTES = 1024, CACHE_LINE = 64 };
+enum { SPIN_NS = 100000, CACHE_LINE = 64 };
 
 struct worker {
     struct ls_pool *pool;
@@ -47,9 +48,8 @@ struct ls_pool {
 
     ls_pool_fn *fn; /* the present round */
     void *arg;
-    int failed_item; /* lowest failing item of the round, or INT32_MAX; under lock */
-    enum ls_status failed_status;
-    char failed_message[MESSAGE_BYTES];
+    int failed_item;        /* lowest failing item of the round, or INT32_MAX; under lock */
+    struct ls_kept failure; /* its */
 
     char pad_todo[CACHE_LINE]; /* what spinning threads look at lies apart */
     atomic_uint_fast64_t todo; /* number of items << 32 | next item */
@@ -63,8 +63,7 @@ static void note_failure(struct ls_pool *p, int item, enum ls_status status)
     pthread_mutex_lock(&p->lock);
     if (item < p->failed_item) {
         p->failed_item = item;
-        p->failed_status = status;
-        strncpy(p->failed_message, ls_error_message(), MESSAGE_BYTES - 1);
+        p->failure = ls__keep(status);
     }
     pthread_mutex_unlock(&p->lock);
 }
@@ -237,8 +236,7 @@ enum ls_status ls__pool_run(struct ls_pool *p, int n_items, ls_pool_fn *fn, void
         pause_cpu();
         if (!p->may_spin || spins > 10000) sched_yield();
     }
-    if (p->failed_item != INT32_MAX) return ls_fail(p->failed_status, "%s", p->failed_message);
-    return LS_OK;
+    return p->failed_item == INT32_MAX ? LS_OK : ls__fail_again(&p->failure);
 }
 
 void ls__pool_destroy(struct ls_pool **pool)

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/pool.h"
+#include "base/status_kept.h"
 #include "checkpoint/internal.h"
 #include "trace/trace.h"
 
@@ -30,7 +31,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-enum { NO_STEP = -1, MESSAGE_BYTES = 1024 };
+enum { NO_STEP = -1 };
 
 static const char latest_link[] = "latest.safetensors", best_link[] = "best.safetensors";
 
@@ -47,8 +48,7 @@ struct ls_ckpt_writer {
     pthread_t thread;
     bool has_sync, has_thread;
     bool is_full, is_ending;
-    enum ls_status failure; /* not reported yet */
-    char message[MESSAGE_BYTES];
+    struct ls_kept failure; /* not reported yet */
     struct ls_ckpt_state state;
     int64_t step;
     bool is_best;
@@ -187,10 +187,7 @@ static void *serve(void *arg)
         ls__span_end(w->lane, begun);
         w->state.release(w->state.owner);
         pthread_mutex_lock(&w->lock);
-        if (status != LS_OK) {
-            w->failure = LS_CHECKPOINT;
-            strncpy(w->message, ls_error_message(), sizeof w->message - 1);
-        }
+        if (status != LS_OK) w->failure = ls__keep(LS_CHECKPOINT);
         w->is_full = false;
         pthread_cond_broadcast(&w->changed);
     }
@@ -203,14 +200,12 @@ static void *serve(void *arg)
 /* Waits until the thread has nothing to do, and hands over its failure, once. */
 static enum ls_status wait_until_empty(struct ls_ckpt_writer *w)
 {
-    char message[MESSAGE_BYTES];
     pthread_mutex_lock(&w->lock);
     while (w->is_full) pthread_cond_wait(&w->changed, &w->lock);
-    enum ls_status failure = w->failure;
-    w->failure = LS_OK;
-    memcpy(message, w->message, sizeof message);
+    struct ls_kept failure = w->failure;
+    w->failure.status = LS_OK;
     pthread_mutex_unlock(&w->lock);
-    return failure == LS_OK ? LS_OK : ls_fail(failure, "%s", message);
+    return ls__fail_again(&failure);
 }
 
 static enum ls_status take(struct ls_ckpt_writer *w, int64_t step, bool is_best, const struct ls_ckpt_state *state)
@@ -342,7 +337,7 @@ static void stop_thread(struct ls_ckpt_writer *w)
     pthread_cond_broadcast(&w->changed);
     pthread_mutex_unlock(&w->lock);
     pthread_join(w->thread, NULL);
-    if (w->failure != LS_OK) ls__log(LS_LOG_WARN, "the last checkpoint was not saved: %s", w->message);
+    if (w->failure.status != LS_OK) ls__log(LS_LOG_WARN, "the last checkpoint was not saved: %s", w->failure.message);
 }
 
 void ls_ckpt_writer_destroy(struct ls_ckpt_writer **writer)

@@ -177,15 +177,14 @@ static enum ls_status end_by(struct ls_comm *c, const struct verdict *v)
 
 enum ls_status ls_comm_agree(struct ls_comm *c, enum ls_status mine, const char *text)
 {
-    char own[COMM_MESSAGE];
     struct ls_buf full = LS_BUF_INIT;
     if (c->place.n_ranks == 1) return mine;
     if (mine == LS_OK) {
         ls__buf_addf(&full, "\n%s", text);
         mine = ls__buf_check(&full);
     }
-    snprintf(own, sizeof own, "%s", mine == LS_OK ? "" : ls_error_message());
-    struct agreement a = {.mine = mine, .text = mine == LS_OK ? full.text : own};
+    struct ls_kept own = ls__keep(mine);
+    struct agreement a = {.mine = mine, .text = mine == LS_OK ? full.text : own.message};
     enum ls_status status = ls__comm_thread_call(c, agree, &a);
     ls__buf_release(&full);
     TRY(status);
@@ -273,7 +272,7 @@ enum ls_status ls_comm_sum_begin(struct ls_comm *c, int64_t *block, const struct
     if (c->place.local_rank == 0) {
         for (int i = 0; i < n_buckets; i++) atomic_store(&b->parts[i], 0);
         atomic_store(&b->summed, 0);
-        atomic_store(&b->sum_status, LS_OK);
+        atomic_store(&b->has_sum_failed, false);
         memcpy(job.buckets, buckets, (size_t)n_buckets * sizeof *buckets);
     }
     TRY(ls_comm_barrier(c, LS_OK, 0)); /* nobody contributes before the counters are at zero */
@@ -299,10 +298,9 @@ enum ls_status ls_comm_sum_wait(struct ls_comm *c, int64_t end)
     if (c->place.n_machines == 1) return LS_OK;
     for (int spins = 0; atomic_load_explicit(&b->summed, memory_order_acquire) < end; spins++) {
         unsigned seen = atomic_load(&b->summed_word);
-        enum ls_status failed = (enum ls_status)atomic_load(&b->sum_status);
-        if (failed != LS_OK) {
+        if (atomic_load(&b->has_sum_failed)) {
             c->has_failed = true;
-            return ls_fail(failed, "%s", b->sum_message);
+            return ls__fail_again(&b->sum_failure);
         }
         if (atomic_load_explicit(&b->summed, memory_order_acquire) >= end) break;
         ls__futex_wait(&b->summed_word, seen, 20000000);

@@ -6,6 +6,7 @@
 #ifndef LS_COMM_INTERNAL_H
 #define LS_COMM_INTERNAL_H
 
+#include "base/status_kept.h"
 #include "comm/comm.h"
 #include "comm/transport.h"
 
@@ -68,11 +69,10 @@ struct board {
     _Alignas(64) atomic_int next_item;
     /* the first failure handed in since the last barrier: under failure_lock */
     _Alignas(64) atomic_int failure_lock;
-    int32_t pending_status, pending_order;
-    char pending[COMM_MESSAGE];
+    int32_t pending_order;
+    struct ls_kept pending;
     /* the outcome of the last barrier: written before `generation` rises, by the one who raises it */
-    int32_t outcome_status;
-    char outcome[COMM_MESSAGE];
+    struct ls_kept outcome;
     uint64_t share_bytes; /* what the leader asked for in the present ls_comm_share; between two barriers */
     /* ending.c: why the job ends; the text under its lock, has_ending after it is there */
     _Alignas(64) atomic_int ending_lock;
@@ -83,8 +83,8 @@ struct board {
     /* sums over the machines */
     _Alignas(64) atomic_llong summed; /* elements [0, summed) are in */
     atomic_uint summed_word;          /* raised with it: what waiters sleep on */
-    atomic_int sum_status;
-    char sum_message[COMM_MESSAGE]; /* the leader's communication thread, before sum_status */
+    atomic_bool has_sum_failed;
+    struct ls_kept sum_failure; /* the leader's communication thread, before has_sum_failed */
     atomic_int parts[MAX_BUCKETS];
     struct {
         _Alignas(64) atomic_int taken;
@@ -139,8 +139,7 @@ struct comm_thread {
     bool is_ending, is_open, is_closed;
     comm_thread_fn *fn; /* the present call, or NULL */
     void *arg;
-    enum ls_status status;
-    char message[COMM_MESSAGE];
+    struct ls_kept outcome; /* of the last call */
     bool sum_wanted;
     struct sum_job sum; /* the last one asked for */
     /* the communication thread's own */

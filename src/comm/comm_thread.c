@@ -25,8 +25,7 @@ static void serve_call(struct ls_comm *c)
     pthread_mutex_unlock(&k->lock);
     enum ls_status status = k->fn(c, k->arg);
     pthread_mutex_lock(&k->lock);
-    k->status = status;
-    snprintf(k->message, sizeof k->message, "%s", status == LS_OK ? "" : ls_error_message());
+    k->outcome = ls__keep(status);
     k->fn = NULL;
     pthread_cond_broadcast(&k->done);
 }
@@ -46,8 +45,8 @@ static void serve_sum(struct ls_comm *c)
     pthread_mutex_unlock(&k->lock);
     enum ls_status status = c->sum_way->run(c);
     if (status != LS_OK) {
-        snprintf(c->board->sum_message, COMM_MESSAGE, "%s", ls_error_message());
-        atomic_store(&c->board->sum_status, (int)status);
+        c->board->sum_failure = ls__keep(status);
+        atomic_store(&c->board->has_sum_failed, true);
         atomic_fetch_add(&c->board->summed_word, 1);
         ls__futex_wake(&c->board->summed_word);
     }
@@ -159,16 +158,14 @@ enum ls_status ls__comm_thread_call(struct ls_comm *c, comm_thread_fn *fn, void 
     k->fn = fn;
     pthread_cond_signal(&k->wake);
     bool is_done = await_done(c);
-    enum ls_status status = k->status;
-    char message[COMM_MESSAGE];
-    snprintf(message, sizeof message, "%s", k->message);
+    struct ls_kept outcome = k->outcome;
     pthread_mutex_unlock(&k->lock);
     if (!is_done) {
         c->has_failed = true;
         return ls_fail(LS_TIMEOUT, "not all processes of the job came within %.3g s; see whether every host runs",
                        c->timeout);
     }
-    return status == LS_OK ? LS_OK : ls_fail(status, "%s", message);
+    return ls__fail_again(&outcome);
 }
 
 void ls__comm_thread_sum(struct ls_comm *c, const struct sum_job *job)

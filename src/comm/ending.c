@@ -91,8 +91,8 @@ static void pause_ms(int ms)
 static void post_own(struct ls_comm *c, enum ls_status status)
 {
     const struct board *b = c->board;
-    bool is_all = c->place.n_machines == 1 && b->outcome_status == (int32_t)status;
-    if (c->place.rank > 0 && !(is_all && strcmp(b->outcome, ls_error_message()) == 0))
+    bool is_all = c->place.n_machines == 1 && b->outcome.status == status;
+    if (c->place.rank > 0 && !(is_all && strcmp(b->outcome.message, ls_error_message()) == 0))
         status = ls_fail_in(status, "rank %d on %s", c->place.rank, c->place.host);
     status = ls__ending_found(c, ENDING_SURE, status);
 }
@@ -163,15 +163,14 @@ static enum ls_status end_in_failure(struct ls_comm *c, enum ls_status mine)
 
 enum ls_status ls_comm_end(struct ls_comm *c, enum ls_status mine)
 {
-    char own[COMM_MESSAGE];
+    struct ls_kept own = ls__keep(mine);
     bool is_good = mine == LS_OK || mine == LS_INTERRUPTED;
     c->has_ended = true;
     c->may_tell = c->place.rank == 0;
     if (c->place.n_ranks == 1) return mine;
-    snprintf(own, sizeof own, "%s", is_good ? ls_error_message() : "");
     enum ls_status all = is_good ? ls_comm_agree(c, LS_OK, "end") : mine;
     if (all != LS_OK) return end_in_failure(c, all);
-    return mine == LS_OK ? LS_OK : ls_fail(mine, "%s", own);
+    return ls__fail_again(&own);
 }
 
 bool ls_comm_may_tell(const struct ls_comm *c)

@@ -285,10 +285,9 @@ enum ls_status ls_comm_share(struct ls_comm *c, size_t bytes, void **out)
 static void hand_in(struct board *b, enum ls_status status, int order)
 {
     ls__lock_briefly(&b->failure_lock);
-    if (b->pending_status == LS_OK || order < b->pending_order) {
-        b->pending_status = (int32_t)status;
+    if (b->pending.status == LS_OK || order < b->pending_order) {
+        b->pending = ls__keep(status);
         b->pending_order = order;
-        snprintf(b->pending, COMM_MESSAGE, "%s", ls_error_message());
     }
     atomic_store_explicit(&b->failure_lock, 0, memory_order_release);
 }
@@ -296,9 +295,9 @@ static void hand_in(struct board *b, enum ls_status status, int order)
 /* The last to come settles the outcome and lets the others go. */
 static void conclude(struct board *b)
 {
-    b->outcome_status = b->pending_status;
-    if (b->outcome_status != LS_OK) memcpy(b->outcome, b->pending, COMM_MESSAGE);
-    b->pending_status = LS_OK;
+    b->outcome.status = b->pending.status;
+    if (b->pending.status != LS_OK) b->outcome = b->pending;
+    b->pending.status = LS_OK;
     atomic_store(&b->n_arrived, 0);
     atomic_store(&b->next_item, 0);
     atomic_fetch_add_explicit(&b->generation, 1, memory_order_release);
@@ -336,7 +335,7 @@ enum ls_status ls_comm_barrier(struct ls_comm *c, enum ls_status mine, int order
         conclude(b);
     else
         TRY(await_others(c, seen));
-    return b->outcome_status == LS_OK ? LS_OK : ls_fail((enum ls_status)b->outcome_status, "%s", b->outcome);
+    return ls__fail_again(&b->outcome);
 }
 
 int ls_comm_claim(struct ls_comm *c)

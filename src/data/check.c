@@ -6,6 +6,7 @@
 #include "data/catalog.h"
 
 #include "base/mem.h"
+#include "base/status_kept.h"
 #include "data/fetch.h"
 
 #include <math.h>
@@ -167,12 +168,9 @@ static enum ls_status check_split(const char *spec, enum ls_split split, const c
 
 enum ls_status ls_data_check(const char *spec, const char *data_dir, struct ls_buf *report)
 {
-    enum ls_status train = check_split(spec, LS_TRAIN, data_dir, report);
-    char message[1024];
-    strncpy(message, ls_error_message(), sizeof message - 1);
-    message[sizeof message - 1] = '\0';
-    if (train == LS_USAGE) return train;
+    struct ls_kept train = ls__keep(check_split(spec, LS_TRAIN, data_dir, report));
+    if (train.status == LS_USAGE) return train.status;
     enum ls_status test = check_split(spec, LS_TEST, data_dir, report);
-    if (train != LS_OK) return ls_fail(train, "%s", message);
+    TRY(ls__fail_again(&train));
     return test != LS_OK ? test : ls__buf_check(report);
 }

@@ -19,6 +19,7 @@
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/queue.h"
+#include "base/status_kept.h"
 #include "data/format.h"
 #include "trace/trace.h"
 
@@ -28,7 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DECODED_SLOTS = 4, POINTER_SLOTS = 32, MAX_SLOTS = POINTER_SLOTS, MESSAGE_BYTES = 1024 };
+enum { DECODED_SLOTS = 4, POINTER_SLOTS = 32, MAX_SLOTS = POINTER_SLOTS };
 enum { MAX_BATCH = 1 << 20, MAX_THREADS = 1024 };
 
 struct slot {
@@ -37,8 +38,7 @@ struct slot {
     uint16_t *labels;       /* [batch_size] */
     const uint8_t **pixels; /* [batch_size] */
     uint8_t *decoded;       /* [batch_size,c,h,w]; NULL unless samples are decoded */
-    enum ls_status status;
-    char message[MESSAGE_BYTES];
+    struct ls_kept outcome;
 };
 
 struct ls_loader {
@@ -127,10 +127,11 @@ static void *produce(void *arg)
     struct slot *slot;
     while ((slot = ls__queue_take(l->free)) && !atomic_load_explicit(&l->is_ending, memory_order_relaxed)) {
         struct ls_begun begun = ls__span_begin(l->lanes[0], LS_SPAN_LOAD, "batch", l->step);
-        slot->status = fill(l, slot);
+        enum ls_status status = fill(l, slot);
         ls__span_end(l->lanes[0], begun);
-        if (slot->status != LS_OK) snprintf(slot->message, sizeof slot->message, "%s", ls_error_message());
-        bool has_failed = slot->status != LS_OK; /* after put the slot is no longer ours */
+        slot->outcome.status = status;
+        if (status != LS_OK) slot->outcome = ls__keep(status);
+        bool has_failed = status != LS_OK; /* after put the slot is no longer ours */
         if (!ls__queue_put(l->ready, slot) || has_failed) break;
     }
     return NULL;
@@ -223,10 +224,10 @@ static enum ls_status give_back(struct ls_loader *l)
 
 enum ls_status ls_loader_next(struct ls_loader *l, struct ls_batch *batch)
 {
-    if (l->current && l->current->status == LS_OK) TRY(give_back(l));
+    if (l->current && l->current->outcome.status == LS_OK) TRY(give_back(l));
     if (!l->current) l->current = ls__queue_take(l->ready);
     if (!l->current) return ls_fail(LS_INTERNAL, "the loader is being destroyed");
-    if (l->current->status != LS_OK) return ls_fail(l->current->status, "%s", l->current->message);
+    TRY(ls__fail_again(&l->current->outcome));
     *batch = l->current->batch;
     return LS_OK;
 }
