@@ -3,6 +3,7 @@
 #define LS_CLI_CMD_H
 
 #include "base/buf.h"
+#include "base/json.h"
 #include "cli/options.h"
 
 #include <stddef.h>
@@ -24,16 +25,12 @@ enum ls_status ls__cmd_version(void) LS_MUST_CHECK;
 
 /* --- print.c --- */
 
-struct json_t;
 /* Prints and drops the object; NULL is LS_NOMEM. */
 enum ls_status ls__print_json(struct json_t *object) LS_MUST_CHECK;
 /* Prints and releases the buffer. */
 enum ls_status ls__print_buf(struct ls_buf *b) LS_MUST_CHECK;
 /* Text from a file, padded to `width` columns; control characters become '?', so that no file talks to the terminal. */
 void ls__print_plain(const char *text, int width);
-/* For values that may not be finite, and texts that may not be UTF-8. Never NULL but for want of memory. */
-struct json_t *ls__json_number(double value);
-struct json_t *ls__json_text(const char *text);
 /* "61.7 k", "11.2 M"; "1.5 MiB"; "98.91 %" or "not measured". Return out. */
 enum { LS_TEXT_BYTES = 32 };
 const char *ls__count_text(double count, char out[LS_TEXT_BYTES]);

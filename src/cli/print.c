@@ -1,16 +1,14 @@
 /* print.c: results on stdout; see cmd.h. Whether stdout took them is checked once, at the end of main. */
 #include "cli/cmd.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum ls_status ls__print_json(struct json_t *object)
 {
-    char *text = object ? json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
-    json_decref(object);
-    if (!text) return ls_fail(LS_NOMEM, "out of memory while writing JSON");
+    char *text;
+    TRY(ls__json_dump(object, LS_JSON_FOR_PEOPLE, "JSON", &text));
     puts(text);
     free(text);
     return LS_OK;
@@ -28,17 +26,6 @@ void ls__print_plain(const char *text, int width)
 {
     for (; *text; text++, width--) putchar((unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text);
     if (width > 0) printf("%*s", width, "");
-}
-
-struct json_t *ls__json_number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
-struct json_t *ls__json_text(const char *text)
-{
-    json_t *string = text ? json_string(text) : json_null();
-    return string ? string : json_string("(not UTF-8)");
 }
 
 static const char *scaled(double value, double base, const char *const *units, int n_units, char out[LS_TEXT_BYTES])

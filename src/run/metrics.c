@@ -5,6 +5,7 @@
  */
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "run/run.h"
 #include "run/run_impl.h"
@@ -13,7 +14,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,14 +25,6 @@ static const char name[] = "metrics.jsonl";
 enum ls_status ls__run_metrics_open(struct ls_run *run)
 {
     return ls__dir_open_file(&run->dir, name, O_WRONLY | O_APPEND | O_CREAT, &run->metrics_fd, LS_CHECKPOINT);
-}
-
-static void add_number(struct ls_buf *b, const char *key, double value)
-{
-    if (isfinite(value))
-        ls__buf_addf(b, ", \"%s\": %.9g", key, value);
-    else
-        ls__buf_addf(b, ", \"%s\": null", key);
 }
 
 static void warn_lost(struct ls_run *run, int error)
@@ -61,17 +53,28 @@ static void append(struct ls_run *run, const char *line, size_t len)
     warn_lost(run, error);
 }
 
+/* The line without its newline; NULL: memory is short. */
+static char *line_of(const struct ls_metric *m)
+{
+    char *text;
+    json_t *line =
+        json_pack("{s:I, s:I, s:s}", "step", (json_int_t)m->step, "epoch", (json_int_t)m->epoch, "split", m->split);
+    bool failed = !line;
+    for (int i = 0; i < LS_MAX_METRICS && m->values[i].name; i++)
+        failed |= json_object_set_new(line, m->values[i].name, ls__json_number(m->values[i].value)) != 0;
+    if (!failed) return ls__json_dump(line, LS_JSON_LINE, name, &text) == LS_OK ? text : NULL;
+    json_decref(line);
+    return NULL;
+}
+
 void ls__run_metric(struct ls_run *run, const struct ls_metric *m)
 {
-    struct ls_buf b = LS_BUF_INIT;
-    ls__buf_addf(&b, "{\"step\": %" PRId64 ", \"epoch\": %" PRId64 ", \"split\": \"%s\"", m->step, m->epoch, m->split);
-    for (int i = 0; i < LS_MAX_METRICS && m->values[i].name; i++) add_number(&b, m->values[i].name, m->values[i].value);
-    ls__buf_adds(&b, "}\n");
-    if (ls__buf_check(&b) == LS_OK)
-        append(run, b.text, b.len);
-    else
-        warn_lost(run, ENOMEM);
-    ls__buf_release(&b);
+    char *line = line_of(m);
+    size_t len = line ? strlen(line) : 0;
+    if (!line) return warn_lost(run, ENOMEM);
+    line[len] = '\n'; /* in the place of the '\0', which nobody reads */
+    append(run, line, len + 1);
+    free(line);
 }
 
 /* A complete line of ours with a step that is kept; of last_step itself only when it is a "train" line. */

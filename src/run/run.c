@@ -1,6 +1,7 @@
 /* run.c: making and describing a run directory; see run.h. Whose it is: claim.c. Metrics: metrics.c. */
 #include "run/run.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "run/run_impl.h"
 
@@ -161,10 +162,10 @@ static enum ls_status write_text(struct ls_run *run, const char *name, const cha
     return ls__dir_write_atomic(&run->dir, name, pieces, 2, LS_CHECKPOINT);
 }
 
-enum ls_status ls__run_manifest(struct ls_run *run, const struct json_t *manifest)
+enum ls_status ls__run_manifest(struct ls_run *run, struct json_t *manifest)
 {
-    char *text = json_dumps(manifest, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
-    if (!text) return ls_fail(LS_NOMEM, "out of memory while writing the manifest of %s", run->dir.path);
+    char *text;
+    TRY(ls__json_dump(manifest, LS_JSON_SETTINGS, "the manifest", &text));
     enum ls_status status = write_text(run, "manifest.json", text);
     free(text);
     return status;

@@ -47,8 +47,8 @@ enum ls_status ls__run_checkpoints(const struct ls_run *run, struct ls_dir *out)
 /* "<dir>/<name>" into out. */
 enum ls_status ls__run_path(const struct ls_run *run, const char *name, char out[LS_PATH_BYTES]) LS_MUST_CHECK;
 
-/* The object is borrowed. */
-enum ls_status ls__run_manifest(struct ls_run *run, const struct json_t *manifest) LS_MUST_CHECK;
+/* Drops the object; NULL is LS_NOMEM. */
+enum ls_status ls__run_manifest(struct ls_run *run, struct json_t *manifest) LS_MUST_CHECK;
 /* json_text: the object as text. A '\n' is added. */
 enum ls_status ls__run_result(struct ls_run *run, const char *json_text) LS_MUST_CHECK;
 

@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "settings/setting.h"
 #include "settings/sync_names.h"
@@ -161,25 +162,15 @@ enum ls_status ls__identity_of_checkpoint(struct identity *id, const struct ls_c
 
 /* --- on the wire --- */
 
-/* A name or a path may be any bytes; JSON takes UTF-8 only. Both sides replace alike. */
-static json_t *string_of(const char *text)
-{
-    json_t *string = json_string(text);
-    return string ? string : json_string("(not UTF-8)");
-}
-
 enum ls_status ls__identity_to_text(const struct identity *id, char **json)
 {
     json_t *object = json_object();
-    *json = NULL;
     for (int i = 0; object && i < N_IDENTITY; i++)
-        if (id->values[i] && json_object_set_new(object, keys[i].name, string_of(id->values[i])) != 0) {
+        if (id->values[i] && json_object_set_new(object, keys[i].name, ls__json_text(id->values[i])) != 0) {
             json_decref(object);
             object = NULL;
         }
-    if (object) *json = json_dumps(object, JSON_COMPACT);
-    json_decref(object);
-    return *json ? LS_OK : ls_fail(LS_NOMEM, "out of memory while writing the identity of the run");
+    return ls__json_dump(object, LS_JSON_EXACT, "the identity of the run", json);
 }
 
 enum ls_status ls__identity_from_text(struct identity *id, const char *json, size_t len)

@@ -3,6 +3,7 @@
  */
 #include "session/recorded.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "settings/setting.h"
 
@@ -42,7 +43,6 @@ enum ls_status ls__recorded_open(struct recorded *r, const struct ls_ckpt *ckpt,
 {
     const char *options = ls_ckpt_meta(ckpt, LS_RECORDED_KEY), *input = ls_ckpt_meta(ckpt, part);
     enum ls_status status = LS_OK;
-    char why[256];
     *r = (struct recorded){.options = NULL};
     ls_train_options_default(&r->o);
     if (options)
@@ -52,8 +52,7 @@ enum ls_status ls__recorded_open(struct recorded *r, const struct ls_ckpt *ckpt,
         status = read_old_input(r);
     }
     if (status == LS_OK) return LS_OK;
-    snprintf(why, sizeof why, "%s", ls_error_message());
-    return ls_fail(LS_CHECKPOINT, "%s: the options it was made with cannot be read: %s", path, why);
+    return ls_fail_in(LS_CHECKPOINT, "%s: the options it was made with cannot be read", path);
 }
 
 void ls__recorded_close(struct recorded *r)
@@ -65,8 +64,5 @@ void ls__recorded_close(struct recorded *r)
 
 enum ls_status ls__recorded_text(const struct ls_train_options *o, char **text)
 {
-    json_t *object = ls__options_json(o, LS_ROLE_RUN);
-    *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
-    json_decref(object);
-    return *text ? LS_OK : ls_fail(LS_NOMEM, "out of memory while writing down the options of the run");
+    return ls__json_dump(ls__options_json(o, LS_ROLE_RUN), LS_JSON_EXACT, "the options of the run", text);
 }

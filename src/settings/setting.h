@@ -151,7 +151,4 @@ enum ls_status ls__options_check_device(struct ls_train_options *o) LS_MUST_CHEC
  * order. */
 void ls__options_add_part(struct ls_buf *b, const struct ls_train_options *o, const char *part);
 
-/* null for NULL; a path may be any bytes: a note for what is not UTF-8. */
-struct json_t *ls__text_json(const char *text);
-
 #endif

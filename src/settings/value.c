@@ -1,4 +1,5 @@
 /* value.c: values of settings from text, to text, from and to JSON; see setting.h. */
+#include "base/json.h"
 #include "base/parse.h"
 #include "settings/setting.h"
 
@@ -186,13 +187,6 @@ size_t ls__setting_print(const struct ls_setting *s, const void *base, char *tex
 /* --- JSON --- */
 
 /* A path may be any bytes; JSON takes UTF-8 only. */
-json_t *ls__text_json(const char *text)
-{
-    if (!text) return json_null();
-    json_t *string = json_string(text);
-    return string ? string : json_string("(not UTF-8)");
-}
-
 json_t *ls__setting_json(const struct ls_setting *s, const void *base)
 {
     const void *at = (const char *)base + s->offset;
@@ -208,7 +202,7 @@ json_t *ls__setting_json(const struct ls_setting *s, const void *base)
     case LS_SETTING_CHOICE:
         break;
     }
-    return ls__text_json(*(const char *const *)at);
+    return ls__json_text(*(const char *const *)at);
 }
 
 enum ls_status ls__setting_from_json(const struct ls_setting *s, void *base, const json_t *object)

@@ -1,6 +1,7 @@
 /* manifest.c: see manifest.h. docs/formats/run-directory.md lists the keys. */
 #include "train/manifest.h"
 
+#include "base/json.h"
 #include "settings/setting.h"
 
 #include <jansson.h>
@@ -35,7 +36,7 @@ static json_t *tune_json(const struct session *s)
     json_int_t n_used = 0;
     if (!s->tune) return json_null();
     for (int i = 0; i < plan->n_ops; i++) n_used += plan->ops[i].is_tuned;
-    return json_pack("{s:o,s:s,s:i,s:I}", "table", ls__text_json(s->tune->origin), "hash", s->tune->hash, "choices",
+    return json_pack("{s:o,s:s,s:i,s:I}", "table", ls__json_text(s->tune->origin), "hash", s->tune->hash, "choices",
                      s->tune->n_lines, "used", n_used);
 }
 
@@ -55,8 +56,5 @@ enum ls_status ls__manifest_write(struct ls_run *run, const struct ls_train_opti
         (json_int_t)s->batch_size, "shards", (json_int_t)s->shards, "shard_size", (json_int_t)s->shard_size, "threads",
         (json_int_t)s->threads, "options", ls__options_json(o, LS_ROLE_ALL), "train_data", data_json(s->train),
         "test_data", data_json(s->test), "tune", tune_json(s), "machine", machine_json(s));
-    if (!manifest) return ls_fail(LS_NOMEM, "out of memory while writing the manifest");
-    enum ls_status status = ls__run_manifest(run, manifest);
-    json_decref(manifest);
-    return status;
+    return ls__run_manifest(run, manifest);
 }

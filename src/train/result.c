@@ -1,34 +1,25 @@
 /* result.c: see result.h. */
 #include "train/result.h"
 
+#include "base/json.h"
+
 #include <jansson.h>
 #include <math.h>
 
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
-/* Names and paths may be any bytes; JSON takes UTF-8 only. */
-static json_t *text(const char *value)
-{
-    json_t *string = json_string(value);
-    return string ? string : json_string("(not UTF-8)");
-}
-
 static json_t *seconds_json(const struct ls_seconds *s)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "load", number(s->load), "compute",
-                     number(s->compute), "communicate", number(s->communicate), "wait", number(s->wait), "checkpoint",
-                     number(s->checkpoint), "evaluate", number(s->evaluate), "update", number(s->update), "setup",
-                     number(s->setup), "other", number(s->other));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "load", ls__json_number(s->load), "compute",
+                     ls__json_number(s->compute), "communicate", ls__json_number(s->communicate), "wait",
+                     ls__json_number(s->wait), "checkpoint", ls__json_number(s->checkpoint), "evaluate",
+                     ls__json_number(s->evaluate), "update", ls__json_number(s->update), "setup",
+                     ls__json_number(s->setup), "other", ls__json_number(s->other));
 }
 
 static json_t *step_json(const struct ls_result *r)
 {
     if (!isfinite(r->step.predicted)) return json_null();
-    return json_pack("{s:o, s:o, s:o}", "predicted", number(r->step.predicted), "predicted_alone",
-                     number(r->step.predicted_alone), "measured", number(r->step.measured));
+    return json_pack("{s:o, s:o, s:o}", "predicted", ls__json_number(r->step.predicted), "predicted_alone",
+                     ls__json_number(r->step.predicted_alone), "measured", ls__json_number(r->step.measured));
 }
 
 struct json_t *ls__result_json(const struct ls_result *r)
@@ -37,33 +28,33 @@ struct json_t *ls__result_json(const struct ls_result *r)
         const char *key;
         json_t *value;
     } members[] = {
-        {"model", text(r->model)},
-        {"data", text(r->data)},
-        {"device", text(r->device)},
-        {"precision", text(r->precision)},
+        {"model", ls__json_text(r->model)},
+        {"data", ls__json_text(r->data)},
+        {"device", ls__json_text(r->device)},
+        {"precision", ls__json_text(r->precision)},
         {"batch_size", json_integer(r->batch_size)},
         {"shards", json_integer(r->shards)},
         {"workers", json_integer(r->workers)},
         {"threads", json_integer(r->threads)},
-        {"sync", text(r->sync)},
+        {"sync", ls__json_text(r->sync)},
         {"epochs", json_integer(r->epochs)},
         {"steps", json_integer(r->steps)},
         {"images", json_integer(r->images)},
-        {"train_seconds", number(r->train_seconds)},
-        {"total_seconds", number(r->total_seconds)},
-        {"images_per_second", number(r->images_per_second)},
-        {"train_loss", number(r->train_loss)},
-        {"train_accuracy", number(r->train_accuracy)},
-        {"test_loss", number(r->test_loss)},
-        {"test_accuracy", number(r->test_accuracy)},
-        {"weights_hash", text(r->weights_hash)},
+        {"train_seconds", ls__json_number(r->train_seconds)},
+        {"total_seconds", ls__json_number(r->total_seconds)},
+        {"images_per_second", ls__json_number(r->images_per_second)},
+        {"train_loss", ls__json_number(r->train_loss)},
+        {"train_accuracy", ls__json_number(r->train_accuracy)},
+        {"test_loss", ls__json_number(r->test_loss)},
+        {"test_accuracy", ls__json_number(r->test_accuracy)},
+        {"weights_hash", ls__json_text(r->weights_hash)},
         {"peak_rss_bytes", json_integer(r->peak_rss_bytes)},
-        {"cpu_percent_mean", number(r->cpu_percent_mean)},
+        {"cpu_percent_mean", ls__json_number(r->cpu_percent_mean)},
         {"seconds", seconds_json(&r->seconds)},
         {"bytes_sent", json_integer(r->bytes_sent)},
-        {"first_step_seconds", number(r->first_step_seconds)},
+        {"first_step_seconds", ls__json_number(r->first_step_seconds)},
         {"step_seconds", step_json(r)},
-        {"run_dir", text(r->run_dir)},
+        {"run_dir", ls__json_text(r->run_dir)},
     };
     json_t *object = json_object();
     int failed = 0;
@@ -74,10 +65,7 @@ struct json_t *ls__result_json(const struct ls_result *r)
     return NULL;
 }
 
-char *ls__result_text(const struct ls_result *r)
+enum ls_status ls__result_text(const struct ls_result *r, char **text)
 {
-    json_t *object = ls__result_json(r);
-    char *out = object ? json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
-    json_decref(object);
-    return out;
+    return ls__json_dump(ls__result_json(r), LS_JSON_FOR_PEOPLE, "the result", text);
 }

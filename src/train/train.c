@@ -289,8 +289,8 @@ static enum ls_status finish(struct trainer *t)
 
 static enum ls_status write_result(struct trainer *t, struct ls_result *r)
 {
-    char *text = ls__result_text(r);
-    if (!text) return ls_fail(LS_NOMEM, "out of memory while writing the result");
+    char *text;
+    TRY(ls__result_text(r, &text));
     enum ls_status status = ls__run_result(t->run, text);
     free(text);
     return status;

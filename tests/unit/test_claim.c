@@ -153,7 +153,6 @@ static void make_run(void)
     assert_int_equal(open_run(&run, false), LS_OK);
     json_t *manifest = json_pack("{s:s}", "lockstep_version", "1");
     assert_int_equal(ls__run_manifest(run, manifest), LS_OK);
-    json_decref(manifest);
     ls__run_metric(run, &(struct ls_metric){.step = 1, .split = "train"});
     ls__run_close(&run);
 }

@@ -79,7 +79,6 @@ static void write_manifest(struct ls_run *run)
 {
     json_t *manifest = json_pack("{s:s, s:s, s:f}", "lockstep_version", "1", "model", "lenet5", "lr", 0.05);
     assert_int_equal(ls__run_manifest(run, manifest), LS_OK);
-    json_decref(manifest);
 }
 
 static void add_metric(struct ls_run *run, int64_t step)
@@ -308,9 +307,9 @@ static void test_metric_lines(void **state)
                                                        {"seconds", 0}}});
     assert_string_equal(read_text("r/metrics.jsonl"),
                         "{\"step\": 50, \"epoch\": 1, \"split\": \"train\", \"loss\": 0.333333333, \"accuracy\": 0.5, "
-                        "\"lr\": 0.05, \"images_per_second\": 1000, \"seconds\": 2}\n"
+                        "\"lr\": 0.05, \"images_per_second\": 1000.0, \"seconds\": 2.0}\n"
                         "{\"step\": 51, \"epoch\": 1, \"split\": \"test\", \"loss\": null, \"accuracy\": null, "
-                        "\"lr\": 1e-09, \"images_per_second\": 12345.678, \"seconds\": 0}\n");
+                        "\"lr\": 1e-9, \"images_per_second\": 12345.678, \"seconds\": 0.0}\n");
     ls__run_close(&run);
 }
 
