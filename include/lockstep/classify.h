@@ -7,8 +7,9 @@
  *     printf("%d with %.0f %%\n", guess.label, 100 * guess.probability);
  *     ls_classifier_close(&classifier);
  *
- * A classifier computes on the thread that calls it; several threads open one each. The answer for a picture depends
- * on nothing but the picture and the weights: not on n, nor on the other pictures.
+ * Files are read and resized as the run read its data: ls_classify_files. A classifier computes on the thread that
+ * calls it and on `threads - 1` others; one thread calls it at a time. The answer for a picture depends on nothing but
+ * the picture and the weights: not on n, nor on the other pictures, nor on the number of threads.
  */
 #ifndef LOCKSTEP_CLASSIFY_H
 #define LOCKSTEP_CLASSIFY_H
@@ -29,6 +30,7 @@ struct ls_classifier_options {
     const char *device; /* "cpu", "ref"; NULL: the best this build has */
     const char *isa;    /* as in ls_train_options */
     const char *tune;   /* as in ls_train_options */
+    int64_t threads;    /* that compute, and that read files; 0: the calling thread alone */
 };
 
 /* What it expects and knows. The strings are the classifier's. */
@@ -53,12 +55,29 @@ struct ls_classifier_info ls_classifier_describe(const struct ls_classifier *cla
 /* The name of a class, from the data it was trained on; NULL if there was none, or no such class. */
 const char *ls_classifier_class_name(const struct ls_classifier *classifier, int label);
 
-/* n pictures [n,c,h,w], bytes as in ls_images -> probabilities [n,n_classes], which add up to 1 for each. */
+/* n pictures [n,c,h,w], bytes as in ls_images -> what the last layer says, before any softmax: logits [n,n_classes]. */
+enum ls_status ls_classify_logits(struct ls_classifier *classifier, int64_t n, const uint8_t *pixels,
+                                  float *logits) LS_MUST_CHECK;
+/* The same -> probabilities [n,n_classes], which add up to 1 for each. */
 enum ls_status ls_classify(struct ls_classifier *classifier, int64_t n, const uint8_t *pixels,
                            float *probabilities) LS_MUST_CHECK;
 /* The k most likely classes of each, best first: guesses [n,k]. Of equally likely ones the lower label comes first. */
 enum ls_status ls_classify_top(struct ls_classifier *classifier, int64_t n, const uint8_t *pixels, int k,
                                struct ls_guess *guesses) LS_MUST_CHECK;
+
+/* A file and what the network says of it. Lent for the call. */
+struct ls_classified {
+    int64_t index; /* among the files */
+    const char *file;
+    const struct ls_guess *guesses; /* [k], best first; NULL: the file could not be read */
+    const char *error;              /* why not */
+};
+/* PNG and JPEG files of any size: scaled until the shorter side fits and cut to the centre, as the run's `folder:` data
+ * was; turned to grey for a network of one channel. `take` is called for every file, in their order, by the calling
+ * thread; a status but LS_OK ends it all and is returned. A file that cannot be read is no failure. */
+typedef enum ls_status ls_classified_fn(void *arg, const struct ls_classified *one);
+enum ls_status ls_classify_files(struct ls_classifier *classifier, const char *const *files, int64_t n, int k,
+                                 ls_classified_fn *take, void *arg) LS_MUST_CHECK;
 
 #ifdef __cplusplus
 }

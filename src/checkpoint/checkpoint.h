@@ -67,6 +67,8 @@ double ls_ckpt_writer_seconds(const struct ls_ckpt_writer *w); /* time submit he
 /* Opens the newest checkpoint of a folder that verifies, warning (log) about each newer one that is skipped and why.
  * *path (LS_PATH_BYTES) gets its name. LS_CHECKPOINT if there is none; *n_seen says how many files were looked at. */
 enum ls_status ls_ckpt_open_newest(struct ls_ckpt **out, const char *folder, char *path, int *n_seen) LS_MUST_CHECK;
+/* What a network is used from: a run directory's best checkpoint, else its newest; a file is itself. *path as above. */
+enum ls_status ls_ckpt_open_best(struct ls_ckpt **out, const char *what, char *path) LS_MUST_CHECK;
 /* The newest of those before `step`. */
 enum ls_status ls_ckpt_open_before(struct ls_ckpt **out, const char *folder, int64_t step, char *path,
                                    int *n_seen) LS_MUST_CHECK;

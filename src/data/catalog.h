@@ -36,6 +36,7 @@ typedef enum ls_status ls_set_reader(struct ls_dataset *ds, const struct ls_set 
 struct ls_set {
     const char *name, *title, *licence;
     int c, h, w, n_classes;
+    const char *class_names; /* one per line */
     float mean[3], std[3];
     ls_set_reader *read;
     struct ls_set_file files[LS_SET_MAX_FILES];

@@ -90,6 +90,7 @@ static enum ls_status open_set(struct ls_dataset *ds, const struct ls_set *set, 
     ds->h = set->h;
     ds->w = set->w;
     ds->n_classes = set->n_classes;
+    ds->class_names = set->class_names;
     ls__dataset_set_mean_std(ds, set->mean, set->std);
     TRY(ls__calloc(&found, 1, sizeof *found));
     enum ls_status status = ls__catalog_locate(found, set, ds->split, with_extra, data_dir);
@@ -164,6 +165,12 @@ enum ls_status ls_dataset_read(const struct ls_dataset *ds, int64_t sample, uint
     size_t bytes = (size_t)ds->c * (size_t)ds->h * (size_t)ds->w;
     memcpy(out, ds->pixels + (size_t)sample * bytes, bytes);
     return LS_OK;
+}
+
+const char *ls_dataset_file(const struct ls_dataset *ds, int64_t sample)
+{
+    bool is_there = ds->impl && ds->impl->file && sample >= 0 && sample < ds->n;
+    return is_there ? ds->impl->file(ds, sample) : NULL;
 }
 
 enum ls_status ls__dataset_alloc_labels(struct ls_dataset *ds)

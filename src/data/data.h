@@ -59,6 +59,9 @@ void ls_dataset_close(struct ls_dataset **ds);
 /* One sample's bytes into out [c,h,w]. Thread-safe. For sets with `pixels` it is a memcpy. */
 enum ls_status ls_dataset_read(const struct ls_dataset *ds, int64_t sample, uint8_t *out) LS_MUST_CHECK;
 
+/* The file a sample is in, where each has one ("cat/001.png" of a folder); NULL otherwise. The set's. */
+const char *ls_dataset_file(const struct ls_dataset *ds, int64_t sample);
+
 /* The order of an epoch: a permutation of [0,n) that depends on (seed, epoch, n) alone. order has room for n. */
 void ls_sampler_order(uint64_t seed, int64_t epoch, int64_t n, uint32_t *order);
 

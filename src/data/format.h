@@ -31,9 +31,13 @@ struct ls_dataset_impl {
     enum ls_status (*read)(const struct ls_dataset *ds, int64_t sample, uint8_t *out); /* (optional, default memcpy) */
     /* (optional) Where a sample's bytes stay until close; made when first asked for. Thread-safe, cannot fail. */
     const uint8_t *(*view)(const struct ls_dataset *ds, int64_t sample);
+    /* (optional, default: none) The file a sample is in, below the set's folder. */
+    const char *(*file)(const struct ls_dataset *ds, int64_t sample);
     void (*close)(struct ls_dataset *ds); /* (optional) frees state; state may be half-built or NULL */
     void *state;
 };
+
+#define LS_DIGIT_NAMES "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n"
 
 /* The most one data set may hold in memory: 64 GiB. Keeps every product of sizes far from overflow. */
 #define LS_DATA_MAX_BYTES ((int64_t)1 << 36)

@@ -55,6 +55,7 @@ struct ls_exec_step {
     uint64_t seed;
     int64_t step; /* global, from 0 */
     double lr, clip_norm;
+    float *logits; /* (optional) ls_exec_evaluate: [batch.n,n_classes], of the shards that this process computed */
 };
 
 struct ls_exec_stats {

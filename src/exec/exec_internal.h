@@ -273,6 +273,9 @@ enum ls_status ls__memory_to_plain(struct ls_exec *e, const struct ls_stored *s,
                                    const void *data, float *out) LS_MUST_CHECK;
 enum ls_status ls__memory_from_plain(struct ls_exec *e, const struct ls_stored *s, const struct ls_layout *layout,
                                      const float *in, void *data) LS_MUST_CHECK;
+/* The first n samples' logits of what a thread has just evaluated, out [n,n_classes]. Any thread, its own. */
+enum ls_status ls__memory_logits(struct ls_exec *e, const struct ls_plan *p, int thread, int n,
+                                 float *out) LS_MUST_CHECK;
 /* Launches may only have been enqueued: waits for them, and fails if one of them did. */
 enum ls_status ls__memory_settle(struct ls_exec *e) LS_MUST_CHECK;
 

@@ -193,15 +193,28 @@ enum ls_status ls_exec_get_gradient(struct ls_exec *e, int entry, float *out)
     return status;
 }
 
+enum ls_status ls__memory_logits(struct ls_exec *e, const struct ls_plan *p, int thread, int n, float *out)
+{
+    const struct ls_slot *slot = &p->slots[p->graph->logits]; /* alive after the last op: plan/memory.c */
+    const struct ls_stored s = {.name = "logits", .shape = p->graph->values[p->graph->logits].shape};
+    const char *data = e->workers[thread].arena + slot->offset;
+    size_t bytes = (size_t)n * (size_t)s.shape.dims[1] * sizeof *out;
+    float *all;
+    if (slot->layout.id == LS_LAYOUT_PLAIN) return ls__memory_read(e, data, bytes, out);
+    TRY(ls__alloc_aligned(&all, (size_t)ls_shape_count(&s.shape) * sizeof *all));
+    enum ls_status status = ls__memory_to_plain(e, &s, &slot->layout, data, all);
+    if (status == LS_OK) memcpy(out, all, bytes);
+    ls__free_aligned(all, (size_t)ls_shape_count(&s.shape) * sizeof *all);
+    return status;
+}
+
 enum ls_status ls_exec_logits(struct ls_exec *e, int64_t mb, float *out)
 {
     const struct ls_plan *p = ls_exec_plan(e, mb, false);
     if (!p) return ls_fail(LS_INTERNAL, "no plan to evaluate shards of %lld samples", (long long)mb);
     if (e->n_threads != 1)
         return ls_fail(LS_UNSUPPORTED, "logits are kept with one thread only, here are %d", e->n_threads);
-    const struct ls_slot *slot = &p->slots[p->graph->logits]; /* alive after the last op: plan/memory.c */
-    const struct ls_stored s = {.name = "logits", .shape = p->graph->values[p->graph->logits].shape};
-    return ls__memory_to_plain(e, &s, &slot->layout, e->workers[0].arena + slot->offset, out);
+    return ls__memory_logits(e, p, 0, (int)mb, out);
 }
 
 /* One machine's values to all, through the host's memory. */

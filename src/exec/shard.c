@@ -97,7 +97,10 @@ static enum ls_status run_ops(const struct step *s, int shard, int thread)
         TRY(ls__memory_settle(e)); /* where launch only enqueues, the op ends here */
         ls__span_end(lane, begun);
     }
-    return LS_OK;
+    if (s->is_training || !s->ask->logits) return LS_OK;
+    const struct ls_graph *g = bp->plan->graph;
+    return ls__memory_logits(e, bp->plan, thread, c.n,
+                             s->ask->logits + (size_t)c.first * (size_t)g->values[g->logits].shape.dims[1]);
 }
 
 enum ls_status ls__exec_run_shard(void *arg, int item, int thread)

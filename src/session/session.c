@@ -7,7 +7,6 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/pool.h"
-#include "run/progress.h"
 #include "session/passes.h"
 #include "session/workers.h"
 
@@ -22,8 +21,7 @@ enum {
     MAX_SHARDS_BY_DEFAULT = 32,
     SHARD_SAMPLES = 16,
     MIN_SHARDS = 4,
-    MIN_EVAL_SAMPLES = 16,
-    EVAL_SHARDS_OF_JOB = 32
+    MIN_EVAL_SAMPLES = 16
 };
 
 int64_t ls__session_default_shards(int64_t batch_size)
@@ -197,12 +195,11 @@ static enum ls_status check_device(const struct session *s, const struct session
 /* More threads than shards would idle. They are not started, and the user hears how to use them. */
 static void fit_threads(struct session *s, const struct session_options *o)
 {
-    if (s->threads <= s->shards) return;
-    if (o->is_training)
-        ls__log(LS_LOG_WARN,
-                "%d threads but only %lld shards in a batch of %lld: using %lld; --shards %d would use them all (more "
-                "shards change the rounding and batch norm's groups, so the weights will differ)",
-                s->threads, (long long)s->shards, (long long)s->batch_size, (long long)s->shards, s->threads);
+    if (s->threads <= s->shards || !o->is_training) return; /* an evaluation cuts as many as there are threads */
+    ls__log(LS_LOG_WARN,
+            "%d threads but only %lld shards in a batch of %lld: using %lld; --shards %d would use them all (more "
+            "shards change the rounding and batch norm's groups, so the weights will differ)",
+            s->threads, (long long)s->shards, (long long)s->batch_size, (long long)s->shards, s->threads);
     s->threads = (int)s->shards;
 }
 
@@ -302,53 +299,4 @@ void ls__session_close(struct session *s)
     ls_dataset_close(&s->test);
     ls_model_destroy(&s->model);
     ls__trace_destroy(&s->own_trace);
-}
-
-/* A process alone stops after this batch; of several, all after the same one, once the wish has gone round. */
-static bool is_stop_heard(const struct session *s, bool is_job, const struct ls_exec_stats *stats)
-{
-    return stats->stop_wanted || (!is_job && ls__control_stop_wanted(s->control));
-}
-
-enum ls_status ls__session_evaluate(struct session *s, bool show_progress, double *loss, double *accuracy,
-                                    bool *is_stopped)
-{
-    struct ls_loader *loader;
-    struct ls_progress progress;
-    bool is_job = s->comm && ls_comm_place(s->comm)->n_ranks > 1; /* all ranks must cut alike */
-    int64_t shards_at_once = is_job ? EVAL_SHARDS_OF_JOB : 4 * (int64_t)s->threads, done = 0, n_correct = 0;
-    if (shards_at_once > LS_MAX_SHARDS) shards_at_once = LS_MAX_SHARDS;
-    double loss_sum = 0;
-    const struct ls_loader_options options = {
-        .batch_size = (int)(s->eval_size * shards_at_once), .n_threads = s->threads, .trace = s->trace};
-    *is_stopped = false;
-    TRY(ls_loader_create(&loader, s->test, &options));
-    if (show_progress) ls__progress_begin(&progress, "Test", s->test->n);
-    enum ls_status status = LS_OK;
-    while (status == LS_OK && done < s->test->n && !*is_stopped) {
-        struct ls_batch batch;
-        struct ls_exec_stats stats;
-        struct ls_begun begun = ls__span_begin(s->lane, LS_SPAN_LOAD, "batch", done);
-        status = ls_loader_next(loader, &batch);
-        ls__span_end(s->lane, begun);
-        if (status != LS_OK) break;
-        const struct ls_exec_step step = {.batch = &batch, .transform = &s->transform, .shard_size = s->eval_size};
-        ls_exec_want(s->exec, ls__control_stop_wanted(s->control), false);
-        status = ls_exec_evaluate(s->exec, &step, &stats);
-        done += batch.n;
-        *is_stopped = status == LS_OK && done < s->test->n && is_stop_heard(s, is_job, &stats);
-        loss_sum += stats.loss_sum;
-        n_correct += stats.n_correct;
-        if (show_progress) ls__progress_update(&progress, done, NULL);
-    }
-    if (show_progress) ls__progress_end(&progress, NULL);
-    ls_loader_destroy(&loader);
-    if (status == LS_NONFINITE)
-        status = ls_fail(status,
-                         "evaluation: the loss is not finite, or above %.2g on average over %lld samples: the weights "
-                         "have diverged; train again with a lower --lr, --warmup-epochs or --clip-norm",
-                         ldexp(1, LS_FIXED_BITS - LS_SCALE_STATS) / (double)s->eval_size, (long long)s->eval_size);
-    *loss = loss_sum / (double)s->test->n;
-    *accuracy = (double)n_correct / (double)s->test->n;
-    return status;
 }

@@ -74,8 +74,20 @@ int64_t ls__session_default_shards(int64_t batch_size);
 /* XXH3-128 of all parameters and buffers as plain float32, in the model's order; 32 hex digits. */
 enum ls_status ls__session_hash(struct session *s, char hex[33]) LS_MUST_CHECK;
 
-/* Every sample of the test split once. A wish to stop is heard after every batch, on all
- * ranks after the same one; *is_stopped then, and there is no loss. */
+/* Every sample of a data set once, in its order. A wish to stop is heard after every batch, on all ranks after the same
+ * one; is_stopped then, and there is no loss. */
+struct evaluation {
+    const struct ls_dataset *data; /* NULL: the test split; else of the same shape and classes */
+    const char *label;             /* of the progress bar; NULL: none is shown */
+    /* (optional) What the network said, after every batch: logits [batch->n,n_classes], a row for each sample. In one
+     * process only. */
+    enum ls_status (*take)(void *arg, const struct ls_batch *batch, const float *logits);
+    void *arg;
+    double loss, accuracy; /* out: means over the samples */
+    bool is_stopped;       /* out */
+};
+enum ls_status ls__session_evaluate_on(struct session *s, struct evaluation *e) LS_MUST_CHECK;
+/* The test split, as training asks for it. */
 enum ls_status ls__session_evaluate(struct session *s, bool show_progress, double *loss, double *accuracy,
                                     bool *is_stopped) LS_MUST_CHECK;
 

@@ -1,6 +1,4 @@
 /* eval.c: `lockstep eval`: a checkpoint on every test sample, once. */
-#include "train/eval.h"
-
 #include "base/control.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -13,26 +11,6 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
-
-enum ls_status ls__eval_open_checkpoint(const char *what, struct ls_ckpt **ckpt, char path[LS_PATH_BYTES])
-{
-    char folder[LS_PATH_BYTES];
-    int n_seen = 0;
-    if (ls__file_exists(what)) {
-        snprintf(path, LS_PATH_BYTES, "%s", what);
-        return ls_ckpt_open(ckpt, path);
-    }
-    if (!ls__dir_exists(what)) return ls_fail(LS_CHECKPOINT, "%s: no such run directory or checkpoint file", what);
-    TRY(ls__path_join(folder, sizeof folder, what, "checkpoints"));
-    TRY(ls__path_join(path, LS_PATH_BYTES, folder, "best.safetensors"));
-    if (ls__file_exists(path)) {
-        enum ls_status status = ls_ckpt_open(ckpt, path);
-        if (status != LS_CHECKPOINT) return status;
-        ls__log(LS_LOG_WARN, "the best checkpoint is skipped, the newest taken: %s", ls_error_message());
-    }
-    if (!ls__dir_exists(folder)) return ls_fail(LS_CHECKPOINT, "%s holds no checkpoints", what);
-    return ls_ckpt_open_newest(ckpt, folder, path, &n_seen);
-}
 
 /* Images are seen as the run saw them. */
 static enum ls_status evaluate(const struct ls_eval_options *o, const struct ls_ckpt *ckpt, const char *path,
@@ -97,7 +75,7 @@ enum ls_status ls_eval(const struct ls_eval_options *o, struct ls_eval_result *r
     if (!o || !result) return ls_fail(LS_USAGE, "ls_eval without options or without room for the result");
     if (!o->what) return ls_fail(LS_USAGE, "no run directory or checkpoint was named");
     *result = (struct ls_eval_result){.images = 0};
-    TRY(ls__eval_open_checkpoint(o->what, &ckpt, path));
+    TRY(ls_ckpt_open_best(&ckpt, o->what, path));
     struct recorded recorded;
     enum ls_status status = ls__recorded_open(&recorded, ckpt, path);
     if (status == LS_OK) status = evaluate(o, ckpt, path, &recorded.o, result);

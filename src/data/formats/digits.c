@@ -465,6 +465,7 @@ enum ls_status ls__digits_open(struct ls_dataset *ds, bool is_rgb)
     ds->c = is_rgb ? 3 : 1;
     ds->h = ds->w = is_rgb ? 32 : 28;
     ds->n_classes = 10;
+    ds->class_names = LS_DIGIT_NAMES;
     ds->n = ds->split == LS_TRAIN ? N_TRAIN : N_TEST;
     ls__dataset_set_mean_std(ds, is_rgb ? rgb_mean : gray_mean, is_rgb ? rgb_std : gray_std);
     TRY(ls__dataset_alloc_labels(ds));

@@ -16,24 +16,18 @@
 #include "data/contents.h"
 #include "data/format.h"
 #include "data/formats/parsers.h"
+#include "data/pictures.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 enum { DEFAULT_SIDE = 224, MAX_CLASSES = 65536, MAX_RESIZE = 4096, FILE_MAX_BYTES = 256 << 20, TEST_EVERY = 10 };
-
-/* A growing list of names, sorted at the end. */
-struct names {
-    char **at; /* [n] */
-    size_t n, cap;
-};
 
 struct folder {
     char base[LS_PATH_BYTES];
@@ -44,36 +38,6 @@ struct folder {
     struct ls_digest *digest; /* [n] of the files */
     char memory[LS_PATH_BYTES];
 };
-
-static void names_release(struct names *names)
-{
-    for (size_t i = 0; i < names->n; i++) free(names->at[i]);
-    free(names->at);
-    *names = (struct names){0};
-}
-
-static enum ls_status names_add(struct names *names, const char *name)
-{
-    if (names->n == names->cap) {
-        size_t cap = names->cap ? 2 * names->cap : 64;
-        TRY(ls__grow(&names->at, names->cap, cap, sizeof *names->at));
-        names->cap = cap;
-    }
-    TRY(ls__strdup(&names->at[names->n], name));
-    names->n++;
-    return LS_OK;
-}
-
-static int by_bytes(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static bool is_image_name(const char *name)
-{
-    const char *dot = strrchr(name, '.');
-    return dot && (!strcasecmp(dot, ".png") || !strcasecmp(dot, ".jpg") || !strcasecmp(dot, ".jpeg"));
-}
 
 /* What an entry of a folder is, links followed: S_IFREG, S_IFDIR, another kind. */
 static enum ls_status kind_of(const char *path, const struct dirent *entry, mode_t *kind)
@@ -91,19 +55,20 @@ static enum ls_status kind_of(const char *path, const struct dirent *entry, mode
 }
 
 /* Adds the entry if it is a sub-folder (or an image file). Other files beside classes and images are passed over. */
-static enum ls_status list_entry(const char *path, const struct dirent *entry, bool want_folders, struct names *names)
+static enum ls_status list_entry(const char *path, const struct dirent *entry, bool want_folders,
+                                 struct ls_names *names)
 {
     mode_t kind;
-    if (entry->d_name[0] == '.' || (!want_folders && !is_image_name(entry->d_name))) return LS_OK;
+    if (entry->d_name[0] == '.' || (!want_folders && !ls__picture_is_named(entry->d_name))) return LS_OK;
     TRY(kind_of(path, entry, &kind));
-    if (kind == (want_folders ? S_IFDIR : S_IFREG)) return names_add(names, entry->d_name);
+    if (kind == (want_folders ? S_IFDIR : S_IFREG)) return ls__names_add(names, entry->d_name);
     if (want_folders) return LS_OK;
     return ls_fail(LS_DATA, "%s/%s: named like a picture, but it is %s; rename or remove it", path, entry->d_name,
                    kind == S_IFDIR ? "a folder" : "not a regular file");
 }
 
 /* Sub-folders (or image files) of a folder, sorted. */
-static enum ls_status list(const char *path, bool want_folders, struct names *names)
+static enum ls_status list(const char *path, bool want_folders, struct ls_names *names)
 {
     DIR *dir = opendir(path);
     enum ls_status status = LS_OK;
@@ -112,7 +77,7 @@ static enum ls_status list(const char *path, bool want_folders, struct names *na
     while (status == LS_OK && (errno = 0, entry = readdir(dir))) status = list_entry(path, entry, want_folders, names);
     if (status == LS_OK && errno) status = ls_fail(LS_DATA, "read folder %s: %s", path, strerror(errno));
     closedir(dir);
-    if (names->n > 1) qsort(names->at, names->n, sizeof *names->at, by_bytes);
+    ls__names_sort(names, 0);
     return status;
 }
 
@@ -137,7 +102,7 @@ enum take { TAKE_ALL, TAKE_TEST, TAKE_REST };
 static enum ls_status add_class(struct folder *f, const char *class, int label, enum take take, size_t *position)
 {
     char path[LS_PATH_BYTES];
-    struct names files = {0};
+    struct ls_names files = {0};
     TRY(ls__path_join(path, sizeof path, f->base, class));
     enum ls_status status = list(path, false, &files);
     if (status == LS_OK && files.n == 0)
@@ -146,19 +111,19 @@ static enum ls_status add_class(struct folder *f, const char *class, int label, 
         bool is_test = (*position)++ % TEST_EVERY == TEST_EVERY - 1;
         if (take == TAKE_ALL || (take == TAKE_TEST) == is_test) status = add_sample(f, class, files.at[i], label);
     }
-    names_release(&files);
+    ls__names_release(&files);
     return status;
 }
 
-static int class_of(const struct names *classes, const char *name)
+static int class_of(const struct ls_names *classes, const char *name)
 {
-    char **hit = bsearch(&name, classes->at, classes->n, sizeof *classes->at, by_bytes);
+    char **hit = bsearch(&name, classes->at, classes->n, sizeof *classes->at, ls__names_compare);
     return hit ? (int)(hit - classes->at) : -1;
 }
 
-static enum ls_status add_classes(struct folder *f, const struct names *classes, enum take take)
+static enum ls_status add_classes(struct folder *f, const struct ls_names *classes, enum take take)
 {
-    struct names here = {0};
+    struct ls_names here = {0};
     size_t position = 0;
     enum ls_status status = list(f->base, true, &here);
     for (size_t i = 0; status == LS_OK && i < here.n; i++) {
@@ -168,7 +133,7 @@ static enum ls_status add_classes(struct folder *f, const struct names *classes,
         else
             status = add_class(f, here.at[i], label, take, &position);
     }
-    names_release(&here);
+    ls__names_release(&here);
     return status;
 }
 
@@ -191,7 +156,7 @@ static enum ls_status choose_layout(struct folder *f, const char *path, enum ls_
     return LS_OK;
 }
 
-static enum ls_status scan(struct ls_dataset *ds, struct folder *f, const char *path, struct names *classes)
+static enum ls_status scan(struct ls_dataset *ds, struct folder *f, const char *path, struct ls_names *classes)
 {
     char train[LS_PATH_BYTES];
     enum take take;
@@ -220,6 +185,12 @@ static enum ls_status folder_read(const struct ls_dataset *ds, int64_t sample, u
     if (status == LS_OK) status = ls__image_decode(path, (const uint8_t *)data, len, ds->h, ds->w, out);
     free(data);
     return status;
+}
+
+static const char *folder_file(const struct ls_dataset *ds, int64_t sample)
+{
+    const struct folder *f = ds->impl->state;
+    return f->text.text + f->offset[sample];
 }
 
 static void folder_close(struct ls_dataset *ds)
@@ -260,7 +231,7 @@ static enum ls_status checksum(struct ls_dataset *ds, struct folder *f, const st
 }
 
 /* One per line; a folder whose name has a line break is not told. */
-static enum ls_status name_classes(struct ls_dataset *ds, const struct names *classes)
+static enum ls_status name_classes(struct ls_dataset *ds, const struct ls_names *classes)
 {
     struct ls_buf b = LS_BUF_INIT;
     for (size_t i = 0; i < classes->n; i++) {
@@ -275,10 +246,10 @@ static enum ls_status name_classes(struct ls_dataset *ds, const struct names *cl
 
 static enum ls_status fill(struct ls_dataset *ds, struct folder *f, const char *path, const struct ls_control *control)
 {
-    struct names classes = {0};
+    struct ls_names classes = {0};
     enum ls_status status = scan(ds, f, path, &classes);
     if (status == LS_OK) status = name_classes(ds, &classes);
-    names_release(&classes);
+    ls__names_release(&classes);
     TRY(status);
     ds->n = (int64_t)f->n;
     TRY(ls__dataset_alloc_labels(ds)); /* also checks n */
@@ -303,6 +274,7 @@ enum ls_status ls__folder_open(struct ls_dataset *ds, const char *path, const st
     f->text = (struct ls_buf)LS_BUF_INIT;
     ds->impl->state = f;
     ds->impl->read = folder_read;
+    ds->impl->file = folder_file;
     ds->impl->close = folder_close;
     return fill(ds, f, path, options->control);
 }

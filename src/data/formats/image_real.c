@@ -74,8 +74,9 @@ static enum ls_status png_check(struct png_job *job)
     TRY(check_size(job->name, "PNG", h, w));
     uint64_t raw_bytes = png_get_rowbytes(job->png, job->info) * (uint64_t)h;
     if (raw_bytes > job->len * (uint64_t)DEFLATE_MAX_RATIO) return too_short(job->name, "PNG", job->len, h, w);
-    job->image->h = (int)h;
-    job->image->w = (int)w;
+    job->image->h = job->image->file_h = (int)h;
+    job->image->w = job->image->file_w = (int)w;
+    job->image->is_grey = !(png_get_color_type(job->png, job->info) & PNG_COLOR_MASK_COLOR);
     return LS_OK;
 }
 
@@ -163,6 +164,9 @@ static enum ls_status decompress(tjhandle tj, const char *name, const uint8_t *d
     if (colours < 0) return ls_fail(LS_DATA, "%s: bad JPEG: it has tables, but no picture", name);
     TRY(check_size(name, "JPEG", h, w));
     if ((int64_t)h * w > (int64_t)len * JPEG_PIXELS_PER_BYTE) return too_short(name, "JPEG", len, h, w);
+    image->file_h = h;
+    image->file_w = w;
+    image->is_grey = colours == TJCS_GRAY;
     choose_scale(min_h, min_w, &h, &w);
     bool is_cmyk = colours == TJCS_CMYK || colours == TJCS_YCCK;
     TRY(ls__calloc(&image->rgb, (size_t)h * (size_t)w, is_cmyk ? 4 : 3));

@@ -33,7 +33,9 @@ enum ls_status ls__image_decode(const char *name, const uint8_t *data, size_t le
  * the image is. free() rgb. */
 struct ls_image {
     int h, w;
-    uint8_t *rgb; /* [h,w,3] */
+    uint8_t *rgb;       /* [h,w,3] */
+    int file_h, file_w; /* as the file has it */
+    bool is_grey;       /* it has no colours */
 };
 enum ls_status ls__image_load(const char *name, const uint8_t *data, size_t len, int min_h, int min_w,
                               struct ls_image *image) LS_MUST_CHECK;
