@@ -46,8 +46,8 @@ api: ## the API reference out of the headers' comments: build/api/html/index.htm
 install: all ## install program, libraries, headers, man page and completion under DESTDIR/PREFIX
 	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
 
-uninstall: ## remove what install put there
-	@DESTDIR="$(DESTDIR)" scripts/uninstall
+uninstall: ## remove what install put there (the same PREFIX and DESTDIR)
+	@DESTDIR="$(DESTDIR)" scripts/uninstall "$(PREFIX)"
 
 format: ## format the C files
 	@scripts/check-format --fix

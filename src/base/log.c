@@ -78,7 +78,7 @@ void ls__log(enum ls_log_level level, const char *fmt, ...)
 void ls__log_progress(const char *text)
 {
     if (!ls__log_is_terminal() || ls__log_level() < LS_LOG_INFO) return;
-    char line[512];
+    char line[1024];
     int n = snprintf(line, sizeof line, "\r\033[K%s", text);
     if (n < 0) return;
     pthread_mutex_lock(&root.lock);

@@ -1,5 +1,6 @@
 /* cmd_bench.c: `lockstep bench`. */
 #include "cli/cmd.h"
+#include "cli/machine.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -75,7 +76,9 @@ enum ls_status ls__cmd_bench(const struct ls_options *o)
         return ls_fail(LS_USAGE, "bench measures on random images: %s: expected fake:CxHxW:CLASSES:N", options.data);
     if (options.steps == 0 && options.seconds == 0)
         return ls_fail(LS_USAGE, "--seconds 0 needs a number of --steps to measure");
+    double busy_cores = ls__machine_busy_cores();
     enum ls_status status = ls_bench(&options, &result);
+    if (status == LS_OK) ls__machine_warn_busy(busy_cores);
     if (status == LS_OK && o->train.json) {
         status = print_json(&result);
     } else if (status == LS_OK) {

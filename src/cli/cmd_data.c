@@ -10,23 +10,64 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* --- list and check: reports of the data module --- */
+/* --- list --- */
+
+static json_t *rows_json(const struct ls_data_row *rows, int n_rows)
+{
+    json_t *list = json_array();
+    for (int i = 0; list && i < n_rows; i++)
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:b, s:o}", "name", rows[i].name, "title", rows[i].title,
+                                              "terms", rows[i].terms, "is_here", rows[i].is_here, "where",
+                                              ls__json_text(rows[i].where)));
+    return list;
+}
 
 static enum ls_status list(const struct ls_options *o)
 {
-    struct ls_buf report = LS_BUF_INIT;
-    enum ls_status status = ls_data_list(&report, o->train.data_dir);
-    if (status == LS_OK) return ls__print_buf(&report);
-    ls__buf_release(&report);
+    struct ls_roots *roots = calloc(1, sizeof *roots);
+    struct ls_data_row *rows = NULL;
+    int n_rows = 0;
+    if (!roots) return ls_fail(LS_NOMEM, "out of memory while listing data sets");
+    enum ls_status status = ls_data_list(o->train.data_dir, &rows, &n_rows);
+    ls__data_roots(roots, o->train.data_dir);
+    if (status == LS_OK && o->train.json) {
+        json_t *searched = json_array();
+        for (int i = 0; i < roots->n; i++) json_array_append_new(searched, ls__json_text(roots->path[i]));
+        status = ls__print_json(json_pack("{s:o, s:o}", "sets", rows_json(rows, n_rows), "searched", searched));
+    } else if (status == LS_OK) {
+        printf("%-14s %-44s %-24s %s\n", "set", "what", "terms", "where");
+        for (int i = 0; i < n_rows; i++)
+            printf("%-14s %-44s %-24s %s\n", rows[i].name, rows[i].title, rows[i].terms, rows[i].where);
+        printf("searched:");
+        for (int i = 0; i < roots->n; i++) printf(" %s", roots->path[i]);
+        printf("\n");
+    }
+    free(rows);
+    free(roots);
     return status;
+}
+
+/* --- check --- */
+
+static struct ls_data_options data_options(const struct ls_options *o)
+{
+    struct ls_data_options options = {.data_dir = o->train.data_dir};
+    int64_t dims[3];
+    if (!o->train.resize) return options;
+    int n = ls__parse_dims(o->train.resize, dims);
+    options.resize_h = (int)dims[0];
+    options.resize_w = (int)dims[n == 2 ? 1 : 0];
+    return options;
 }
 
 static enum ls_status check(const struct ls_options *o)
 {
     struct ls_buf report = LS_BUF_INIT;
-    enum ls_status status = ls_data_check(o->args[1], o->train.data_dir, &report);
+    struct ls_data_options options = data_options(o);
+    enum ls_status status = ls_data_check(o->args[1], &options, &report);
     enum ls_status printed = ls__print_buf(&report); /* as far as it went */
     return status != LS_OK ? status : printed;
 }
@@ -92,14 +133,8 @@ static void print_split(const struct ls_dataset *ds)
 /* One split, into *out if it is wanted as JSON. */
 static enum ls_status show_split(const struct ls_options *o, enum ls_split split, json_t **out)
 {
-    struct ls_data_options options = {.data_dir = o->train.data_dir};
+    struct ls_data_options options = data_options(o);
     struct ls_dataset *ds = NULL;
-    int64_t dims[3];
-    if (o->train.resize) {
-        int n = ls__parse_dims(o->train.resize, dims);
-        options.resize_h = (int)dims[0];
-        options.resize_w = (int)dims[n == 2 ? 1 : 0];
-    }
     TRY(ls_data_open(&ds, o->args[1], split, &options));
     if (out)
         *out = split_json(ds);
@@ -140,8 +175,8 @@ enum ls_status ls__cmd_data(const struct ls_options *o)
             return ls_fail(LS_USAGE, "data %s needs a data set: lockstep data %s mnist", action->name, action->name);
         if (o->n_args > action->n_args)
             return ls_fail(LS_USAGE, "data %s takes no argument, but got '%s'", action->name, o->args[1]);
-        if (o->train.json && action->run != info)
-            return ls_fail(LS_USAGE, "data %s has no JSON form; data info SPEC --json has", action->name);
+        if (o->train.json && action->run != info && action->run != list)
+            return ls_fail(LS_USAGE, "data %s has no JSON form; data list and data info have", action->name);
         return action->run(o);
     }
     return ls_fail(LS_USAGE, "unknown: data %s%s%s%s; expected list, fetch, info or check", o->args[0],

@@ -2,12 +2,14 @@
  *
  * A warning is no failure: the exit code is 0. The checks only look; the ones that must write use a temporary file.
  */
+#include "base/plugin.h"
 #include "base/pool.h"
 #include "cli/cmd.h"
 #include "cli/machine.h"
 #include "data/catalog.h"
 #include "data/data.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <jansson.h>
 #include <stdarg.h>
@@ -112,6 +114,69 @@ static void check_libraries(struct doctor *d)
         xxh / 100 % 100, xxh % 100);
 }
 
+/* Whether one of the names (apart by spaces) is a library of this machine. Nothing of it runs. */
+static bool library_is_here(const char *names)
+{
+    char name[64];
+    for (int used; sscanf(names, " %63s%n", name, &used) == 1; names += used) {
+        void *library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+        if (library) return dlclose(library), true;
+    }
+    return false;
+}
+
+/* What can be left out: what it is for, whether this build has it, whether it is here, how to get it. */
+static void check_parts(struct doctor *d)
+{
+    static const struct {
+        const char *name, *use, *built_with, *loaded, *get;
+    } parts[] = {
+        {"images", "PNG and JPEG folders", "images", NULL, "libpng-dev libturbojpeg0-dev"},
+        {"downloads", "data fetch", "curl", "libcurl.so.4 libcurl-gnutls.so.4", "libcurl4-openssl-dev libssl-dev"},
+        {"pictures", "report, plots", "cairo", "libcairo.so.2", "libcairo2-dev"},
+        {"protobuf", "TensorBoard and ONNX files", "protobuf", NULL, "libprotobuf-c-dev protobuf-c-compiler"},
+        {"live page", "serve", "microhttpd", "libmicrohttpd.so.12", "libmicrohttpd-dev"},
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        char advice[160];
+        bool is_built = strstr(" " LOCKSTEP_BUILT_WITH " ", parts[i].built_with) != NULL;
+        bool is_here = is_built && (!parts[i].loaded || library_is_here(parts[i].loaded));
+        snprintf(advice, sizeof advice, "on Debian: apt install %s%s", parts[i].get,
+                 is_built ? "" : ", then build again (make)");
+        say(d, parts[i].name, is_here ? NULL : advice, "%s: %s", parts[i].use,
+            is_here    ? "there"
+            : is_built ? "the library is not installed on this machine"
+                       : "not in this build");
+    }
+}
+
+/* MPI and CUDA: plug-ins, and what they need of the machine. */
+static void check_plugins(struct doctor *d)
+{
+    static const struct {
+        const char *plugin, *name, *program;
+    } kinds[] = {{"openmpi", "Open MPI", "mpirun.openmpi"}, {"mpich", "MPICH", "mpirun.mpich"}};
+    char path[LS_PATH_BYTES];
+    int n = 0;
+    for (int i = 0; i < 2; i++) {
+        if (!ls__plugin_exists(kinds[i].plugin)) continue;
+        bool runs = ls__find_program(kinds[i].program, path) || ls__find_program("mpirun", path);
+        n++;
+        say(d, "workers", runs ? NULL : "on Debian: apt install openmpi-bin (or mpich)", "-w and --hosts by %s: %s",
+            kinds[i].name, runs ? "there" : "its mpirun is not installed");
+    }
+    if (n == 0)
+        say(d, "workers", "on Debian: apt install openmpi-bin libopenmpi-dev, then build again (make)",
+            "-w and --hosts: no MPI in this build");
+    bool has_plugin = ls__plugin_exists("cuda"), has_driver = library_is_here("libcuda.so.1");
+    if (has_driver || has_plugin) /* who has no card needs no advice about cards */
+        say(d, "GPU",
+            has_plugin && has_driver ? NULL
+            : has_plugin             ? "install NVIDIA's driver where there is a card"
+                                     : "install the CUDA toolkit and cuDNN, then build again (make); docs/guide/gpu.md",
+            "--device cuda: %s%s", has_plugin ? "there" : "not in this build", has_driver ? "" : ", but no driver");
+}
+
 static void check_data(struct doctor *d, const char *data_dir)
 {
     char found[512] = "digits (built in)", missing[512] = "";
@@ -170,6 +235,8 @@ enum ls_status ls__cmd_doctor(const struct ls_options *o)
     check_frequency(&d);
     check_memory(&d);
     check_libraries(&d);
+    check_parts(&d);
+    check_plugins(&d);
     check_data(&d, o->train.data_dir);
     check_folders(&d);
     if (d.list) return ls__print_json(json_pack("{s:i, s:o}", "warnings", d.n_warnings, "checks", d.list));

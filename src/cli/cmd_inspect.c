@@ -40,6 +40,38 @@ static int64_t ckpt_bytes(const struct ls_ckpt *ckpt)
     return bytes;
 }
 
+/* A number as people write it, with the digits it takes to come back to the same value. */
+static void add_number(struct ls_buf *out, double value)
+{
+    char text[40];
+    int digits = (double)(float)value == value ? 6 : 9, most = digits == 6 ? 9 : 17;
+    do snprintf(text, sizeof text, "%.*g", digits, value);
+    while (digits++ < most && (most == 9 ? strtof(text, NULL) != (float)value : strtod(text, NULL) != value));
+    ls__buf_adds(out, text);
+}
+
+/* What a checkpoint keeps to the last bit, as "0x1.26p-3" or "lr=0.050000000000000003", is shown as people write it. */
+static void print_metadata(const char *key, const char *value)
+{
+    struct ls_buf shown = LS_BUF_INIT;
+    for (const char *at = value; *at;) {
+        size_t n = strcspn(at, " =");
+        char *end;
+        double number = strtod(at, &end);
+        bool is_real = n > 0 && end == at + n && (memchr(at, '.', n) || memchr(at, 'x', n));
+        if (is_real)
+            add_number(&shown, number);
+        else
+            ls__buf_add(&shown, at, n);
+        at += n;
+        if (*at) ls__buf_add(&shown, at++, 1);
+    }
+    print_pair(key, 24, ls__buf_check(&shown) == LS_OK && shown.text ? shown.text : value);
+    ls__buf_release(&shown);
+}
+
+static void print_members(const char *prefix, json_t *object, int width);
+
 static void print_ckpt(const struct ls_ckpt *ckpt, const char *path)
 {
     char bytes[LS_TEXT_BYTES], shape[LS_SHAPE_TEXT];
@@ -49,7 +81,12 @@ static void print_ckpt(const struct ls_ckpt *ckpt, const char *path)
     printf("\nmetadata\n");
     for (int i = 0; i < ls_ckpt_n_meta(ckpt); i++) {
         struct ls_ckpt_meta m = ls_ckpt_meta_at(ckpt, i);
-        if (!strchr(m.value, '\n')) print_pair(m.key, 24, m.value); /* not the model's text */
+        json_t *object = *m.value == '{' ? json_loads(m.value, 0, NULL) : NULL;
+        if (object)
+            print_members(m.key, object, 24);
+        else if (!strchr(m.value, '\n')) /* not the model's text */
+            print_metadata(m.key, m.value);
+        json_decref(object);
     }
     printf("\n%d tensors, %s\n", n, ls__bytes_text((double)ckpt_bytes(ckpt), bytes));
     for (int i = 0; i < n; i++) {
@@ -152,7 +189,7 @@ static enum ls_status inspect_checkpoints(const char *run, json_t *list)
     return ls_fail(first, "%d of %d checkpoints in %s are bad", n_bad, n, folder);
 }
 
-static void print_members(const char *prefix, json_t *object)
+static void print_members(const char *prefix, json_t *object, int width)
 {
     const char *key;
     json_t *value;
@@ -161,12 +198,12 @@ static void print_members(const char *prefix, json_t *object)
         char name[160];
         snprintf(name, sizeof name, "%s%s%s", prefix, *prefix ? "." : "", key);
         if (json_is_object(value)) {
-            print_members(name, value);
+            print_members(name, value, width);
             continue;
         }
         char *text =
             json_is_string(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
-        print_pair(name, 28, json_is_string(value) ? json_string_value(value) : text ? text : "?");
+        print_pair(name, width, json_is_string(value) ? json_string_value(value) : text ? text : "?");
         free(text);
     }
 }
@@ -185,10 +222,10 @@ static int64_t count_lines(const char *run)
 static enum ls_status print_run(const char *dir, json_t *manifest, json_t *result)
 {
     printf("run %s\n\nmanifest\n", dir);
-    print_members("", manifest);
+    print_members("", manifest, 28);
     printf("\nresult%s\n",
            result ? "" : "\n  none: the run is not finished (lockstep train ... --resume auto goes on)");
-    if (result) print_members("", result);
+    if (result) print_members("", result, 28);
     printf("\nmetrics\n  %" PRId64 " lines\n", count_lines(dir));
     return inspect_checkpoints(dir, NULL);
 }

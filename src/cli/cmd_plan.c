@@ -16,6 +16,7 @@ enum ls_status ls__cmd_plan(const struct ls_options *o)
         .batch_size = o->train.batch_size,
         .shards = o->train.shards,
         .low_memory = strcmp(o->train.memory, "low") == 0,
+        .json = o->train.json,
         .threads = 1, /* a plan does not depend on them */
     };
     if (o->input || o->classes > 0) {
@@ -25,6 +26,7 @@ enum ls_status ls__cmd_plan(const struct ls_options *o)
     }
     TRY(ls_plan_model(&options, true, &text));
     fputs(text, stdout);
+    if (options.json) putchar('\n');
     free(text);
     return LS_OK;
 }

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/pool.h"
 #include "cli/cmd.h"
+#include "cli/machine.h"
 #include "comm/comm.h"
 #include "measure/forecast.h"
 #include "predict/predict.h"
@@ -284,7 +285,9 @@ static enum ls_status measure(const struct ls_options *o, struct prediction *p, 
         .seconds = o->seconds,
         .compress = o->train.compress,
     };
+    double busy_cores = ls__machine_busy_cores();
     TRY(ls_predict_measure(&bench, &p->profile, &p->threads_measured));
+    ls__machine_warn_busy(busy_cores);
     *c = (struct ls_predict_cluster){.workers_per_machine = (int)per_machine,
                                      .threads = (int)threads,
                                      .cores = (int)(cores > threads * per_machine ? cores : threads * per_machine),

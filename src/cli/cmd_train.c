@@ -25,16 +25,19 @@ static void print_next(const struct ls_train_options *o, const struct ls_result 
 
 static void print_summary(const struct ls_train_options *o, const struct ls_result *r, enum ls_status status)
 {
-    char test[LS_TEXT_BYTES], train[LS_TEXT_BYTES], memory[LS_TEXT_BYTES];
+    char test[LS_TEXT_BYTES], train[LS_TEXT_BYTES], memory[LS_TEXT_BYTES], workers[32] = "";
+    if (r->workers > 1) snprintf(workers, sizeof workers, "%" PRId64 " workers, ", r->workers);
     printf("%s on %s\n", r->model, r->data);
     printf("  test accuracy   %s", ls__percent_text(r->test_accuracy, test));
     if (isfinite(r->test_loss)) printf("  (loss %.4f)", r->test_loss);
     printf("\n  train accuracy  %s", ls__percent_text(r->train_accuracy, train));
     if (isfinite(r->train_loss)) printf("  (loss %.4f)", r->train_loss);
     printf("\n  time            %.1f s of training, %.1f s in all\n", r->train_seconds, r->total_seconds);
-    printf("  speed           %.0f images/s (%" PRId64 " steps of %" PRId64 ", %" PRId64 " thread%s, %s)\n",
-           r->images_per_second, r->steps, r->batch_size, r->threads, r->threads == 1 ? "" : "s", r->device);
-    printf("  memory          %s at most\n", ls__bytes_text((double)r->peak_rss_bytes, memory));
+    printf("  speed           %.0f images/s (%" PRId64 " steps of %" PRId64 ", %s%" PRId64 " thread%s%s, %s)\n",
+           r->images_per_second, r->steps, r->batch_size, workers, r->threads, r->threads == 1 ? "" : "s",
+           *workers ? " each" : "", r->device);
+    printf("  memory          %s at most%s\n", ls__bytes_text((double)r->peak_rss_bytes, memory),
+           *workers ? ", all workers together" : "");
     printf("  weights         %s\n", r->weights_hash);
     printf("  run directory   %s\n", r->run_dir);
     print_next(o, r, status);

@@ -8,6 +8,8 @@
 #include "data/catalog.h"
 #include "model/model.h"
 
+#include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 static void add_models(struct ls_buf *b)
@@ -18,7 +20,7 @@ static void add_models(struct ls_buf *b)
 static void add_data_sets(struct ls_buf *b)
 {
     for (int i = 0; ls__catalog_at(i); i++) ls__buf_addf(b, "%s ", ls__catalog_at(i)->name);
-    ls__buf_adds(b, "digits digits-rgb fake: folder:");
+    ls__buf_adds(b, "svhn+extra digits digits-rgb fake: folder:");
 }
 
 static void add_choices(struct ls_buf *b, const struct ls_setting *s)
@@ -38,56 +40,141 @@ static void add_option_words(struct ls_buf *b, enum ls_cmd cmd)
     }
 }
 
-static void add_bash_values(struct ls_buf *b)
+/* What is offered for values that are no fixed choices. Words first, then files or folders. */
+static const struct {
+    const char *option, *words, *files; /* files: compgen's letter, or "" */
+} values[] = {
+    {"device", "auto cpu ref cuda", ""},
+    {"sync", "allreduce local:", ""},
+    {"network", "1GbE 10GbE 25GbE 100GbE loopback", ""},
+    {"resume", "auto", "f"},
+    {"run", "", "d"},
+    {"data-dir", "", "d"},
+    {"output", "", "f"},
+    {"tune", "", "f"},
+    {"init", "", "f"},
+    {"isa", "native sse41 avx2 avx512", ""},
+};
+
+static void add_value_rule(struct ls_buf *b, const struct ls_setting *s)
 {
-    ls__buf_adds(b, "    case $prev in\n");
+    const char *files = "";
+    size_t n = sizeof values / sizeof values[0], at = 0;
+    while (at < n && strcmp(values[at].option, s->name) != 0) at++;
+    if (!s->choices && at == n) return;
+    ls__buf_addf(b, "    --%s", s->name);
+    for (int i = 0; i < 3 && s->aliases[i]; i++) ls__buf_addf(b, "|--%s", s->aliases[i]);
+    if (s->letter) ls__buf_addf(b, "|-%c", s->letter);
+    ls__buf_adds(b, ") COMPREPLY=($(compgen -W '");
+    if (s->choices)
+        add_choices(b, s);
+    else {
+        ls__buf_adds(b, values[at].words);
+        files = values[at].files;
+    }
+    ls__buf_adds(b, "' -- \"$cur\")");
+    if (*files) ls__buf_addf(b, " $(compgen -%s -- \"$cur\")", files);
+    ls__buf_adds(b, "); return ;;\n");
+}
+
+/* The options of a command that take a value: what follows them is no argument. */
+static void add_valued_words(struct ls_buf *b, enum ls_cmd cmd)
+{
     for (const struct ls_option *o = ls__options; o->setting; o++) {
         const struct ls_setting *s = o->setting;
-        if (!s->choices) continue;
-        ls__buf_addf(b, "    --%s", s->name);
-        for (int i = 0; i < 3 && s->aliases[i]; i++) ls__buf_addf(b, "|--%s", s->aliases[i]);
-        ls__buf_adds(b, ") COMPREPLY=($(compgen -W '");
-        add_choices(b, s);
-        ls__buf_adds(b, "' -- \"$cur\")); return ;;\n");
+        if (!ls__option_is_of(o, cmd) || s->type == LS_SETTING_FLAG) continue;
+        ls__buf_addf(b, " --%s", s->name);
+        if (s->letter) ls__buf_addf(b, " -%c", s->letter);
+        for (int i = 0; i < 3 && s->aliases[i]; i++) ls__buf_addf(b, " --%s", s->aliases[i]);
     }
-    ls__buf_adds(b, "    --device) COMPREPLY=($(compgen -W 'auto cpu ref' -- \"$cur\")); return ;;\n"
-                    "    --data-dir|--run) COMPREPLY=($(compgen -d -- \"$cur\")); return ;;\n"
-                    "    --resume) COMPREPLY=($(compgen -W 'auto' -f -- \"$cur\")); return ;;\n"
-                    "    esac\n");
+}
+
+/* What kind of thing a word of a command's usage stands for: "[DATA]" -> data. NULL: nothing that can be offered. */
+static const char *kind_of(const char *word)
+{
+    static const char *const kinds[][2] = {{"MODEL", "model"}, {"DATA", "data"},  {"SPEC", "data"},
+                                           {"NAME", "data"},   {"RUN", "run"},    {"COMMAND", "cmd"},
+                                           {"DIR", "folder"},  {"IMAGE", "file"}, {"FILE", "file"}};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strstr(word, kinds[i][0])) return kinds[i][1];
+    return NULL;
+}
+
+/* "MODEL [DATA]" -> model data; "list | fetch NAME" -> do:list,fetch data: one word for each place. */
+static void add_kinds(struct ls_buf *b, enum ls_cmd cmd)
+{
+    char text[256], actions[128] = "", *rest = text;
+    const char *last = "";
+    struct ls_buf kinds = LS_BUF_INIT;
+    snprintf(text, sizeof text, "%s", ls__commands[cmd].args);
+    for (char *word; (word = strtok_r(rest, " ", &rest));) {
+        const char *kind = kind_of(word);
+        if (islower((unsigned char)*word)) {
+            size_t at = strlen(actions);
+            snprintf(actions + at, sizeof actions - at, "%s%s", at ? "," : "", word);
+        } else if (kind && strcmp(kind, last) != 0) {
+            ls__buf_addf(&kinds, " %s", kind);
+            last = kind;
+        }
+    }
+    if (*actions) ls__buf_addf(b, "do:%s", actions);
+    if (kinds.text) ls__buf_adds(b, kinds.text);
+    ls__buf_release(&kinds);
+}
+
+static void add_commands(struct ls_buf *b)
+{
+    for (int i = 0; i < LS_N_CMDS; i++) ls__buf_addf(b, " %s", ls__commands[i].name);
 }
 
 static void add_bash(struct ls_buf *b)
 {
     ls__buf_adds(b, "# bash completion for lockstep; made by `lockstep help --completion bash`\n"
                     "_lockstep() {\n"
-                    "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words='' models data\n"
-                    "    models='");
-    add_models(b);
-    ls__buf_adds(b, "'\n    data='");
-    add_data_sets(b);
-    ls__buf_adds(b, "'\n    COMPREPLY=()\n    if ((COMP_CWORD == 1)); then\n        words='--help --version");
-    for (int i = 0; i < LS_N_CMDS; i++) ls__buf_addf(b, " %s", ls__commands[i].name);
-    ls__buf_adds(b, "'\n        COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n        return\n    fi\n");
-    add_bash_values(b);
-    ls__buf_adds(b, "    case ${COMP_WORDS[1]} in\n");
+                    "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words='' valued='' "
+                    "kinds=() kind i n=0\n"
+                    "    COMPREPLY=()\n"
+                    "    if ((COMP_CWORD == 1)); then\n        words='--help --version");
+    add_commands(b);
+    ls__buf_adds(
+        b, "'\n        COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n        return\n    fi\n    case $prev in\n");
+    for (const struct ls_option *o = ls__options; o->setting; o++) add_value_rule(b, o->setting);
+    ls__buf_adds(b, "    esac\n    case ${COMP_WORDS[1]} in\n");
     for (int i = 0; i < LS_N_CMDS; i++) {
-        ls__buf_addf(b, "    %s) words='", ls__commands[i].name);
+        ls__buf_addf(b, "    %s) kinds=(", ls__commands[i].name);
+        add_kinds(b, (enum ls_cmd)i);
+        ls__buf_adds(b, "); valued='");
+        add_valued_words(b, (enum ls_cmd)i);
+        ls__buf_adds(b, " '; words='");
         add_option_words(b, (enum ls_cmd)i);
         ls__buf_adds(b, "' ;;\n");
     }
     ls__buf_adds(b, "    esac\n"
-                    "    if [[ $cur != -* ]]; then\n"
-                    "        case ${COMP_WORDS[1]} in\n"
-                    "        train|bench|plan|models) words=\"$models $data\" ;;\n"
-                    "        data) words=\"list fetch info check $data\" ;;\n"
-                    "        eval) words=$data ;;\n"
-                    "        help) words='");
-    for (int i = 0; i < LS_N_CMDS; i++) ls__buf_addf(b, "%s ", ls__commands[i].name);
-    ls__buf_adds(b, "' ;;\n"
-                    "        *) words='' ;;\n"
+                    "    if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W \"$words\" -- \"$cur\")); return; fi\n"
+                    "    for ((i = 2; i < COMP_CWORD; i++)); do # the arguments before this one\n"
+                    "        case ${COMP_WORDS[i]} in\n"
+                    "        -*) [[ $valued == *\" ${COMP_WORDS[i]} \"* ]] && ((i++)) ;;\n"
+                    "        *) ((n++)) ;;\n"
                     "        esac\n"
-                    "    fi\n"
-                    "    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+                    "    done\n"
+                    "    ((n < ${#kinds[@]})) || n=$((${#kinds[@]} - 1))\n"
+                    "    ((n >= 0)) || return\n"
+                    "    kind=${kinds[n]}\n"
+                    "    case $kind in\n"
+                    "    do:*) kind=${kind#do:}; COMPREPLY=($(compgen -W \"${kind//,/ }\" -- \"$cur\")) ;;\n"
+                    "    model) COMPREPLY=($(compgen -W '");
+    add_models(b);
+    ls__buf_adds(b, "' -- \"$cur\") $(compgen -f -X '!*.net' -- \"$cur\")) ;;\n"
+                    "    data) COMPREPLY=($(compgen -W '");
+    add_data_sets(b);
+    ls__buf_adds(b, "' -- \"$cur\")) ;;\n"
+                    "    run) COMPREPLY=($(compgen -d -- \"$cur\") $(compgen -d -- \"runs/$cur\")) ;;\n"
+                    "    folder) COMPREPLY=($(compgen -d -- \"$cur\")) ;;\n"
+                    "    file) COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n"
+                    "    cmd) COMPREPLY=($(compgen -W '");
+    add_commands(b);
+    ls__buf_adds(b, "' -- \"$cur\")) ;;\n"
+                    "    esac\n"
                     "}\n"
                     "complete -o bashdefault -o default -F _lockstep lockstep\n");
 }

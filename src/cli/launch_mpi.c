@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "cli/launch_impl.h"
+#include "cli/machine.h"
 #include "comm/comm.h"
 #include "run/run.h"
 
@@ -18,20 +19,6 @@
 extern char **environ;
 
 /* --- finding things --- */
-
-/* The first file of that name on PATH that may be run. */
-static bool find_program(const char *name, char out[LS_PATH_BYTES])
-{
-    const char *path = getenv("PATH");
-    while (path && *path) {
-        size_t len = strcspn(path, ":");
-        if (len > 0 && snprintf(out, LS_PATH_BYTES, "%.*s/%s", (int)len, path, name) < LS_PATH_BYTES &&
-            access(out, X_OK) == 0)
-            return true;
-        path += len + (path[len] == ':');
-    }
-    return false;
-}
 
 static const char *flavour_of(const char *mpirun)
 {
@@ -58,8 +45,8 @@ static enum ls_status find_mpi(struct launch *l)
         has_plugin = true;
         l->mpi = names[i];
         snprintf(program, sizeof program, "mpirun.%s", names[i]);
-        if (find_program(program, l->mpirun)) return LS_OK;
-        if (find_program("mpirun", l->mpirun)) {
+        if (ls__find_program(program, l->mpirun)) return LS_OK;
+        if (ls__find_program("mpirun", l->mpirun)) {
             const char *flavour = flavour_of(l->mpirun);
             if (flavour && strcmp(flavour, names[i]) == 0) return LS_OK;
         }

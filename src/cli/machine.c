@@ -1,10 +1,15 @@
-/* machine.c: see machine.h. Linux's /proc and /sys; a file that is not there is simply not known. */
+/* machine.c: the machine as Linux shows it, in /proc and /sys; a file that is not there is simply not known. */
 #include "cli/machine.h"
+
+#include "base/clock.h"
+#include "base/log.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
 
 const char *ls__first_line(const char *path, char *out, size_t size)
 {
@@ -125,4 +130,45 @@ bool ls__backend_text(const struct ls_backend *backend, char *out, size_t size)
     backend->describe(device, out, size);
     backend->device_close(&device);
     return true;
+}
+
+bool ls__find_program(const char *name, char out[LS_PATH_BYTES])
+{
+    const char *path = getenv("PATH");
+    while (path && *path) {
+        size_t len = strcspn(path, ":");
+        if (len > 0 && snprintf(out, LS_PATH_BYTES, "%.*s/%s", (int)len, path, name) < LS_PATH_BYTES &&
+            access(out, X_OK) == 0)
+            return true;
+        path += len + (path[len] == ':');
+    }
+    return false;
+}
+
+/* Ticks of all cores at work, by whomever. */
+static double busy_ticks(void)
+{
+    char line[256];
+    unsigned long long user = 0, nice = 0, system = 0;
+    ls__first_line("/proc/stat", line, sizeof line);
+    return sscanf(line, "cpu %llu %llu %llu", &user, &nice, &system) == 3 ? (double)(user + nice + system) : 0;
+}
+
+double ls__machine_busy_cores(void)
+{
+    const struct timespec tenth = {.tv_nsec = 100000000};
+    int64_t start = ls__now_ns();
+    double before = busy_ticks();
+    nanosleep(&tenth, NULL);
+    double ticks = busy_ticks() - before;
+    return ticks / (double)sysconf(_SC_CLK_TCK) / ls__seconds_since(start);
+}
+
+void ls__machine_warn_busy(double cores)
+{
+    if (cores >= 0.25)
+        ls__log(
+            LS_LOG_WARN,
+            "other programs used %.1f of this machine's %ld cores when the measuring began: the figures are too low",
+            cores, sysconf(_SC_NPROCESSORS_ONLN));
 }

@@ -3,6 +3,7 @@
 #define LS_CLI_MACHINE_H
 
 #include "backend/backend.h"
+#include "base/file.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,6 +18,14 @@ double ls__machine_cpu_limit(void);        /* CPUs by the control group's quota;
 
 /* The first line of a small file, without '\n'; "" if it cannot be read. */
 const char *ls__first_line(const char *path, char *out, size_t size);
+
+/* The first file of that name on PATH that may be run. */
+bool ls__find_program(const char *name, char out[LS_PATH_BYTES]);
+
+/* Cores that other processes use now, seen over a tenth of a second; 0 where it cannot be seen. */
+double ls__machine_busy_cores(void);
+/* Says on stderr that what was measured is off, if others used a quarter of a core or more when it began. */
+void ls__machine_warn_busy(double cores);
 
 /* "oneDNN 2.6.3, avx512_core", or why the backend cannot be opened. false in that case. */
 bool ls__backend_text(const struct ls_backend *backend, char *out, size_t size);

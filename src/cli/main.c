@@ -1,7 +1,7 @@
 /* main.c: lockstep COMMAND ...: finds the command, reads its options, runs it, and turns the status into the exit code.
  *
  * The only place that prints a failure (one line, "lockstep: ...") and that decides the exit code. stdout is flushed
- * and checked at the end: a result that could not be written is a failure.
+ * and checked at the end: a result that could not be written is a failure, unless its reader left (`| head`).
  */
 #include "base/log.h"
 #include "base/suggest.h"
@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -89,6 +90,13 @@ static void hold_standard_streams(void)
     }
 }
 
+/* Whether stdout is a pipe whose reader is gone: he has seen what he wanted. */
+static bool reader_has_left(void)
+{
+    struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return poll(&p, 1, 0) == 1 && (p.revents & POLLERR);
+}
+
 int main(int argc, char **argv)
 {
     hold_standard_streams();
@@ -97,7 +105,7 @@ int main(int argc, char **argv)
     int exit_code = 0;
     enum ls_status status = run(argc, argv, &exit_code);
     if (status != LS_OK) print_failure(status);
-    if (fflush(stdout) != 0 || ferror(stdout)) {
+    if ((fflush(stdout) != 0 || ferror(stdout)) && !reader_has_left()) {
         ls__log(LS_LOG_ERROR, "write the result to stdout: %s", strerror(errno));
         if (status == LS_OK) status = LS_IO;
     }

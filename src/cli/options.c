@@ -174,7 +174,8 @@ const struct ls_option ls__options[] = {
          .help = "Print the completion script for SHELL.", .group = "Texts", AT(completion)), .commands = ON(HELP)},
 
     {OF_TRAINING(JSON),
-     .commands = ON(TRAIN) | ON(EVAL) | ON(BENCH) | ON(TUNE) | ON(MODELS) | ON(INSPECT) | ON(DOCTOR) | ON(DATA) | ON(PREDICT)},
+     .commands = ON(TRAIN) | ON(EVAL) | ON(BENCH) | ON(TUNE) | ON(MODELS) | ON(INSPECT) | ON(DOCTOR) | ON(DATA) | ON(PREDICT) |
+                 ON(PLAN)},
     {OF_TRAINING(QUIET), .commands = ON_ALL},
     {OWN(.name = "verbose", .letter = 'v', .type = LS_SETTING_FLAG, .help = "More on stderr.", .group = "Output",
          AT(verbose)), .commands = ON_ALL},

@@ -168,7 +168,7 @@ const struct ls_set *ls__catalog_find(const char *name)
     return NULL;
 }
 
-static bool has_extra(const struct ls_set *set)
+bool ls__catalog_has_extra(const struct ls_set *set)
 {
     for (int i = 0; i < set->n_files; i++)
         if (set->files[i].is_extra) return true;
@@ -183,7 +183,7 @@ const struct ls_set *ls__catalog_from_spec(const char *spec, bool *with_extra)
     if (!*with_extra) return ls__catalog_find(spec);
     for (int i = 0; i < N_SETS; i++)
         if (strlen(sets[i].name) == len - extra_len && memcmp(sets[i].name, spec, len - extra_len) == 0)
-            return has_extra(&sets[i]) ? &sets[i] : NULL;
+            return ls__catalog_has_extra(&sets[i]) ? &sets[i] : NULL;
     return NULL;
 }
 

@@ -80,12 +80,22 @@ struct ls_found {
 enum ls_status ls__catalog_locate(struct ls_found *found, const struct ls_set *set, enum ls_split split,
                                   bool with_extra, const char *data_dir) LS_MUST_CHECK;
 
-/* `lockstep data list`: a table of the known sets, whether they are found and where, and their terms. */
-enum ls_status ls_data_list(struct ls_buf *report, const char *data_dir) LS_MUST_CHECK;
+bool ls__catalog_has_extra(const struct ls_set *set); /* whether SET+extra is one too */
+
+/* `lockstep data list`: every kind of data that can be named, whether it is here, and where or how to get it. */
+struct ls_data_row {
+    char name[32];
+    const char *title, *terms;
+    bool is_here;
+    char where[LS_PATH_BYTES];
+};
+enum ls_status ls_data_list(const char *data_dir, struct ls_data_row **rows,
+                            int *n_rows) LS_MUST_CHECK; /* free() them */
 
 /* `lockstep data check SPEC`: every file's path, size and checksum against the published one, then both splits opened
  * and described (n, shape, classes, label histogram, measured mean and deviation). The report is filled as far as it
  * went even on failure; the status is that of the first file or split that is bad. */
-enum ls_status ls_data_check(const char *spec, const char *data_dir, struct ls_buf *report) LS_MUST_CHECK;
+enum ls_status ls_data_check(const char *spec, const struct ls_data_options *options,
+                             struct ls_buf *report) LS_MUST_CHECK;
 
 #endif

@@ -10,6 +10,7 @@
 #include "data/fetch.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -23,44 +24,59 @@ static const char *split_name(enum ls_split split)
 
 /* ---- list ---- */
 
-/* The folder that has both splits, or why not. */
-static void list_set(struct ls_buf *report, const struct ls_set *set, struct ls_found *found, const char *data_dir)
+/* The folder that has both splits, or how to get them. */
+static void find_set(struct ls_data_row *row, const struct ls_set *set, bool with_extra, struct ls_found *found,
+                     const char *data_dir)
 {
-    ls__buf_addf(report, "%-14s %-44s %-24s ", set->name, set->title, set->licence);
-    if (ls__catalog_locate(found, set, LS_TEST, false, data_dir) != LS_OK ||
-        ls__catalog_locate(found, set, LS_TRAIN, false, data_dir) != LS_OK) {
+    snprintf(row->name, sizeof row->name, "%s%s", set->name, with_extra ? "+extra" : "");
+    row->title = with_extra ? "the same with the third file" : set->title;
+    row->terms = set->licence;
+    if (ls__catalog_locate(found, set, LS_TEST, with_extra, data_dir) != LS_OK ||
+        ls__catalog_locate(found, set, LS_TRAIN, with_extra, data_dir) != LS_OK) {
         bool is_partial = strstr(ls_error_message(), "incomplete") != NULL;
-        ls__buf_addf(report, "%s: lockstep data fetch %s\n", is_partial ? "incomplete" : "not here", set->name);
+        snprintf(row->where, sizeof row->where, "%s: lockstep data fetch %s", is_partial ? "incomplete" : "not here",
+                 row->name);
         return;
     }
+    row->is_here = true;
     char *slash = strrchr(found->path[0], '/');
     if (slash) *slash = '\0';
-    ls__buf_addf(report, "in %s\n", found->path[0]);
+    snprintf(row->where, sizeof row->where, "%s", found->path[0]);
 }
 
-enum ls_status ls_data_list(struct ls_buf *report, const char *data_dir)
+enum ls_status ls_data_list(const char *data_dir, struct ls_data_row **rows, int *n_rows)
 {
+    static const struct {
+        const char *name, *title, *terms, *where;
+    } others[] = {{"digits", "rendered digits, 28x28 grey", "built in", "needs nothing"},
+                  {"digits-rgb", "rendered digits, 32x32 colour", "built in", "needs nothing"},
+                  {"folder:PATH", "PNG or JPEG files, one sub-folder per class", "yours", "PATH"},
+                  {"fake:C..:N", "random pixels, fake:3x32x32:10:5000", "built in", "needs nothing"}};
+    enum { N_OTHERS = sizeof others / sizeof others[0] };
     struct ls_found *found;
-    struct ls_roots *roots;
-    TRY(ls__calloc(&found, 1, sizeof *found));
-    ls__buf_addf(report, "%-14s %-44s %-24s %s\n", "set", "what", "terms", "where");
-    for (int i = 0; ls__catalog_at(i); i++) list_set(report, ls__catalog_at(i), found, data_dir);
+    int n = 0, n_sets = 0;
+    while (ls__catalog_at(n_sets)) n_sets++;
+    TRY(ls__calloc(rows, (size_t)(2 * n_sets + N_OTHERS), sizeof **rows));
+    enum ls_status status = ls__calloc(&found, 1, sizeof *found);
+    if (status != LS_OK) {
+        free(*rows);
+        *rows = NULL;
+        return status;
+    }
+    for (int i = 0; i < n_sets; i++) {
+        const struct ls_set *set = ls__catalog_at(i);
+        find_set(&(*rows)[n++], set, false, found, data_dir);
+        if (ls__catalog_has_extra(set)) find_set(&(*rows)[n++], set, true, found, data_dir);
+    }
     free(found);
-    ls__buf_addf(report, "%-14s %-44s %-24s %s\n", "digits", "rendered digits, 28x28 grey", "built in",
-                 "needs nothing");
-    ls__buf_addf(report, "%-14s %-44s %-24s %s\n", "digits-rgb", "rendered digits, 32x32 colour", "built in",
-                 "needs nothing");
-    ls__buf_addf(report, "%-14s %-44s %-24s %s\n", "folder:PATH", "PNG or JPEG files, one sub-folder per class",
-                 "yours", "PATH");
-    ls__buf_addf(report, "%-14s %-44s %-24s %s\n", "fake:C..:N", "random pixels, fake:3x32x32:10:5000", "built in",
-                 "needs nothing");
-    TRY(ls__calloc(&roots, 1, sizeof *roots));
-    ls__data_roots(roots, data_dir);
-    ls__buf_adds(report, "searched:");
-    for (int i = 0; i < roots->n; i++) ls__buf_addf(report, " %s", roots->path[i]);
-    ls__buf_adds(report, "\n");
-    free(roots);
-    return ls__buf_check(report);
+    for (int i = 0; i < N_OTHERS; i++, n++) {
+        struct ls_data_row *row = &(*rows)[n];
+        *row = (struct ls_data_row){.title = others[i].title, .terms = others[i].terms, .is_here = true};
+        snprintf(row->name, sizeof row->name, "%s", others[i].name);
+        snprintf(row->where, sizeof row->where, "%s", others[i].where);
+    }
+    *n_rows = n;
+    return LS_OK;
 }
 
 /* ---- check ---- */
@@ -147,7 +163,8 @@ static enum ls_status describe_split(struct ls_buf *report, const struct ls_data
     return LS_OK;
 }
 
-static enum ls_status check_split(const char *spec, enum ls_split split, const char *data_dir, struct ls_buf *report)
+static enum ls_status check_split(const char *spec, enum ls_split split, const struct ls_data_options *options,
+                                  struct ls_buf *report)
 {
     bool with_extra;
     const struct ls_set *set = ls__catalog_from_spec(spec, &with_extra);
@@ -155,22 +172,21 @@ static enum ls_status check_split(const char *spec, enum ls_split split, const c
     struct ls_found *found;
     TRY(ls__calloc(&found, 1, sizeof *found));
     ls__buf_addf(report, "%s, %s split\n", spec, split_name(split));
-    enum ls_status status = set ? ls__catalog_locate(found, set, split, with_extra, data_dir) : LS_OK;
+    enum ls_status status = set ? ls__catalog_locate(found, set, split, with_extra, options->data_dir) : LS_OK;
     for (int i = 0; i < found->n; i++) describe_file(report, &set->files[found->file[i]], found->path[i]);
     free(found);
-    struct ls_data_options options = {.data_dir = data_dir};
-    if (status == LS_OK) status = ls_data_open(&ds, spec, split, &options);
+    if (status == LS_OK) status = ls_data_open(&ds, spec, split, options);
     if (status == LS_OK) status = describe_split(report, ds, set && !with_extra ? set->content[split] : NULL);
     if (status != LS_OK) ls__buf_addf(report, "  bad: %s\n", ls_error_message());
     ls_dataset_close(&ds);
     return status;
 }
 
-enum ls_status ls_data_check(const char *spec, const char *data_dir, struct ls_buf *report)
+enum ls_status ls_data_check(const char *spec, const struct ls_data_options *options, struct ls_buf *report)
 {
-    struct ls_kept train = ls__keep(check_split(spec, LS_TRAIN, data_dir, report));
+    struct ls_kept train = ls__keep(check_split(spec, LS_TRAIN, options, report));
     if (train.status == LS_USAGE) return train.status;
-    enum ls_status test = check_split(spec, LS_TEST, data_dir, report);
+    enum ls_status test = check_split(spec, LS_TEST, options, report);
     TRY(ls__fail_again(&train));
     return test != LS_OK ? test : ls__buf_check(report);
 }

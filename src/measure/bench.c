@@ -178,7 +178,10 @@ enum ls_status ls_plan_model(const struct ls_bench_options *o, bool is_training,
     *text = NULL;
     enum ls_status status = ls__bench_open_session(&s, o, is_training, NULL);
     int64_t mb = is_training ? s.shard_size : s.eval_size;
-    if (status == LS_OK) status = ls_plan_text(ls_exec_plan(s.exec, mb, is_training), text);
+    if (status == LS_OK) {
+        const struct ls_plan *plan = ls_exec_plan(s.exec, mb, is_training);
+        status = o->json ? ls_plan_json(plan, text) : ls_plan_text(plan, text);
+    }
     ls__session_close(&s);
     return status;
 }

@@ -113,6 +113,7 @@ void ls_plan_destroy(struct ls_plan **plan);
 
 /* For people; free() the text. */
 enum ls_status ls_plan_text(const struct ls_plan *plan, char **text) LS_MUST_CHECK;
+enum ls_status ls_plan_json(const struct ls_plan *plan, char **text) LS_MUST_CHECK; /* for programs */
 /* XXH3-128 over everything that can change the bits of a result: ops, implementations, layouts. 32 hex digits. */
 enum ls_status ls_plan_hash(const struct ls_plan *plan, char hex[33]) LS_MUST_CHECK;
 

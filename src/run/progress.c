@@ -33,7 +33,7 @@ static int terminal_width(void)
 void ls__progress_begin(struct ls_progress *p, const char *label, int64_t total)
 {
     const char *term = getenv("TERM");
-    *p = (struct ls_progress){.unit = "it", .total = total};
+    *p = (struct ls_progress){.unit = "it", .total = total, .weight = 1};
     snprintf(p->label, sizeof p->label, "%s", label);
     p->is_terminal = ls__log_is_terminal() && term && strcmp(term, "dumb") != 0;
     p->is_ascii = !locale_is_utf8();
@@ -82,7 +82,7 @@ static void format_rate(const struct ls_progress *p, double rate, char out[32])
     } else if (strcmp(p->unit, "B") == 0) {
         format_count(p, (int64_t)rate, count);
         snprintf(out, 32, "%.20sB/s", count);
-    } else if (rate < 1) {
+    } else if (rate < 1 && *p->unit != ' ') {
         snprintf(out, 32, "%.2fs/%s", 1 / rate, p->unit);
     } else {
         snprintf(out, 32, rate < 100 ? "%.2f%s/s" : "%.0f%s/s", rate, p->unit);
@@ -104,39 +104,88 @@ static void format_bar(const struct ls_progress *p, double fraction, int cells, 
     }
 }
 
+/* What stands behind the bar; left out in this order when the line is too narrow. */
+enum part { ELAPSED, COUNT, NOTE, LEFT_IN_ALL, LEFT, RATE, N_PARTS };
+
+struct parts {
+    char text[N_PARTS][112];
+    int first; /* those before it are left out */
+};
+
+static void fill_parts(const struct ls_progress *p, double seconds, const char *note, struct parts *parts)
+{
+    char done[32], total[32];
+    double rate = seconds > 0 ? (double)(p->done - p->first) / seconds : 0;
+    bool has_end = p->total > 0;
+    int64_t left = p->total - p->done;
+    format_count(p, p->done, done);
+    format_count(p, p->total, total);
+    snprintf(parts->text[COUNT], sizeof parts->text[0], has_end ? "%s/%s" : "%s", done, total);
+    format_time(seconds, parts->text[ELAPSED]);
+    format_time(rate > 0 ? (double)left / rate : -1, parts->text[LEFT]);
+    format_rate(p, rate * (double)p->weight, parts->text[RATE]);
+    if (p->after > 0 && has_end)
+        format_time(rate > 0 ? (double)(left + p->after) / rate : -1, parts->text[LEFT_IN_ALL]);
+    snprintf(parts->text[NOTE], sizeof parts->text[0], "%.100s", note ? note : "");
+    if (!has_end) parts->text[LEFT][0] = '\0';
+}
+
+/* " 164/391 [00:31<00:43, 1:04:11 in all, 677 images/s, loss=1.23]" */
+static void format_tail(const struct parts *parts, char *out, size_t size)
+{
+    const char *shown[N_PARTS];
+    char times[64], in_all[32];
+    for (int i = 0; i < N_PARTS; i++) shown[i] = i < parts->first ? "" : parts->text[i];
+    if (*shown[ELAPSED] && *shown[LEFT])
+        snprintf(times, sizeof times, "%.20s<%.20s", shown[ELAPSED], shown[LEFT]);
+    else
+        snprintf(times, sizeof times, "%.20s%s", *shown[LEFT] ? shown[LEFT] : shown[ELAPSED],
+                 *shown[LEFT] ? " left" : "");
+    snprintf(in_all, sizeof in_all, "%.20s%s", shown[LEFT_IN_ALL], *shown[LEFT_IN_ALL] ? " in all" : "");
+    const char *list[] = {times, in_all, shown[RATE], shown[NOTE]};
+    size_t at = (size_t)snprintf(out, size, "%s%s[", shown[COUNT], *shown[COUNT] ? " " : "");
+    bool is_first = true;
+    for (int i = 0; i < 4 && at < size; i++) {
+        if (!*list[i]) continue;
+        at += (size_t)snprintf(out + at, size - at, "%s%s", is_first ? "" : ", ", list[i]);
+        is_first = false;
+    }
+    if (at < size) snprintf(out + at, size - at, "]");
+}
+
 void ls__progress_format(const struct ls_progress *p, int64_t elapsed_ns, const char *note, int width, char *out,
                          size_t size)
 {
-    char done[32], total[32], elapsed[16], left[16], rate_text[32], head[112], tail[256], bar[256];
-    double seconds = (double)elapsed_ns * 1e-9, fraction = p->total > 0 ? (double)p->done / (double)p->total : 0;
-    double rate = seconds > 0 ? (double)(p->done - p->first) / seconds : 0;
+    enum { WANTED_CELLS = 8, MAX_CELLS = 200 };
+    char head[112], tail[512] = "", bar[MAX_CELLS * 3 + 1] = "";
+    struct parts parts = {.first = 0};
+    double fraction = p->total > 0 ? (double)p->done / (double)p->total : 0;
     if (fraction > 1) fraction = 1;
-    format_count(p, p->done, done);
-    format_count(p, p->total, total);
-    format_time(seconds, elapsed);
-    format_time(rate > 0 && p->total > 0 ? (double)(p->total - p->done) / rate : -1, left);
-    format_rate(p, rate, rate_text);
-    const char *comma = note && *note ? ", " : "";
-    if (!note) note = "";
-    if (p->total > 0) {
-        snprintf(head, sizeof head, "%s: %3.0f%%|", p->label, fraction * 100);
-        snprintf(tail, sizeof tail, "| %s/%s [%s<%s, %s%s%.100s]", done, total, elapsed, left, rate_text, comma, note);
-    } else {
-        snprintf(head, sizeof head, "%s: ", p->label);
-        snprintf(tail, sizeof tail, "%s [%s, %s%s%.100s]", done, elapsed, rate_text, comma, note);
+    if (p->total > 0)
+        snprintf(head, sizeof head, "%s: %3.0f%%", p->label, fraction * 100);
+    else
+        snprintf(head, sizeof head, "%s:", p->label);
+    fill_parts(p, (double)elapsed_ns * 1e-9, note, &parts);
+    int wanted = p->total > 0 ? WANTED_CELLS + 2 : 0, room; /* the bar has two ends */
+    for (;; parts.first++) {
+        tail[0] = '\0';
+        if (parts.first < N_PARTS) format_tail(&parts, tail, sizeof tail);
+        room = width - (int)strlen(head) - (int)strlen(tail) - (*tail ? 1 : 0);
+        if (room >= wanted || parts.first == N_PARTS) break;
     }
-    int room = width - (int)strlen(head) - (int)strlen(tail), cells = room < 10 ? room : 10;
-    bar[0] = '\0';
+    int cells = room - 2 < MAX_CELLS ? room - 2 : MAX_CELLS;
     if (p->total > 0 && cells > 0) format_bar(p, fraction, cells, bar, sizeof bar);
-    if (room < 0 && (int)strlen(tail) + room > 0) tail[(int)strlen(tail) + room] = '\0';
-    snprintf(out, size, "%s%s%s", head, bar, tail);
+    if (*bar)
+        snprintf(out, size, "%s|%s|%s%s", head, bar, *tail ? " " : "", tail);
+    else
+        snprintf(out, size, "%.*s%s%s", width, head, *tail ? " " : "", tail);
 }
 
 static void plain_line(const struct ls_progress *p, int64_t now, const char *note)
 {
     char rate[32], done[32], total[32];
     double seconds = (double)(now - p->start_ns) * 1e-9;
-    format_rate(p, (double)(p->done - p->first) / seconds, rate);
+    format_rate(p, (double)(p->done - p->first) * (double)p->weight / seconds, rate);
     format_count(p, p->done, done);
     format_count(p, p->total, total);
     const char *comma = note && *note ? ", " : "";
@@ -157,7 +206,7 @@ void ls__progress_update(struct ls_progress *p, int64_t done, const char *note)
         plain_line(p, now, note);
         return;
     }
-    char line[480];
+    char line[1024];
     ls__progress_format(p, now - p->start_ns, note, terminal_width() - 1, line, sizeof line);
     ls__log_progress(line);
 }

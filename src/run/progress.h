@@ -1,8 +1,10 @@
 /* progress.h: how far along a long job is, for the person who waits.
  *
- * On a terminal one line in tqdm's look, redrawn at most ten times a second and fitted to the width:
+ * On a terminal one line in tqdm's look, redrawn at most ten times a second, as wide as the terminal. What does not fit
+ * is left out, the least wanted first:
  *
- *     Epoch 3/90:  42%|████▏     | 164/391 [00:31<00:43, 5.27it/s, loss=1.23]
+ *     Epoch 3/90:  42%|██████▎        | 164/391 [00:31<00:43, 1:04:11 in all, 677 images/s, loss=1.23]
+ *     Epoch 3/90:  42%|█████▊        | [00:43 left, 677 images/s]
  *
  * Otherwise (a file, a pipe, TERM=dumb) plain lines: at most one every ten seconds, and the one at the end.
  * All of it goes to stderr through base/log and is silent when the log level is below LS_LOG_INFO.
@@ -21,8 +23,10 @@
 
 struct ls_progress {
     char label[64];
-    const char *unit;    /* "it"; set to "B" after begin for bytes, shown with k, M, G */
+    const char *unit;    /* "it"; set after begin: "B" for bytes, shown with k, M, G; " images" */
     int64_t total, done; /* total 0: not known */
+    int64_t weight;      /* units per count: images per step; 1 */
+    int64_t after;       /* counts of the same kind that follow this bar's: the epochs after this one */
     int64_t first;       /* done at the first update: a resumed job's rate counts only its own work */
     int64_t start_ns, drawn_ns;
     bool is_terminal, is_ascii;

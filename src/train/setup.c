@@ -197,8 +197,11 @@ static void say_hello(const struct trainer *t)
     snprintf(shape, sizeof shape, "%dx%dx%d", s->train->c, s->train->h, s->train->w);
     ls__log(LS_LOG_INFO, "%s on %s: %lld images of %s, %d classes", ls_model_name(s->model), t->o->data,
             (long long)s->train->n, shape, s->train->n_classes);
-    ls__log(LS_LOG_INFO, "global batch %lld = %lld shards of %lld, %d thread%s; run directory %s",
-            (long long)s->batch_size, (long long)s->shards, (long long)s->shard_size, s->threads,
+    int n_workers = ls_comm_place(t->comm)->n_ranks;
+    char workers[48] = "";
+    if (n_workers > 1) snprintf(workers, sizeof workers, "%d workers, rank 0 with ", n_workers);
+    ls__log(LS_LOG_INFO, "global batch %lld = %lld shards of %lld, %s%d thread%s; run directory %s",
+            (long long)s->batch_size, (long long)s->shards, (long long)s->shard_size, workers, s->threads,
             s->threads == 1 ? "" : "s", ls__run_dir(t->run));
     ls__sync_say_hello(&t->sync);
 }

@@ -192,8 +192,13 @@ static void show_progress(struct trainer *t)
     if (t->st.epoch_step == 1 || t->progress.total == 0) {
         char label[64];
         snprintf(label, sizeof label, "Epoch %lld/%lld", (long long)t->st.epoch + 1, (long long)t->o->epochs);
-        ls__progress_begin(&t->progress, label, t->schedule.steps_per_epoch);
-        if (t->st.epoch_step > 1) ls__progress_start_at(&t->progress, t->st.epoch_step - 1);
+        int64_t after = t->last_step - t->st.step, of_epoch = t->schedule.steps_per_epoch - t->st.epoch_step;
+        if (of_epoch > after) of_epoch = after; /* -i ends it within the epoch */
+        ls__progress_begin(&t->progress, label, t->st.epoch_step + of_epoch);
+        t->progress.unit = " images";
+        t->progress.weight = t->s.batch_size;
+        t->progress.after = after - of_epoch;
+        ls__progress_start_at(&t->progress, t->st.epoch_step); /* the bar's clock starts now, after this step */
     }
     snprintf(note, sizeof note, "loss=%.3f acc=%.1f%%", y->loss_sum / (double)y->n,
              100 * (double)y->n_correct / (double)y->n);

@@ -119,8 +119,27 @@ shows 'complete -o' help --completion bash
 shows 'complete -c lockstep' help --completion fish
 "$lockstep" help --completion bash >completion.bash
 if bash -n completion.bash; then ok; else bad "bash completion does not parse"; fi
-words=$(bash -c 'source ./completion.bash; COMP_WORDS=(lockstep train --optimizer ""); COMP_CWORD=3; _lockstep; echo "${COMPREPLY[*]}"')
-if [ "$words" = 'sgd adamw' ]; then ok; else bad "completion of --optimizer gives '$words'"; fi
+mkdir -p runs/first
+# completes 'WORDS... LAST' EXPECTED: what Tab offers after the words
+completes() {
+    local got
+    # shellcheck disable=SC2016
+    got=$(bash -c 'source ./completion.bash; eval "COMP_WORDS=($1)"; COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _lockstep; echo "${COMPREPLY[*]}"' - "$1")
+    if [ "$got" = "$2" ]; then ok; else bad "completion of $1 gives '$got', expected '$2'"; fi
+}
+completes 'lockstep train --optimizer ""' 'sgd adamw'
+completes 'lockstep train len' lenet5
+completes 'lockstep train lenet5 mni' mnist
+completes 'lockstep train --batch-size 64 lenet5 mni' mnist
+completes 'lockstep train lenet5 len' ''
+completes 'lockstep bench -b 8 soft' softmax
+completes 'lockstep eval fir' runs/first
+completes 'lockstep inspect runs/f' runs/first
+completes 'lockstep data fe' fetch
+completes 'lockstep data fetch cif' cifar10
+completes 'lockstep help mod' models
+completes 'lockstep train lenet5 digits --resume au' auto
+completes 'lockstep train lenet5 digits --nest' '--nesterov'
 if command -v groff >/dev/null; then
     "$lockstep" help --man | groff -man -Tascii -P-cbou -ww >man.txt 2>man.err
     if [ ! -s man.err ] && grep -q 'batch-size' man.txt; then ok; else bad "man page: $(head -c 300 man.err)"; fi
@@ -143,16 +162,24 @@ if [ -w /dev/full ]; then
     got=$?
     if [ $got -eq 1 ] && grep -q 'stdout' err; then ok; else bad "help >/dev/full: exit $got, $(cat err)"; fi
 fi
-# A reader that leaves early: the program ends by itself, with an error, not by a signal.
+# A reader that leaves early has seen what he wanted: no word, no failure, no death by a signal.
 (
     until [ -e left ]; do sleep 0.01; done
     "$lockstep" train --help 2>err
     echo $? >code
 ) | { exec </dev/null; touch left; }
 got=$(cat code)
-if [ "$got" -eq 1 ]; then ok; else bad "closed pipe: exit $got, expected 1: $(cat err)"; fi
+if [ "$got" -eq 0 ] && [ ! -s err ]; then ok; else bad "closed pipe: exit $got, expected 0 and no word: $(cat err)"; fi
 line=$("$lockstep" help train 2>/dev/null | head -n 1)
 if [[ $line == 'lockstep train'* ]]; then ok; else bad "help train | head -n 1 gives '$line'"; fi
+"$lockstep" plan resnet18 2>err | head -n 1 >/dev/null
+if [ ! -s err ]; then ok; else bad "plan | head complains: $(cat err)"; fi
+# What can be read by programs.
+for words in 'data list' 'plan lenet5' 'doctor'; do
+    # shellcheck disable=SC2086
+    if "$lockstep" $words --json 2>err | python3 -c 'import json, sys; json.load(sys.stdin)'; then ok; else bad "$words --json: $(cat err)"; fi
+done
+if "$lockstep" data list | grep -q '^svhn+extra'; then ok; else bad 'svhn+extra is not listed'; fi
 # Closed from the start.
 "$lockstep" --version >&- 2>err
 got=$?

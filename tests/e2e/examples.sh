@@ -125,7 +125,9 @@ equal '05: no such run' $? 4
 equal 'eval of images that are gone: exit code' $? 2
 has 'eval of images that are gone' err 'spots'
 
-make -s -C "$root" uninstall DESTDIR="$work" >uninstall.log 2>&1 || bad "make uninstall: $(tail -n 3 uninstall.log)"
+make -s -C "$root" uninstall PREFIX=/elsewhere DESTDIR="$work" >uninstall.log 2>&1 && bad "make uninstall of another prefix is accepted"
+if [ -e "$prefix/bin/lockstep" ]; then ok "and removes nothing"; else bad "make uninstall of another prefix removed this one"; fi
+make -s -C "$root" uninstall PREFIX=/usr DESTDIR="$work" >uninstall.log 2>&1 || bad "make uninstall: $(tail -n 3 uninstall.log)"
 equal 'nothing is left after make uninstall' "$(find "$prefix" -type f -o -type l)" ''
 equal 'nor a folder of ours' "$(find "$prefix" -type d -name '*lockstep*')" ''
 rm -f "$build/install_manifest.txt"

@@ -269,7 +269,7 @@ static void test_check(void **state)
     write_file("check/MNIST/raw/t10k-labels-idx1-ubyte.gz", deflated(labels, 31));
     free(labels.at);
     write_file("check/MNIST/raw/t10k-images-idx3-ubyte", idx_images(0x803, N, 28, 28, N * 784));
-    assert_int_equal(ls_data_check("mnist", data, &report), LS_DATA);
+    assert_int_equal(ls_data_check("mnist", &(struct ls_data_options){.data_dir = data}, &report), LS_DATA);
     expect_text(&report, "train-images-idx3-ubyte: 2368 bytes, no checksum");
     expect_text(&report, "3 samples of 1x28x28, 10 classes");
     expect_text(&report, "labels: 0:1 1:1 2:0 3:0 4:0 5:0 6:0 7:0 8:0 9:1");
@@ -277,11 +277,16 @@ static void test_check(void **state)
     expect_text(&report, "bad: ");
     expect_text(&report, "is 99, expected 0 to 9");
     ls__buf_truncate(&report, 0);
-    assert_int_equal(ls_data_list(&report, data), LS_OK);
+    struct ls_data_row *rows;
+    int n_rows;
+    assert_int_equal(ls_data_list(data, &rows, &n_rows), LS_OK);
+    for (int i = 0; i < n_rows; i++) ls__buf_addf(&report, "%s %d %s\n", rows[i].name, rows[i].is_here, rows[i].where);
+    free(rows);
     expect_text(&report, "check/MNIST/raw");
-    expect_text(&report, "not here: lockstep data fetch svhn");
+    expect_text(&report, "svhn 0 not here: lockstep data fetch svhn\n");
+    expect_text(&report, "svhn+extra 0 not here: lockstep data fetch svhn+extra\n");
     ls__buf_truncate(&report, 0);
-    assert_int_equal(ls_data_check("nope", data, &report), LS_USAGE);
+    assert_int_equal(ls_data_check("nope", &(struct ls_data_options){.data_dir = data}, &report), LS_USAGE);
     ls__buf_release(&report);
     if (real) setenv("LOCKSTEP_DATA", real, 1);
     free(real);

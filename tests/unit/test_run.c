@@ -458,33 +458,53 @@ static void check_line(const struct ls_progress *p, double seconds, const char *
 
 static void test_progress_looks_like_tqdm(void **state)
 {
-    struct ls_progress p = {.label = "Epoch 3/90", .unit = "it", .total = 391, .done = 164};
-    check_line(&p, 31.12, "loss=1.23", 100, "Epoch 3/90:  42%|████▏     | 164/391 [00:31<00:43, 5.27it/s, loss=1.23]");
+    struct ls_progress p = {.label = "Epoch 3/90", .unit = "it", .total = 391, .done = 164, .weight = 1};
+    check_line(&p, 31.12, "loss=1.23", 71, "Epoch 3/90:  42%|████▏     | 164/391 [00:31<00:43, 5.27it/s, loss=1.23]");
     p.is_ascii = true;
-    check_line(&p, 31.12, NULL, 100, "Epoch 3/90:  42%|####      | 164/391 [00:31<00:43, 5.27it/s]");
+    check_line(&p, 31.12, NULL, 60, "Epoch 3/90:  42%|####      | 164/391 [00:31<00:43, 5.27it/s]");
     p.done = 0;
-    check_line(&p, 0, NULL, 100, "Epoch 3/90:   0%|          | 0/391 [00:00<??:??, ?it/s]");
+    check_line(&p, 0, NULL, 55, "Epoch 3/90:   0%|          | 0/391 [00:00<??:??, ?it/s]");
     p.done = 391;
-    check_line(&p, 7300, NULL, 100, "Epoch 3/90: 100%|##########| 391/391 [2:01:40<00:00, 18.67s/it]");
+    check_line(&p, 7300, NULL, 63, "Epoch 3/90: 100%|##########| 391/391 [2:01:40<00:00, 18.67s/it]");
     p.first = 390; /* resumed: only one step is its own */
-    check_line(&p, 0.01, NULL, 100, "Epoch 3/90: 100%|##########| 391/391 [00:00<00:00, 100it/s]");
+    check_line(&p, 0.01, NULL, 59, "Epoch 3/90: 100%|##########| 391/391 [00:00<00:00, 100it/s]");
+}
+
+static void test_progress_tells_of_the_whole_run(void **state)
+{
+    struct ls_progress p = {.label = "Epoch 3/90", .unit = " images", .total = 400, .done = 100, .weight = 128};
+    p.after = 800;
+    p.is_ascii = true;
+    check_line(&p, 50, "loss=1.23", 89,
+               "Epoch 3/90:  25%|##        | 100/400 [00:50<02:30, 09:10 in all, 256 images/s, loss=1.23]");
+    check_line(&p, 50, "loss=1.23", 79,
+               "Epoch 3/90:  25%|##       | [02:30 left, 09:10 in all, 256 images/s, loss=1.23]");
+    check_line(&p, 50, "loss=1.23", 53, "Epoch 3/90:  25%|##      | [02:30 left, 256 images/s]");
+    check_line(&p, 50, "loss=1.23", 41, "Epoch 3/90:  25%|##      | [256 images/s]");
+    check_line(&p, 50, "loss=1.23", 19, "Epoch 3/90:  25%| |");
+    check_line(&p, 50, "loss=1.23", 10, "Epoch 3/90");
 }
 
 static void test_progress_counts_bytes(void **state)
 {
-    struct ls_progress p = {.label = "x.gz", .unit = "B", .total = 9912422, .done = 4956211, .is_ascii = true};
-    check_line(&p, 2, NULL, 100, "x.gz:  50%|#####     | 4.96M/9.91M [00:02<00:02, 2.48MB/s]");
+    struct ls_progress p = {.label = "x.gz", .unit = "B", .total = 9912422, .done = 4956211, .weight = 1};
+    p.is_ascii = true;
+    check_line(&p, 2, NULL, 58, "x.gz:  50%|#####     | 4.96M/9.91M [00:02<00:02, 2.48MB/s]");
     p.total = 0;
-    check_line(&p, 2, NULL, 100, "x.gz: 4.96M [00:02, 2.48MB/s]");
+    check_line(&p, 2, NULL, 29, "x.gz: 4.96M [00:02, 2.48MB/s]");
 }
 
+/* The line is as wide as the terminal wherever there is a bar, and never wider. */
 static void test_progress_fits_every_width(void **state)
 {
-    struct ls_progress p = {.label = "Epoch 3/90", .unit = "it", .total = 391, .done = 164, .is_ascii = true};
-    for (int width = 20; width < 120; width++) {
+    struct ls_progress p = {.label = "Epoch 3/90", .unit = "it", .total = 391, .done = 164, .weight = 1};
+    p.after = 1000;
+    p.is_ascii = true;
+    for (int width = 1; width < 200; width++) {
         char line[512];
         ls__progress_format(&p, 31 * (int64_t)1000000000, "loss=1.23, accuracy=0.5", width, line, sizeof line);
         if ((int)strlen(line) > width) fail_msg("%zu columns for a width of %d: %s", strlen(line), width, line);
+        if (width > 18 && (int)strlen(line) < width) fail_msg("%zu of %d columns: %s", strlen(line), width, line);
     }
 }
 
@@ -525,6 +545,7 @@ int main(void)
         TEST(test_a_full_disk_warns_once_and_training_goes_on),
         TEST(test_a_line_cut_short_is_cut_off),
         TEST(test_progress_looks_like_tqdm),
+        TEST(test_progress_tells_of_the_whole_run),
         TEST(test_progress_counts_bytes),
         TEST(test_progress_fits_every_width),
         TEST(test_plain_lines_without_a_terminal),
