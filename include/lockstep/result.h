@@ -9,11 +9,12 @@
 extern "C" {
 #endif
 
-/* Where the wall clock of this rank went; the parts add up to total_seconds. compute and update: the mean over its
- * threads; wait: the rest of the steps. */
+/* Where the wall clock of this rank went; the parts, all but `hidden`, add up to total_seconds. compute and update: the
+ * mean over its threads; communicate: waiting for sums of other machines; wait: the rest of the steps. */
 struct ls_seconds {
     double load, compute, communicate, wait, checkpoint, evaluate;
     double update, setup, other; /* setup: before the first step; other: metrics, progress, what nothing else covers */
+    double hidden;               /* beside them: sums travelled between machines and no thread waited for them */
 };
 
 /* What result.json holds; the names are the JSON keys. */

@@ -51,12 +51,20 @@ void ls_comm_close(struct ls_comm **comm)
     if (!c->has_ended && c->place.n_ranks > 1) /* a caller's mistake must not leave the others waiting */
         c->has_failed = ls_comm_end(c, ls_fail(LS_INTERNAL, "left the job without saying how it went")) != LS_OK;
     ls__comm_thread_stop(c);
-    if (!c->has_failed) { /* else the communication thread may still use it; the process is about to end */
+    if (c->has_failed) { /* the communication thread may still use it; the process is about to end */
+        ls__lane_abandon(c->lane);
+    } else {
+        ls__lane_give_back(c->lane);
         c->sum_way->release(c);
         ls__comm_machine_close(c);
         free(c);
     }
     *comm = NULL;
+}
+
+enum ls_status ls_comm_measure(struct ls_comm *c, struct ls_trace *trace)
+{
+    return c->thread.is_started ? ls__lane_take(trace, "communication", &c->lane) : LS_OK;
 }
 
 const struct ls_comm_place *ls_comm_place(const struct ls_comm *c)
@@ -262,10 +270,11 @@ enum ls_status ls_comm_broadcast_machines(struct ls_comm *c, int root, void *dat
 
 /* --- sums over the machines --- */
 
-enum ls_status ls_comm_sum_begin(struct ls_comm *c, int64_t *block, const struct ls_comm_bucket *buckets, int n_buckets)
+enum ls_status ls_comm_sum_begin(struct ls_comm *c, int64_t *block, const struct ls_comm_bucket *buckets, int n_buckets,
+                                 enum ls_span_kind kind)
 {
     struct board *b = c->board;
-    struct sum_job job = {.block = block, .n_buckets = n_buckets};
+    struct sum_job job = {.block = block, .n_buckets = n_buckets, .kind = kind};
     if (c->place.n_machines == 1) return LS_OK;
     if (n_buckets > MAX_BUCKETS) return ls_fail(LS_INTERNAL, "%d buckets, at most %d", n_buckets, MAX_BUCKETS);
     c->n_buckets = n_buckets;
@@ -291,11 +300,10 @@ void ls_comm_sum_flush(struct ls_comm *c)
     for (int i = 0; i < c->n_buckets; i++) atomic_store(&c->board->parts[i], INT32_MAX / 2);
 }
 
-enum ls_status ls_comm_sum_wait(struct ls_comm *c, int64_t end)
+static enum ls_status await_sum(struct ls_comm *c, int64_t end)
 {
     struct board *b = c->board;
     int64_t start = ls__now_ns();
-    if (c->place.n_machines == 1) return LS_OK;
     for (int spins = 0; atomic_load_explicit(&b->summed, memory_order_acquire) < end; spins++) {
         unsigned seen = atomic_load(&b->summed_word);
         if (atomic_load(&b->has_sum_failed)) {
@@ -313,4 +321,14 @@ enum ls_status ls_comm_sum_wait(struct ls_comm *c, int64_t end)
                                         c->place.n_machines, c->timeout + 5));
     }
     return LS_OK;
+}
+
+enum ls_status ls_comm_sum_wait(struct ls_comm *c, int64_t end)
+{
+    if (c->place.n_machines == 1) return LS_OK;
+    if (atomic_load_explicit(&c->board->summed, memory_order_acquire) >= end) return LS_OK;
+    atomic_fetch_add_explicit(&c->n_waiting, 1, memory_order_relaxed);
+    enum ls_status status = await_sum(c, end);
+    atomic_fetch_sub_explicit(&c->n_waiting, 1, memory_order_relaxed);
+    return status;
 }

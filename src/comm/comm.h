@@ -25,6 +25,7 @@
 #define LS_COMM_H
 
 #include "base/status.h"
+#include "trace/trace.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -72,6 +73,9 @@ bool ls_comm_may_tell(const struct ls_comm *comm);
  * others, and the process is to end by _exit: what is left of the job may hang in the communication library's clean-up.
  */
 void ls_comm_close(struct ls_comm **comm);
+/* From here on, before the first sum: when sums travel is in a lane of the trace, "communication". The trace outlives
+ * the job; after a failure it is never freed, as little as the job itself. */
+enum ls_status ls_comm_measure(struct ls_comm *comm, struct ls_trace *trace) LS_MUST_CHECK;
 const struct ls_comm_place *ls_comm_place(const struct ls_comm *comm);
 const char *ls_comm_host(const struct ls_comm *comm, int machine);
 int ls_comm_machine_of(const struct ls_comm *comm, int rank);
@@ -125,9 +129,9 @@ int64_t ls_comm_chunk(int64_t n, int n_machines);
 
 /* Begins the sum over the machines of block[0, end of the last bucket), in place, bucket after bucket, while the
  * machine is still contributing. Every leader gives the same buckets but for n_parts. Ranks that are not leaders only
- * note the number of buckets. A job of one machine has nothing to do. */
+ * note the number of buckets. A job of one machine has nothing to do. kind: as what its travel is measured. */
 enum ls_status ls_comm_sum_begin(struct ls_comm *comm, int64_t *block, const struct ls_comm_bucket *buckets,
-                                 int n_buckets) LS_MUST_CHECK;
+                                 int n_buckets, enum ls_span_kind kind) LS_MUST_CHECK;
 /* One contribution to a bucket is in. Any thread of any rank of the machine. */
 void ls_comm_sum_part(struct ls_comm *comm, int bucket);
 /* No more contributions will come (all are in, or some failed): every bucket may travel. The leader's. */

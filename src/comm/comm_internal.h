@@ -125,6 +125,7 @@ struct sum_job {
     int64_t *block;
     struct ls_comm_bucket buckets[MAX_BUCKETS];
     int n_buckets;
+    enum ls_span_kind kind; /* as what its travel is measured */
 };
 
 typedef enum ls_status comm_thread_fn(struct ls_comm *c, void *arg);
@@ -143,6 +144,8 @@ struct comm_thread {
     bool sum_wanted;
     struct sum_job sum; /* the last one asked for */
     /* the communication thread's own */
+    bool is_under_way, is_awaited;   /* as measured: sums travel, and somebody waits for them */
+    struct ls_begun travel, awaited; /* since when */
     int64_t last_heartbeat_ns, listened_ns;
     int64_t hurried_until_ns; /* somebody wants to hear from us often */
     int64_t ended_ns;         /* when the launcher was seen to end us, or 0: the others are asked to answer */
@@ -153,7 +156,8 @@ struct comm_thread {
 struct ls__sum_way {
     const char *name;
     /* All buckets of c->running, as their parts come in (board->parts), publishing how far the sums are
-     * (board->summed). In every loop that waits: ls__link_pump, ls__ending_check, ls__late_*. */
+     * (board->summed) and saying when any are under way (ls__sum_travels). In every loop that waits: ls__link_pump,
+     * ls__ending_check, ls__late_*. */
     enum ls_status (*run)(struct ls_comm *c);
     void (*release)(struct ls_comm *c); /* what it keeps in c->sum_state, if anything */
 };
@@ -177,8 +181,10 @@ struct ls_comm {
     struct sum_job running;               /* the communication thread's: what it works on */
     const struct ls__sum_way *sum_way;    /* set up */
     void *sum_state;                      /* the way's own; the communication thread's */
+    struct ls_lane *lane; /* NULL: nobody measures; set before the first sum, then the communication thread's */
     struct comm_thread thread;
     atomic_llong bytes_sent, bytes_received, n_sums; /* the communication thread counts, main reads */
+    atomic_int n_waiting;                            /* any thread of this rank: in ls_comm_sum_wait */
     atomic_bool has_failed;    /* any thread: the job is broken, leave without waiting for anybody */
     atomic_bool has_lost_lock; /* any thread: a lock's holder does not get on */
     int segment;               /* main's: memfd of the machine, or -1 */
@@ -198,6 +204,9 @@ void ls__comm_thread_stop(struct ls_comm *c);
 enum ls_status ls__comm_thread_call(struct ls_comm *c, comm_thread_fn *fn, void *arg) LS_MUST_CHECK;
 /* Begins a sum. The one before has been waited for, but the communication thread may still be leaving it. */
 void ls__comm_thread_sum(struct ls_comm *c, const struct sum_job *job);
+/* Whether anything is on its way now; call it whenever that may have changed, or whether somebody waits: it is
+ * measured. The communication thread's. */
+void ls__sum_travels(struct ls_comm *c, bool is_under_way);
 
 /* link.c */
 enum ls_status ls__link_begin_send(struct ls_comm *c, const void *data, size_t bytes, int to, int tag,

@@ -34,7 +34,21 @@ static void copy_job(struct sum_job *to, const struct sum_job *from)
 {
     to->block = from->block;
     to->n_buckets = from->n_buckets;
+    to->kind = from->kind;
     memcpy(to->buckets, from->buckets, (size_t)from->n_buckets * sizeof *from->buckets);
+}
+
+void ls__sum_travels(struct ls_comm *c, bool is_under_way)
+{
+    struct comm_thread *k = &c->thread;
+    const int64_t sum = atomic_load_explicit(&c->n_sums, memory_order_relaxed);
+    bool is_awaited = is_under_way && atomic_load_explicit(&c->n_waiting, memory_order_relaxed) > 0;
+    if (is_under_way && !k->is_under_way) k->travel = ls__span_begin(c->lane, c->running.kind, "sums", sum);
+    if (is_awaited && !k->is_awaited) k->awaited = ls__span_begin(c->lane, LS_SPAN_COMMUNICATE, "awaited", sum);
+    if (!is_awaited && k->is_awaited) ls__span_end(c->lane, k->awaited);
+    if (!is_under_way && k->is_under_way) ls__span_end(c->lane, k->travel);
+    k->is_under_way = is_under_way;
+    k->is_awaited = is_awaited;
 }
 
 static void serve_sum(struct ls_comm *c)
@@ -44,6 +58,7 @@ static void serve_sum(struct ls_comm *c)
     copy_job(&c->running, &k->sum);
     pthread_mutex_unlock(&k->lock);
     enum ls_status status = c->sum_way->run(c);
+    ls__sum_travels(c, false);
     if (status != LS_OK) {
         c->board->sum_failure = ls__keep(status);
         atomic_store(&c->board->has_sum_failed, true);

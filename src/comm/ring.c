@@ -156,6 +156,7 @@ static enum ls_status start_chunks(struct ls_comm *c, struct progress *p)
         r->end = p->at = p->at + chunk < b->end ? p->at + chunk : b->end;
         r->hop = 0;
         r->is_active = true;
+        ls__sum_travels(c, true);
         TRY(start_hop(c, r, (int)(p->n_started++ % WINDOW)));
         if (p->at == b->end) p->bucket++;
         p->moved_ns = ls__now_ns();
@@ -193,6 +194,7 @@ static enum ls_status run(struct ls_comm *c)
         TRY(start_chunks(c, &p));
         TRY(advance_all(c, &has_moved));
         publish(c, &p);
+        ls__sum_travels(c, is_any_active(c));
         ls__link_pump(c);
         if (has_moved || !is_any_active(c)) p.moved_ns = ls__now_ns();
         if (has_moved) {

@@ -15,8 +15,9 @@ static enum ls_status sum_begin(struct step *s)
                                                  {b->control, b->n, 1}};
     for (int i = 0; s->is_training && i < b->n_buckets - 1; i++)
         b->buckets[i].n_parts = b->per_shard[i] * s->n_own + b->per_step[i];
-    TRY(s->is_training ? ls_comm_sum_begin(e->comm, b->travel, b->buckets, b->n_buckets)
-                       : ls_comm_sum_begin(e->comm, b->travel, stats_only, 2));
+    TRY(s->is_training ? ls_comm_sum_begin(e->comm, b->travel, b->buckets, b->n_buckets,
+                                           s->work == LS_SPAN_COMPUTE ? LS_SPAN_SUM : s->work)
+                       : ls_comm_sum_begin(e->comm, b->travel, stats_only, 2, s->work));
     ls__result_wish(s);
     return LS_OK;
 }
@@ -30,7 +31,9 @@ static void sum_close(struct step *s, bool has_failed)
 {
     struct ls_exec *e = s->e;
     if (e->local_rank > 0) return;
+    struct ls_begun begun = ls__span_begin(e->workers[0].lane, s->work, "sums", s->ask->step); /* as in result.c */
     if (ls__sums_to_host(e) != LS_OK) has_failed = true;
+    ls__span_end(e->workers[0].lane, begun);
     ls__sums_control(e)[LS_CONTROL_FAILED] = has_failed;
     ls__sums_control(e)[LS_CONTROL_MACHINES + e->machine] = s->shards_ns;
     ls_comm_sum_flush(e->comm);

@@ -16,24 +16,32 @@ struct norm_item {
     double result;
 };
 
-static enum ls_status run_norm(void *arg, int item, int thread)
+static double sum_of_squares(const int64_t *sum, int64_t n)
 {
-    struct norm_item *it = (struct norm_item *)arg + item;
     const double unit = ldexp(1, -LS_SCALE_GRAD);
-    const void *view;
-    double lanes[8] = {0};
-    struct ls_lane *lane = it->e->workers[thread].lane;
-    TRY(ls__memory_view(it->e, it->sum, (size_t)it->n * sizeof *it->sum, &view));
-    struct ls_begun begun = ls__span_begin(lane, LS_SPAN_UPDATE, "norm", item);
-    const int64_t *sum = view;
-    for (int64_t i = 0; i < it->n; i++) {
+    double lanes[8] = {0}, all = 0;
+    for (int64_t i = 0; i < n; i++) {
         double g = (double)sum[i] * unit;
         lanes[i & 7] += g * g;
     }
-    for (int k = 0; k < 8; k++) it->result += lanes[k];
-    ls__memory_release_view(it->e, it->sum, (size_t)it->n * sizeof *it->sum, view);
+    for (int k = 0; k < 8; k++) all += lanes[k];
+    return all;
+}
+
+static enum ls_status run_norm(void *arg, int item, int thread)
+{
+    struct norm_item *it = (struct norm_item *)arg + item;
+    const size_t bytes = (size_t)it->n * sizeof *it->sum;
+    const void *view;
+    struct ls_lane *lane = it->e->workers[thread].lane;
+    struct ls_begun begun = ls__span_begin(lane, LS_SPAN_UPDATE, "norm", item);
+    enum ls_status status = ls__memory_view(it->e, it->sum, bytes, &view);
+    if (status == LS_OK) {
+        it->result = sum_of_squares(view, it->n);
+        ls__memory_release_view(it->e, it->sum, bytes, view);
+    }
     ls__span_end(lane, begun);
-    return LS_OK;
+    return status;
 }
 
 static int64_t n_norm_items(struct ls_exec *e, const struct ls_plan *p, struct norm_item *items)

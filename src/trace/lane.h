@@ -68,7 +68,7 @@ struct ls_trace {
     _Atomic(struct ls_lane *) first; /* main; lanes are added at the end and stay */
     struct ls_lane *last;
     uint64_t n_slots; /* of every ring; 0: nobody listens */
-    bool with_ops;
+    bool with_ops, has_abandoned;
 };
 
 /* ring.c */

@@ -29,7 +29,7 @@ static void charge(struct ls_lane *lane, int64_t now)
 
 static bool gives_its_time(enum ls_span_kind kind)
 {
-    return kind == LS_SPAN_OTHER || kind == LS_SPAN_STEP || kind == LS_SPAN_ROUND;
+    return kind == LS_SPAN_OTHER || kind == LS_SPAN_STEP || kind == LS_SPAN_ROUND || kind == LS_SPAN_SUM;
 }
 
 struct ls_begun ls__span_begin(struct ls_lane *lane, enum ls_span_kind kind, const char *name, int64_t arg)

@@ -1,7 +1,8 @@
 /* split.c: the wall clock of a run in parts. See trace.h.
  *
  * The self times of the main lane add up to its age. Of these, the time in steps that was not spent waiting for data or
- * for other machines belongs to the threads: what they computed and updated, on average, and what they idled.
+ * for other machines belongs to the threads: what they computed and updated, on average, and what they idled. Sums that
+ * travel are seen by the communication thread; the time for which nobody waited for them is hidden.
  */
 #include "trace/trace.h"
 
@@ -14,12 +15,13 @@ struct ls_time_split ls__trace_split(const struct ls_trace *trace, int n_threads
 {
     const struct ls_lane *lane = ls__trace_next_lane(trace, NULL);
     struct ls_totals main, t;
-    double compute = 0, update = 0;
+    double compute = 0, update = 0, hidden = 0;
     ls__lane_totals(lane, &main);
     for (; lane; lane = ls__trace_next_lane(trace, lane)) {
         ls__lane_totals(lane, &t);
         compute += seconds(&t, LS_SPAN_COMPUTE) / n_threads;
         update += seconds(&t, LS_SPAN_UPDATE) / n_threads;
+        hidden += seconds(&t, LS_SPAN_SUM);
     }
     double steps = seconds(&main, LS_SPAN_STEP) + seconds(&main, LS_SPAN_ROUND) + seconds(&main, LS_SPAN_BARRIER) +
                    seconds(&main, LS_SPAN_COMPUTE) + seconds(&main, LS_SPAN_UPDATE);
@@ -35,6 +37,7 @@ struct ls_time_split ls__trace_split(const struct ls_trace *trace, int n_threads
         .checkpoint = seconds(&main, LS_SPAN_CHECKPOINT),
         .evaluate = seconds(&main, LS_SPAN_EVALUATE),
         .other = seconds(&main, LS_SPAN_OTHER),
+        .hidden = hidden,
     };
     return split;
 }

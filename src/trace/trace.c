@@ -58,7 +58,8 @@ enum ls_status ls__trace_create(struct ls_trace **out, int64_t start_ns)
 void ls__trace_destroy(struct ls_trace **trace)
 {
     struct ls_trace *t = *trace;
-    if (!t) return;
+    *trace = NULL;
+    if (!t || t->has_abandoned) return;
     for (struct ls_lane *lane = atomic_load(&t->first), *next; lane; lane = next) {
         next = atomic_load(&lane->next);
         free(atomic_load(&lane->ring));
@@ -67,7 +68,6 @@ void ls__trace_destroy(struct ls_trace **trace)
     }
     pthread_mutex_destroy(&t->lock);
     free(t);
-    *trace = NULL;
 }
 
 struct ls_lane *ls__trace_main(struct ls_trace *t)
@@ -103,6 +103,11 @@ void ls__lane_give_back(struct ls_lane *lane)
     pthread_mutex_lock(&lane->trace->lock);
     lane->is_taken = false;
     pthread_mutex_unlock(&lane->trace->lock);
+}
+
+void ls__lane_abandon(struct ls_lane *lane)
+{
+    if (lane) lane->trace->has_abandoned = true;
 }
 
 const struct ls_lane *ls__trace_next_lane(const struct ls_trace *t, const struct ls_lane *lane)

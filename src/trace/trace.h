@@ -15,9 +15,10 @@
  *     lane   OTHER |-- STEP --|- LOAD -|-- STEP --|------- COMPUTE -------|-- STEP --| OTHER
  *     spans         [step      [batch]             [shard  [op][op]       ]          ]
  *
- * so that the self times of a lane add up to its age, whatever nests in what; what no span covers is OTHER. Only STEP
- * and ROUND give their time to what is inside. In all other kinds the outermost wins: the batches that an evaluation
- * loads are EVALUATE, the ops of a shard are COMPUTE, and no total depends on how finely somebody else looks.
+ * so that the self times of a lane add up to its age, whatever nests in what; what no span covers is OTHER. Only STEP,
+ * ROUND and SUM give their time to what is inside. In all other kinds the outermost wins: the batches that an
+ * evaluation loads are EVALUATE, the ops of a shard are COMPUTE, and no total depends on how finely somebody else
+ * looks.
  *
  * Spans themselves are kept only while somebody listens (ls__trace_listen): a ring per lane, the oldest overwritten and
  * counted. It may be read while its lane goes on.
@@ -46,14 +47,14 @@
     X(LOAD, "load")               /* main: waiting for the loader; loader: making a batch. Argument: step */           \
     X(COMPUTE, "compute")         /* shards, copies of parameters, sums over kept rows. Shard; op */                   \
     X(UPDATE, "update")           /* updates of parameters and statistics. Op */                                       \
-    X(COMMUNICATE, "communicate") /* waiting for sums of other machines: exposed communication. Step; op */            \
+    X(COMMUNICATE, "communicate") /* waiting for sums of other machines: exposed communication. Step; op; sum */       \
     X(BARRIER, "barrier")         /* waiting for the other ranks of the machine */                                     \
     X(EVALUATE, "evaluate")       /* everything done for test data. Step; shard */                                     \
     X(CHECKPOINT, "checkpoint")   /* what checkpoints take from the training thread. Step */                           \
     X(OP, "op")                   /* an op of a shard, while somebody listens. Op */                                   \
     X(DECODE, "decode")           /* loader: one sample. Sample */                                                     \
     X(WRITE, "write")             /* writer: a checkpoint. Step */                                                     \
-    X(SUM, "sum")                 /* communication thread: sums travel, exposed or hidden */
+    X(SUM, "sum")                 /* communication thread: sums of a step travel; its own time: nobody waits */
 
 enum ls_span_kind {
 #define X(kind, name) LS_SPAN_##kind,
@@ -78,6 +79,8 @@ struct ls_lane *ls__trace_main(struct ls_trace *trace);
  * name lives as long as the trace. */
 enum ls_status ls__lane_take(struct ls_trace *trace, const char *name, struct ls_lane **out) LS_MUST_CHECK;
 void ls__lane_give_back(struct ls_lane *lane); /* its thread has ended or writes no more; NULL is fine */
+/* Its thread may hang for ever, or wake up after all: the trace is never freed, whoever destroys it. NULL is fine. */
+void ls__lane_abandon(struct ls_lane *lane);
 /* All lanes: the first (that is main) for NULL, the one after `lane`, NULL at the end. */
 const struct ls_lane *ls__trace_next_lane(const struct ls_trace *trace, const struct ls_lane *lane);
 const char *ls__lane_name(const struct ls_lane *lane);
@@ -110,6 +113,7 @@ void ls__lane_totals(const struct ls_lane *lane, struct ls_totals *totals); /* z
  * side by side: the mean over n_threads is compute and update, the rest of the step is wait. */
 struct ls_time_split {
     double setup, load, compute, update, communicate, wait, checkpoint, evaluate, other; /* seconds */
+    double hidden; /* not one of the parts: for so long sums travelled while no thread waited for them */
 };
 struct ls_time_split ls__trace_split(const struct ls_trace *trace, int n_threads);
 

@@ -8,11 +8,12 @@
 
 static json_t *seconds_json(const struct ls_seconds *s)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "load", ls__json_number(s->load), "compute",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "load", ls__json_number(s->load), "compute",
                      ls__json_number(s->compute), "communicate", ls__json_number(s->communicate), "wait",
                      ls__json_number(s->wait), "checkpoint", ls__json_number(s->checkpoint), "evaluate",
                      ls__json_number(s->evaluate), "update", ls__json_number(s->update), "setup",
-                     ls__json_number(s->setup), "other", ls__json_number(s->other));
+                     ls__json_number(s->setup), "other", ls__json_number(s->other), "hidden",
+                     ls__json_number(s->hidden));
 }
 
 static json_t *step_json(const struct ls_result *r)

@@ -24,7 +24,8 @@ static void fill_seconds(const struct trainer *t, struct ls_result *r)
                                      .wait = s.wait,
                                      .checkpoint = s.checkpoint,
                                      .evaluate = s.evaluate,
-                                     .other = s.other};
+                                     .other = s.other,
+                                     .hidden = s.hidden};
 }
 
 enum ls_status ls__trainer_result(struct trainer *t, struct ls_result *r)

@@ -263,7 +263,7 @@ static void add_words(struct local *l)
 static enum ls_status sum_over_machines(struct local *l)
 {
     const struct ls_comm_bucket all = {0, l->n_values + N_WORDS, 1};
-    TRY(ls_comm_sum_begin(l->comm, l->block, &all, 1));
+    TRY(ls_comm_sum_begin(l->comm, l->block, &all, 1, LS_SPAN_SUM));
     if (ls_comm_place(l->comm)->local_rank == 0) ls_comm_sum_flush(l->comm);
     return ls_comm_sum_wait(l->comm, all.end);
 }

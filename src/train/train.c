@@ -376,6 +376,7 @@ enum ls_status ls__trainer_open(struct trainer *t, const struct ls_train_options
                                        .context = control ? control->context : NULL,
                                        .is_apart = is_apart};
     TRY(ls_comm_open(&t->comm, &co));
+    TRY(ls_comm_measure(t->comm, t->trace));
     t->is_chief = ls_comm_place(t->comm)->rank == 0;
     limit_log(t);
     TRY(ls_comm_agree(t->comm, check_options(&t->own, t->comm), ""));

@@ -78,6 +78,22 @@ hash_of() {
     if [ "$code" -eq 0 ]; then field weights_hash; else echo "exit code $code: $(head -c 300 err)"; fi
 }
 
+# split_of RUN: how far the parts of its time are from the whole, and which are below zero; nothing when all is well
+split_of() {
+    python3 - "$1/result.json" 2>&1 <<'EOF'
+import json, sys
+result = json.load(open(sys.argv[1]))
+parts, total, steps = result["seconds"], result["total_seconds"], result["train_seconds"]
+hidden = parts.pop("hidden") # beside the parts
+in_steps = sum(parts[k] for k in ("load", "compute", "communicate", "wait", "update"))
+if abs(sum(parts.values()) - total) > 0.01 * total: print("parts make", sum(parts.values()), "of", total, parts)
+if abs(in_steps - steps) > 0.01 * steps: print("parts of steps make", in_steps, "of", steps, parts)
+if min(parts.values()) < 0 or hidden < 0: print("below zero:", parts, hidden)
+if parts["compute"] <= 0 or parts["update"] <= 0 or parts["setup"] <= 0: print("not measured:", parts)
+if hidden + parts["communicate"] > steps: print("sums travelled for longer than the steps took:", hidden, parts, steps)
+EOF
+}
+
 # metrics_of RUN: metrics.jsonl without what depends on the clock
 metrics_of() { sed 's/, "images_per_second": [^}]*}$/}/' "$1/metrics.jsonl"; }
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 struct ls_device {
@@ -115,8 +116,16 @@ static enum ls_status mem_fill(struct ls_device *device, void *data, int byte, s
     return LS_OK;
 }
 
+/* LOCKSTEP_FAR_LAG_MS: for so long the device is still computing when the host asks. */
+static void lag(void)
+{
+    const char *ms = getenv("LOCKSTEP_FAR_LAG_MS");
+    if (ms) nanosleep(&(struct timespec){.tv_nsec = strtol(ms, NULL, 10) * 1000000}, NULL);
+}
+
 static enum ls_status settle(struct ls_device *device)
 {
+    lag();
     pthread_mutex_lock(&card.lock);
     enum ls_status status = card.failure;
     if (status != LS_OK) status = ls_fail(status, "%s", card.message);

@@ -283,6 +283,32 @@ static void test_split(void **state)
     ls__trace_destroy(&trace);
 }
 
+static void test_hidden_is_beside_the_parts(void **state)
+{
+    struct ls_trace *trace;
+    struct ls_lane *lane;
+    check_ok(ls__trace_create(&trace, ls__now_ns()));
+    check_ok(ls__lane_take(trace, "communication", &lane));
+    struct ls_begun travel = ls__span_begin(lane, LS_SPAN_SUM, "sums", 0);
+    spend();
+    struct ls_begun awaited = ls__span_begin(lane, LS_SPAN_COMMUNICATE, "awaited", 0);
+    spend();
+    int64_t awaited_ns = ls__span_end(lane, awaited), travel_ns = ls__span_end(lane, travel);
+    struct ls_time_split split = ls__trace_split(trace, 1);
+    assert_true(fabs(split.hidden - 1e-9 * (double)(travel_ns - awaited_ns)) < 1e-9);
+    assert_true(split.communicate == 0); /* the main lane's alone */
+    /* A thread that never ended may still write. */
+    ls__lane_abandon(lane);
+    ls__trace_destroy(&trace);
+    assert_null(trace);
+    travel = ls__span_begin(lane, LS_SPAN_SUM, "sums", 1);
+    assert_true(ls__span_end(lane, travel) >= 0);
+    assert_string_equal(ls__lane_name(lane), "communication");
+    static struct ls_lane *kept; /* reachable, for who looks for leaks */
+    kept = lane;
+    assert_non_null(kept);
+}
+
 static void test_kinds_have_names(void **state)
 {
     for (int k = 0; k < LS_N_SPAN_KINDS; k++) assert_true(strlen(ls__span_kind_name((enum ls_span_kind)k)) > 1);
@@ -302,6 +328,7 @@ int main(void)
         cmocka_unit_test(test_two_threads),
         cmocka_unit_test(test_ops),
         cmocka_unit_test(test_split),
+        cmocka_unit_test(test_hidden_is_beside_the_parts),
         cmocka_unit_test(test_kinds_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
