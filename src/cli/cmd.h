@@ -17,6 +17,7 @@ enum ls_status ls__cmd_predict(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_models(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_data(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_inspect(const struct ls_options *o) LS_MUST_CHECK;
+enum ls_status ls__cmd_plot(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_doctor(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_help(const struct ls_options *o) LS_MUST_CHECK;
 

@@ -1,10 +1,10 @@
 /* cmd_predict.c: `lockstep predict`: measure a step here, and tell how long it would take on more workers. */
-#include "base/file.h"
 #include "base/log.h"
 #include "base/pool.h"
 #include "cli/cmd.h"
 #include "cli/machine.h"
 #include "comm/comm.h"
+#include "draw/draw.h"
 #include "measure/forecast.h"
 #include "predict/predict.h"
 
@@ -233,7 +233,7 @@ static enum ls_status print_json(const struct prediction *p)
 static enum ls_status write_plot(const struct prediction *p, const char *path)
 {
     struct ls_predict_series lines[MAX_NETWORKS];
-    char title[256], *svg;
+    char title[256];
     int n = p->n_nets > 1 ? p->n_nets : LS_N_PREDICT;
     snprintf(title, sizeof title, "%.100s, global batch %" PRId64 ", %s %.60s", p->profile.model, p->profile.batch_size,
              p->n_nets > 1 ? "over common networks" : "over", p->n_nets > 1 ? "" : p->nets[0].network.name);
@@ -248,20 +248,16 @@ static enum ls_status write_plot(const struct prediction *p, const char *path)
         lines[0] = lines[own];
         lines[own] = first;
     }
-    TRY(ls_predict_plot(title, lines, n, &svg));
-    const struct ls_piece piece = {svg, strlen(svg)};
-    enum ls_status status = ls__file_write_atomic(path, &piece, 1, LS_IO);
-    free(svg);
-    return status;
+    return ls_predict_draw(title, lines, n, path);
 }
 
 /* --- the command --- */
 
 static enum ls_status check(const struct ls_options *o)
 {
-    size_t len = o->output ? strlen(o->output) : 0;
-    if (o->output && (len < 5 || strcmp(o->output + len - 4, ".svg") != 0))
-        return ls_fail(LS_USAGE, "-o %s: the plot is an SVG: expected a name ending in .svg", o->output);
+    enum ls_draw_format format;
+    if (o->output) TRY(ls_draw_format_of(o->output, &format));
+    if (o->output) TRY(ls_draw_can(format));
     if (o->train.compress != 0 && o->train.compress != 8 && o->train.compress != 16)
         return ls_fail(LS_USAGE, "--compress %" PRId64 ": expected 8, 16 or 0", o->train.compress);
     if (o->args[1] && strncmp(o->args[1], "fake:", 5) != 0)

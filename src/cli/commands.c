@@ -171,6 +171,22 @@ const struct ls_command ls__commands[LS_N_CMDS] = {
                     {"lockstep inspect runs/a/checkpoints/latest.safetensors", "all tensors"},
                 },
         },
+    [LS_CMD_PLOT] =
+        {
+            .name = "plot",
+            .args = "FILE",
+            .min_args = 1,
+            .max_args = 1,
+            .summary = "draw numbers from a JSON or CSV file",
+            .text = "Draws curves, bars or a heat map: FILE.json describes a picture (docs/formats/plot.md); of "
+                    "FILE.csv the first column is x and every other one a curve. The picture goes to the file of -o, "
+                    "whose ending says what it is (.svg, .png, .pdf), else as SVG to stdout.",
+            .examples =
+                {
+                    {"lockstep plot table.csv -o table.svg", "curves over the first column"},
+                    {"lockstep plot picture.json -o picture.pdf", "as the JSON describes it"},
+                },
+        },
     [LS_CMD_DOCTOR] =
         {
             .name = "doctor",

@@ -21,10 +21,10 @@
 #include <unistd.h>
 
 static enum ls_status (*const functions[LS_N_CMDS])(const struct ls_options *o) = {
-    [LS_CMD_TRAIN] = ls__cmd_train,   [LS_CMD_EVAL] = ls__cmd_eval, [LS_CMD_BENCH] = ls__cmd_bench,
-    [LS_CMD_PLAN] = ls__cmd_plan,     [LS_CMD_TUNE] = ls__cmd_tune, [LS_CMD_PREDICT] = ls__cmd_predict,
-    [LS_CMD_MODELS] = ls__cmd_models, [LS_CMD_DATA] = ls__cmd_data, [LS_CMD_INSPECT] = ls__cmd_inspect,
-    [LS_CMD_DOCTOR] = ls__cmd_doctor, [LS_CMD_HELP] = ls__cmd_help,
+    [LS_CMD_TRAIN] = ls__cmd_train,   [LS_CMD_EVAL] = ls__cmd_eval,     [LS_CMD_BENCH] = ls__cmd_bench,
+    [LS_CMD_PLAN] = ls__cmd_plan,     [LS_CMD_TUNE] = ls__cmd_tune,     [LS_CMD_PREDICT] = ls__cmd_predict,
+    [LS_CMD_MODELS] = ls__cmd_models, [LS_CMD_DATA] = ls__cmd_data,     [LS_CMD_INSPECT] = ls__cmd_inspect,
+    [LS_CMD_PLOT] = ls__cmd_plot,     [LS_CMD_DOCTOR] = ls__cmd_doctor, [LS_CMD_HELP] = ls__cmd_help,
 };
 
 static enum ls_status unknown_command(const char *word)

@@ -135,9 +135,9 @@ const struct ls_option ls__options[] = {
          AT(seconds)), .commands = ON(BENCH) | ON(TUNE) | ON(PREDICT)},
     {OWN(.name = "output", .letter = 'o', .arg = "FILE", .type = LS_SETTING_TEXT, .is_valid = is_not_empty,
          .expected = "a file",
-         .help = "tune: the table's file; one that is there keeps its lines for other problems. predict: the plot, "
-                 "FILE.svg.",
-         .group = "Measuring", AT(output)), .commands = ON(TUNE) | ON(PREDICT)},
+         .help = "tune: the table's file; one that is there keeps its lines for other problems. predict, plot: the "
+                 "picture: .svg, .png or .pdf.",
+         .group = "Measuring", AT(output)), .commands = ON(TUNE) | ON(PREDICT) | ON(PLOT)},
 
     {OWN(.name = "network", .arg = "NAME", .type = LS_SETTING_TEXT, .is_valid = is_not_empty,
          .expected = "1GbE, 10GbE, 25GbE, 100GbE or loopback",

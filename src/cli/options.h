@@ -27,6 +27,7 @@ enum ls_cmd {
     LS_CMD_MODELS,
     LS_CMD_DATA,
     LS_CMD_INSPECT,
+    LS_CMD_PLOT,
     LS_CMD_DOCTOR,
     LS_CMD_HELP,
     LS_N_CMDS
@@ -46,7 +47,7 @@ struct ls_command {
 };
 extern const struct ls_command ls__commands[LS_N_CMDS];
 
-enum { LS_MAX_ARGS = 4 };
+enum { LS_MAX_ARGS = 256 };
 
 /* The values of all options. Commands share members: eval's --batch-size is train.batch_size too. */
 struct ls_options {
@@ -56,7 +57,7 @@ struct ls_options {
     int64_t steps, warmup_steps; /* bench */
     double seconds;
     bool layers;
-    const char *output;                        /* tune, predict */
+    const char *output;                        /* tune, predict, plot */
     const char *network, *latency, *bandwidth; /* predict */
     int64_t servers;
     bool probe;

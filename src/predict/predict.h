@@ -122,9 +122,9 @@ void ls_predict_sweep(const struct ls_predict_profile *p, const struct ls_predic
 /* What follows from the sweep, in one sentence. */
 void ls_predict_verdict(const struct ls_predict_profile *p, const struct ls_predict_cluster *c,
                         const struct ls_predict_series *s, char *out, size_t size);
-/* Speed-up over workers as an SVG picture; free() the text. */
-enum ls_status ls_predict_plot(const char *title, const struct ls_predict_series *series, int n,
-                               char **svg) LS_MUST_CHECK;
+/* Speed-up over workers for each of n series (label set), into a file; its ending says the format (draw.h). */
+enum ls_status ls_predict_draw(const char *title, const struct ls_predict_series *series, int n,
+                               const char *path) LS_MUST_CHECK;
 
 #ifdef __cplusplus
 }

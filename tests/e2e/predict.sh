@@ -24,12 +24,12 @@ has 'no network: common ones' out '100GbE  loopback'
 # The picture.
 predict --network 10gbe -o plot.svg
 equal 'plot: exit code' "$code" 0
-if python3 -c 'import sys, xml.dom.minidom as m; d = m.parse("plot.svg"); sys.exit(len(d.getElementsByTagName("circle")) != 4)'; then
-    ok 'plot: well formed, four lines'
+if python3 -c 'import sys, xml.dom.minidom as m; d = m.parse("plot.svg"); sys.exit(len(d.getElementsByTagName("circle")) < 12)'; then
+    ok 'plot: well formed, points of the lines'
 else
     bad "plot: $(head -c 300 plot.svg)"
 fi
-predict -o plot.png
+predict -o plot.gif
 one_line_error 'plot as another format' 2 '.svg'
 predict -o no/such/folder/plot.svg
 one_line_error 'plot into a folder that is not there' 1 'no/such/folder'
