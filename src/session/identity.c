@@ -85,6 +85,7 @@ static enum ls_status add_run(struct identity *id, const struct ls_train_options
     TRY(set(id, IDENTITY_BATCH_SIZE, "%lld", (long long)s->batch_size));
     TRY(set(id, IDENTITY_SHARDS, "%lld", (long long)s->shards));
     TRY(set(id, IDENTITY_DEVICE, "%s", o->device));
+    if (strcmp(o->precision, "f32") != 0) TRY(set(id, IDENTITY_PRECISION, "%s", o->precision));
     TRY(set_part(id, IDENTITY_OPTIMIZER, o));
     TRY(set_part(id, IDENTITY_SCHEDULE, o));
     TRY(set_part(id, IDENTITY_REGULARIZATION, o));
@@ -259,9 +260,10 @@ static void advise_on_isa(struct identity_difference *d)
 static void describe(const struct identity *mine, const struct identity *theirs, struct identity_difference *d)
 {
     const char *a = mine->values[d->key], *b = theirs->values[d->key];
+    const char *absent = d->key == IDENTITY_PRECISION ? "f32" : "(not recorded)";
     snprintf(d->what, sizeof d->what, "%s", keys[d->key].name);
-    snprintf(d->mine, sizeof d->mine, "%s", a ? a : "(not recorded)");
-    snprintf(d->theirs, sizeof d->theirs, "%s", b ? b : "(not recorded)");
+    snprintf(d->mine, sizeof d->mine, "%s", a ? a : absent);
+    snprintf(d->theirs, sizeof d->theirs, "%s", b ? b : absent);
     switch (d->key) {
     case IDENTITY_VERSION:
         snprintf(d->what, sizeof d->what, "version");

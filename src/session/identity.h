@@ -32,6 +32,7 @@
     X(BATCH_SIZE, "batch_size", RUN)                                                                                   \
     X(SHARDS, "shards", RUN)                                                                                           \
     X(DEVICE, "device", RUN)                                                                                           \
+    X(PRECISION, "precision", RUN) /* absent: f32, as in all runs of before there was another */                       \
     X(OPTIMIZER, "optimizer", RUN)                                                                                     \
     X(SCHEDULE, "schedule", RUN)                                                                                       \
     X(REGULARIZATION, "regularization", RUN)                                                                           \

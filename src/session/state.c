@@ -132,7 +132,7 @@ void ls__state_add_carried(struct state_meta *m, int first, int n)
 static enum ls_status refuse(const struct identity_difference *d, const struct identity *theirs, const char *path)
 {
     const char *key = ls__identity_key_name(d->key);
-    if (!theirs->values[d->key])
+    if (!theirs->values[d->key] && d->key != IDENTITY_PRECISION)
         return ls_fail(LS_CHECKPOINT, "%s has no '%s': it was not written by %s, so it cannot be resumed%s", path, key,
                        d->is_bits ? "this version of lockstep" : "lockstep train",
                        d->is_bits ? " with the same bits; --accept-other-bits goes on anyway" : "");

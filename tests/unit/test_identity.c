@@ -151,10 +151,32 @@ static void test_texts_never_change(void **state)
     ls__session_close(&s);
 }
 
-/* Told by the session, or the same for all runs of this build. */
+/* Told by the session. */
 static bool is_told_otherwise(enum ls_setting_id id)
 {
-    return id == LS_SET_MODEL || id == LS_SET_BATCH_SIZE || id == LS_SET_SHARDS || id == LS_SET_PRECISION;
+    return id == LS_SET_MODEL || id == LS_SET_BATCH_SIZE || id == LS_SET_SHARDS;
+}
+
+/* Runs of before there was a choice say nothing about it, and go on. */
+static void test_precision(void **state)
+{
+    struct session s;
+    struct ls_train_options o;
+    struct identity f32, bf16;
+    struct identity_difference d;
+    small_options(&o);
+    open_session(&s, &o, 1, false);
+    check_ok(ls__identity_of(&f32, &o, &s));
+    assert_null(f32.values[IDENTITY_PRECISION]);
+    o.precision = "bf16";
+    check_ok(ls__identity_of(&bf16, &o, &s));
+    assert_true(ls__identity_differs(&bf16, &f32, IDENTITY_RUN, &d));
+    assert_string_equal(d.what, "precision");
+    assert_string_equal(d.mine, "bf16");
+    assert_string_equal(d.theirs, "f32");
+    ls__identity_release(&f32);
+    ls__identity_release(&bf16);
+    ls__session_close(&s);
 }
 
 /* A setting shows in the identity exactly where its role says. */
@@ -216,6 +238,7 @@ int main(void)
         cmocka_unit_test(test_advice),
         cmocka_unit_test(test_first_kernel),
         cmocka_unit_test(test_texts_never_change),
+        cmocka_unit_test(test_precision),
         cmocka_unit_test(test_roles),
         cmocka_unit_test(test_on_the_wire),
     };
