@@ -138,6 +138,7 @@ struct comm_thread {
     pthread_cond_t wake, done;
     bool is_started; /* main's */
     bool is_ending, is_open, is_closed;
+    bool is_given_up;   /* main waits no longer for the transport to open */
     comm_thread_fn *fn; /* the present call, or NULL */
     void *arg;
     struct ls_kept outcome; /* of the last call */

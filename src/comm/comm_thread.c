@@ -126,10 +126,16 @@ static void leave_at_once(void)
 
 static enum ls_status open_transport(struct ls_comm *c, void *arg)
 {
-    if (c->transport->open(&c->place.rank, &c->place.n_ranks))
-        return ls_fail(LS_REMOTE, "join the job: %s", c->transport->error());
-    snprintf(c->place.transport, sizeof c->place.transport, "%s", c->transport->describe());
-    c->thread.is_open = true;
+    int rank, n_ranks;
+    if (c->transport->open(&rank, &n_ranks)) return ls_fail(LS_REMOTE, "join the job: %s", c->transport->error());
+    pthread_mutex_lock(&c->thread.lock);
+    if (!c->thread.is_given_up) { /* else main has gone on, as what it was before */
+        c->place.rank = rank;
+        c->place.n_ranks = n_ranks;
+        snprintf(c->place.transport, sizeof c->place.transport, "%s", c->transport->describe());
+        c->thread.is_open = true;
+    }
+    pthread_mutex_unlock(&c->thread.lock);
     if (getenv("LOCKSTEP_LAUNCH")) atexit(leave_at_once); /* last in, so first out */
     return LS_OK;
 }
@@ -173,6 +179,7 @@ enum ls_status ls__comm_thread_call(struct ls_comm *c, comm_thread_fn *fn, void 
     k->fn = fn;
     pthread_cond_signal(&k->wake);
     bool is_done = await_done(c);
+    k->is_given_up = !is_done;
     struct ls_kept outcome = k->outcome;
     pthread_mutex_unlock(&k->lock);
     if (!is_done) {
