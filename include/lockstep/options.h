@@ -69,6 +69,7 @@ struct ls_train_options {
     const char *checkpoint_every; /* "epoch", "500" (steps), "none" */
     int64_t keep;                 /* checkpoints kept besides the best */
     int64_t eval_every;           /* epochs; 0: only at the end */
+    bool record;                  /* resources.csv: what the process uses, every half second */
     int64_t log_every;            /* steps between lines in metrics.jsonl; 0: per epoch only */
     bool no_eval;
     bool quiet;              /* only warnings and errors on stderr while this call lasts */

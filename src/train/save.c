@@ -84,6 +84,7 @@ enum ls_status ls__trainer_save(struct trainer *t, bool is_best)
 {
     if (t->saved_step == t->st.step && !is_best) return LS_OK;
     struct ls_begun begun = ls__span_begin(t->s.lane, LS_SPAN_CHECKPOINT, "snapshot", t->st.step);
+    ls__record_mark(t->record, "checkpoint");
     enum ls_status status = save(t, is_best);
     ls__span_end(t->s.lane, begun);
     return status;

@@ -52,6 +52,7 @@ static enum ls_status evaluate(struct trainer *t, double *seconds)
     struct train_state *st = &t->st;
     double loss, accuracy;
     struct ls_begun begun = ls__span_begin(t->s.lane, LS_SPAN_EVALUATE, "test data", st->step);
+    ls__record_mark(t->record, "evaluate");
     enum ls_status status = ls__session_evaluate(&t->s, false, &loss, &accuracy, &t->is_cut_short);
     *seconds = 1e-9 * (double)ls__span_end(t->s.lane, begun);
     TRY(status);
@@ -123,6 +124,7 @@ static enum ls_status end_epoch(struct trainer *t)
         write_metric(t, "test", st->test_loss, st->test_accuracy, lr, (double)t->s.test->n, seconds);
         is_best = note_best(t);
     }
+    ls__record_mark(t->record, "epoch");
     tell_epoch(t, with_test);
     notify_epoch(t, with_test);
     st->epoch_tally = (struct tally){0};
@@ -171,6 +173,7 @@ static enum ls_status one_step(struct trainer *t, struct ls_step *out)
     if (t->first_step_seconds == 0) t->first_step_seconds = ls__seconds_since(t->opened_ns);
     st->step++;
     st->epoch_step++;
+    ls__record_step(t->record, st->step, st->epoch + 1);
     ls__tally_add(&st->epoch_tally, &stats);
     ls__tally_add(&st->log_tally, &stats);
     *out = (struct ls_step){.step = st->step,
@@ -395,6 +398,7 @@ enum ls_status ls__trainer_close(struct trainer *t, enum ls_status status, bool 
     ls_ckpt_close(&t->resumed);
     ls__sync_close(&t->sync);
     ls_ckpt_writer_destroy(&t->writer);
+    ls__record_close(&t->record);
     ls__rescue_close(&t->rescue);
     if (status != LS_OK && !t->is_set_up) ls__run_abandon(&t->run);
     ls__run_close(&t->run);

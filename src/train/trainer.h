@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "lockstep/train.h"
 #include "measure/forecast.h"
+#include "record/record.h"
 #include "run/progress.h"
 #include "run/run.h"
 #include "session/session.h"
@@ -32,6 +33,7 @@ struct trainer {
     struct sync sync;
     struct carry *carry; /* what shards have of their own, or NULL */
     struct ls_run *run;
+    struct ls_record *record; /* NULL: nothing is recorded */
     struct ls_ckpt_writer *writer;
     struct ls_loader *loader;
     struct rescue rescue;

@@ -1,0 +1,36 @@
+/* record.h: what a training leaves behind besides its metrics, written beside the run and never in its way.
+ *
+ *     struct ls_record *record;
+ *     record = ls__record_open(&(struct ls_record_options){.run_dir = dir, .rank = 0, ...});     NULL: nothing is
+ * recorded ls__record_step(record, step, epoch);      per step: two stores ls__record_mark(record, "checkpoint"); an
+ * event on the time line ls__record_close(&record);
+ *
+ * Rank 0 writes into the run directory itself, rank N into ranks/N below it. A rank that does not see the directory (a
+ * machine without a shared file system) records nothing. Invariants:
+ *   1. Nothing here fails a training: what cannot be opened or written is a warning, once.
+ *   2. Nothing here waits for a disk on the training's thread.
+ */
+#ifndef LS_RECORD_RECORD_H
+#define LS_RECORD_RECORD_H
+
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ls_record;
+
+struct ls_record_options {
+    const char *run_dir;
+    int rank;
+    bool is_resumed; /* what is there already is gone on with */
+    bool with_gpu;
+};
+
+struct ls_record *ls__record_open(const struct ls_record_options *o);
+/* NULL is fine for all of these. */
+void ls__record_close(struct ls_record **record);
+void ls__record_step(struct ls_record *record, int64_t step, int64_t epoch);
+void ls__record_mark(struct ls_record *record, const char *event); /* a word that lives for ever */
+
+#endif
