@@ -184,7 +184,11 @@ enum ls_status ls__options_parse(struct ls_options *o, enum ls_cmd cmd, int argc
         const char *arg = argv[c.at];
         if (only_arguments || arg[0] != '-' || arg[1] == '\0')
             TRY(add_argument(o, cmd, arg));
-        else if (strcmp(arg, "--") == 0)
+        else if (strcmp(arg, "--") == 0 && ls__commands[cmd].takes_rest) {
+            o->rest = argv + c.at + 1;
+            o->n_rest = argc - c.at - 1;
+            return LS_OK;
+        } else if (strcmp(arg, "--") == 0)
             only_arguments = true;
         else if (arg[1] == '-')
             TRY(parse_long(o, &c));

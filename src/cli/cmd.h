@@ -16,6 +16,8 @@ enum ls_status ls__cmd_tune(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_predict(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_models(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_data(const struct ls_options *o) LS_MUST_CHECK;
+/* *exit_code: of the command that was recorded. */
+enum ls_status ls__cmd_record(const struct ls_options *o, int *exit_code) LS_MUST_CHECK;
 enum ls_status ls__cmd_inspect(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_plot(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_doctor(const struct ls_options *o) LS_MUST_CHECK;

@@ -187,6 +187,26 @@ const struct ls_command ls__commands[LS_N_CMDS] = {
                     {"lockstep plot picture.json -o picture.pdf", "as the JSON describes it"},
                 },
         },
+    [LS_CMD_RECORD] =
+        {
+            .name = "record",
+            .args = "PID | -- COMMAND...",
+            .min_args = 0,
+            .max_args = 1,
+            .takes_rest = true,
+            .summary = "record what any program uses over time: CPU, memory",
+            .text = "Watches a process that runs already (PID), or starts COMMAND and watches it: CPU per cent (of one "
+                    "core; "
+                    "several threads add up), real and virtual memory, twice a second. The options and the files are "
+                    "psrecord's. A training of ours records itself, see --record of train.\n"
+                    "Ends when the process ends, after --duration, or by Ctrl-C. The exit code is COMMAND's.",
+            .examples =
+                {
+                    {"lockstep record --log usage.txt -- python3 train.py --epochs 3", "start and watch"},
+                    {"lockstep record 4711 --log usage.csv --log-format csv --include-children", "one that runs"},
+                    {"lockstep record 4711 --duration 60", "a minute of it, in one line"},
+                },
+        },
     [LS_CMD_DOCTOR] =
         {
             .name = "doctor",

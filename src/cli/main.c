@@ -55,6 +55,7 @@ static enum ls_status run_command(enum ls_cmd cmd, int argc, char **argv, int *e
     if (ls__launch_is_wanted(cmd, &o)) return ls__launch(cmd, &o, exit_code);
     if (cmd == LS_CMD_TRAIN) ls__signals_install();
     ls__report_here();
+    if (cmd == LS_CMD_RECORD) return ls__cmd_record(&o, exit_code);
     return functions[cmd](&o);
 }
 

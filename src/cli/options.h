@@ -28,6 +28,7 @@ enum ls_cmd {
     LS_CMD_DATA,
     LS_CMD_INSPECT,
     LS_CMD_PLOT,
+    LS_CMD_RECORD,
     LS_CMD_DOCTOR,
     LS_CMD_HELP,
     LS_N_CMDS
@@ -41,6 +42,7 @@ struct ls_command {
     const char *name;
     const char *args; /* "MODEL DATA", for the usage line */
     int min_args, max_args;
+    bool takes_rest;               /* what follows "--" is a command of its own */
     const char *summary;           /* one line, for the list of commands */
     const char *text;              /* what it does and where its results go; paragraphs apart by '\n' */
     struct ls_example examples[5]; /* ends with line NULL */
@@ -63,6 +65,9 @@ struct ls_options {
     bool probe;
     int64_t classes; /* models, plan; 0: the model's usual */
     const char *input;
+    const char *log, *log_format, *plot; /* record */
+    double interval, duration;
+    bool include_children, include_io;
     const char *url; /* data fetch */
     bool man;        /* help */
     const char *completion;
@@ -70,6 +75,8 @@ struct ls_options {
 
     const char *args[LS_MAX_ARGS]; /* positional */
     int n_args;
+    char *const *rest; /* behind "--", of a command that takes it; ends with NULL as argv does */
+    int n_rest;
     uint64_t given[2]; /* one bit per entry of the table: on the command line */
 };
 
