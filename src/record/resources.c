@@ -257,5 +257,6 @@ struct ls_resources_peak ls__resources_peak(struct ls_resources *r)
     pthread_mutex_lock(&r->lock);
     struct ls_resources_peak peak = r->peak;
     pthread_mutex_unlock(&r->lock);
+    peak.seconds = ls__seconds_since(r->start_ns); /* not of the last row */
     return peak;
 }
