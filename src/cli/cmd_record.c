@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "cli/cmd.h"
+#include "draw/draw.h"
 #include "record/resources.h"
 
 #include <errno.h>
@@ -91,6 +92,47 @@ static void tell(struct ls_resources *r, const char *log)
             log ? log : "");
 }
 
+/* CPU above, memory below, over the same seconds. */
+static enum ls_status draw(const char *path, const char *title, const struct ls_resources_point *points, size_t n)
+{
+    double *x = calloc(3 * n + 1, sizeof *x), *cpu = x ? x + n : NULL, *real = x ? x + 2 * n : NULL;
+    if (!x) return ls_fail(LS_NOMEM, "out of memory while drawing %s", path);
+    for (size_t i = 0; i < n; i++) {
+        x[i] = points[i].seconds;
+        cpu[i] = points[i].cpu_percent / 100;
+        real[i] = points[i].real_mb * 1024 * 1024;
+    }
+    const struct ls_draw_series series[] = {{.n = n, .x = x, .y = cpu, .colour = 1},
+                                            {.n = n, .x = x, .y = real, .colour = 2}};
+    const struct ls_draw_panel panels[] = {{.title = "CPU, of one core",
+                                            .x = {.unit = LS_DRAW_SECONDS, .label = "time"},
+                                            .y = {.unit = LS_DRAW_PERCENT, .has_zero = true},
+                                            .series = &series[0],
+                                            .n_series = 1},
+                                           {.title = "Real memory",
+                                            .x = {.unit = LS_DRAW_SECONDS, .label = "time"},
+                                            .y = {.unit = LS_DRAW_BYTES, .has_zero = true},
+                                            .series = &series[1],
+                                            .n_series = 1}};
+    enum ls_status status =
+        ls_draw_write(&(struct ls_draw_picture){.title = title, .panels = panels, .n_panels = 2}, path);
+    free(x);
+    return status;
+}
+
+static enum ls_status draw_plot(const struct ls_options *o, struct ls_resources *r)
+{
+    const struct ls_resources_point *points;
+    char title[256] = "";
+    size_t at = 0;
+    if (!o->plot) return LS_OK;
+    size_t n = ls__resources_points(r, &points);
+    if (o->n_rest == 0) snprintf(title, sizeof title, "%s", o->args[0]);
+    for (int i = 0; i < o->n_rest && at < sizeof title; i++)
+        at += (size_t)snprintf(title + at, sizeof title - at, "%s%s", i ? " " : "", o->rest[i]);
+    return draw(o->plot, title, points, n);
+}
+
 /* A command that is left behind (--duration) goes on; its exit code is not known. */
 static int exit_code_of(int wait_status)
 {
@@ -103,6 +145,7 @@ enum ls_status ls__cmd_record(const struct ls_options *o, int *exit_code)
     struct ls_resources_options ro = {.with_children = o->include_children,
                                       .with_io = o->include_io,
                                       .interval = o->interval,
+                                      .keeps_points = o->plot != NULL,
                                       .form =
                                           strcmp(o->log_format, "csv") == 0 ? LS_RESOURCES_PSCSV : LS_RESOURCES_PLAIN};
     struct ls_resources *r;
@@ -112,12 +155,18 @@ enum ls_status ls__cmd_record(const struct ls_options *o, int *exit_code)
         return ls_fail(LS_USAGE, "record what? lockstep record PID, or lockstep record -- COMMAND ARGUMENTS");
     if (o->n_rest > 0 && o->n_args > 0)
         return ls_fail(LS_USAGE, "'%s' stands before --: give a process or a command, not both", o->args[0]);
+    int64_t pid = 0;
     bool is_pid = o->n_rest == 0 && is_number(o->args[0]);
-    if (is_pid && (kill((pid_t)atol(o->args[0]), 0) != 0 && errno == ESRCH))
+    if (is_pid && (!ls__parse_i64(o->args[0], 1, INT32_MAX, &pid) || (kill((pid_t)pid, 0) != 0 && errno == ESRCH)))
         return ls_fail(LS_USAGE, "there is no process %s", o->args[0]);
+    if (o->plot) { /* before anything runs */
+        enum ls_draw_format format;
+        TRY(ls_draw_format_of(o->plot, &format));
+        TRY(ls_draw_can(format));
+    }
     TRY(open_log(o, &ro));
     if (is_pid)
-        ro.pid = (pid_t)atol(o->args[0]);
+        ro.pid = (pid_t)pid;
     else
         TRY(start_command(o, &child));
     if (child > 0) ro.pid = child;
@@ -126,7 +175,8 @@ enum ls_status ls__cmd_record(const struct ls_options *o, int *exit_code)
     TRY(ls__resources_open(&r, &ro));
     watch(o, r, child, &wait_status);
     tell(r, o->log);
+    enum ls_status status = draw_plot(o, r);
     ls__resources_close(&r);
     *exit_code = exit_code_of(wait_status);
-    return LS_OK;
+    return status;
 }

@@ -34,6 +34,9 @@ struct ls_resources {
     double cpu_percent;
     int64_t n_rows;
     bool is_broken; /* a row could not be written */
+    struct ls_resources_point *points;
+    size_t n_points, room;
+    bool is_ended; /* the thread is joined. The caller's */
 };
 
 static const char *const header[] = {
@@ -73,6 +76,22 @@ static void write_header(struct ls_resources *r)
 }
 
 /* MB are 2^20 bytes, as psrecord's. */
+static void keep_point(struct ls_resources *r, double seconds)
+{
+    const double mb = 1024 * 1024;
+    if (r->n_points == r->room) {
+        size_t room = r->room ? 2 * r->room : 1024;
+        struct ls_resources_point *more = realloc(r->points, room * sizeof *more);
+        if (!more) return; /* the plot ends here */
+        r->points = more;
+        r->room = room;
+    }
+    r->points[r->n_points++] = (struct ls_resources_point){.seconds = seconds,
+                                                           .cpu_percent = r->cpu_percent,
+                                                           .real_mb = (double)r->last.rss_bytes / mb,
+                                                           .virtual_mb = (double)r->last.virtual_bytes / mb};
+}
+
 static void add_row(const struct ls_resources *r, struct ls_buf *b, double seconds, const char *event)
 {
     const struct ls_process_use *u = &r->last, *f = &r->first;
@@ -140,6 +159,7 @@ static void sample(struct ls_resources *r, const char *event)
     if (r->n_rows == 0) r->first = now;
     double seconds = 1e-9 * (double)(at - r->start_ns);
     note_peak(r, seconds);
+    if (r->o.keeps_points) keep_point(r, seconds);
     add_row(r, &b, r->o.first_seconds + seconds, event);
     r->n_rows++;
     write_text(r, &b);
@@ -215,18 +235,33 @@ enum ls_status ls__resources_open(struct ls_resources **out, const struct ls_res
     return status;
 }
 
-void ls__resources_close(struct ls_resources **resources)
+static void end(struct ls_resources *r)
 {
-    struct ls_resources *r = *resources;
-    if (!r) return;
+    if (r->is_ended) return;
     pthread_mutex_lock(&r->lock);
     r->is_ending = true;
     pthread_cond_signal(&r->wake);
     pthread_mutex_unlock(&r->lock);
     pthread_join(r->thread, NULL);
+    r->is_ended = true;
+}
+
+size_t ls__resources_points(struct ls_resources *r, const struct ls_resources_point **out)
+{
+    end(r);
+    *out = r->points;
+    return r->n_points;
+}
+
+void ls__resources_close(struct ls_resources **resources)
+{
+    struct ls_resources *r = *resources;
+    if (!r) return;
+    end(r);
     pthread_cond_destroy(&r->wake);
     pthread_mutex_destroy(&r->lock);
     if (r->o.fd >= 0) close(r->o.fd);
+    free(r->points);
     free(r);
     *resources = NULL;
 }

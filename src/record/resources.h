@@ -36,8 +36,14 @@ struct ls_resources_options {
     int fd;           /* taken over, also after a failure; -1: nothing is written */
     bool is_going_on; /* the file has rows already: elapsed_time goes on from first_seconds, and no header */
     double first_seconds;
-    double interval; /* seconds */
-    bool with_gpu;   /* ask NVIDIA's library, if it is here */
+    double interval;   /* seconds */
+    bool keeps_points; /* for ls__resources_points */
+    bool with_gpu;     /* ask NVIDIA's library, if it is here */
+};
+
+/* One sample, for a plot. */
+struct ls_resources_point {
+    double seconds, cpu_percent, real_mb, virtual_mb;
 };
 
 struct ls_resources_peak {
@@ -53,5 +59,7 @@ void ls__resources_mark(struct ls_resources *resources, const char *event);
 /* Whether the process that is watched has ended. */
 bool ls__resources_is_over(const struct ls_resources *resources);
 struct ls_resources_peak ls__resources_peak(struct ls_resources *resources);
+/* Ends the recording (close frees it) and gives all samples, which stay the recorder's. */
+size_t ls__resources_points(struct ls_resources *resources, const struct ls_resources_point **out);
 
 #endif

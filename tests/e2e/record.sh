@@ -58,7 +58,10 @@ watched=$!
 "$lockstep" record $watched --duration 0.2 2>err
 equal 'a process that runs already' $? 0
 kill $watched
-for wrong in 'record' 'record 999999999' 'record 1 -- true' 'record -- /nowhere/program'; do
+"$lockstep" record --plot use.svg --interval 0.05 -- sleep 0.3 2>err
+equal 'a plot' $? 0
+has 'of memory' use.svg 'Real memory'
+for wrong in 'record --plot x.gif -- true' 'record' 'record 999999999' 'record 1 -- true' 'record -- /nowhere/program'; do
     # shellcheck disable=SC2086
     "$lockstep" $wrong 2>err
     equal "$wrong: exit code" $? 2
