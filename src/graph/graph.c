@@ -161,6 +161,13 @@ enum ls_status ls__need_image(const struct ls_graph *g, const struct ls_node *n)
                    ls_shape_text(src, text));
 }
 
+/* How often a window of `extent` fits; rounded up only if the last one begins before `begin_end`, as in PyTorch. */
+static int64_t windows_of(int64_t padded, int64_t extent, int64_t stride, bool ceil, int64_t begin_end)
+{
+    int64_t n = (padded - extent) / stride + 1;
+    return ceil && (padded - extent) % stride && n * stride < begin_end ? n + 1 : n;
+}
+
 enum ls_status ls__window_out(const struct ls_attrs *a, const struct ls_shape *src, int64_t *oh, int64_t *ow)
 {
     int64_t dh = a->dh ? a->dh : 1, dw = a->dw ? a->dw : 1;
@@ -171,8 +178,8 @@ enum ls_status ls__window_out(const struct ls_attrs *a, const struct ls_shape *s
     if (eh > h || ew > w)
         return ls_fail(LS_DATA, "kernel %lldx%lld does not fit the %lldx%lld input (with padding %dx%d)", (long long)eh,
                        (long long)ew, (long long)src->dims[2], (long long)src->dims[3], a->ph, a->pw);
-    *oh = (h - eh) / a->sh + 1;
-    *ow = (w - ew) / a->sw + 1;
+    *oh = windows_of(h, eh, a->sh, a->ceil, src->dims[2] + a->ph);
+    *ow = windows_of(w, ew, a->sw, a->ceil, src->dims[3] + a->pw);
     return LS_OK;
 }
 
@@ -182,6 +189,10 @@ enum ls_status ls__pool_out(const struct ls_graph *g, const struct ls_node *n, s
     int64_t oh, ow;
     TRY(ls__need_image(g, n));
     const struct ls_shape *src = ls__in_shape(g, n, 0);
+    if (a->oh > 0) { /* adaptive: windows follow from the sizes, and may overlap */
+        *dst = LS_SHAPE4(src->dims[0], src->dims[1], a->oh, a->ow);
+        return LS_OK;
+    }
     TRY(ls__window_out(a, src, &oh, &ow));
     if (a->ph * 2 > a->kh || a->pw * 2 > a->kw)
         return ls_fail(LS_DATA, "padding %dx%d is more than half of the %dx%d window", a->ph, a->pw, a->kh, a->kw);

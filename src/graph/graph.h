@@ -43,14 +43,22 @@ extern "C" {
  * - BIAS_BWD: diff_dst -> diff_bias
  * - RELU: src -> dst
  * - RELU_BWD: dst diff_dst -> diff_src (dst > 0 ? diff_dst : 0)
- * - MAXPOOL: src -> dst workspace?; kernel stride pad
+ * - ACTIVATION: src -> dst; activation alpha (every element alike)
+ * - ACTIVATION_BWD: x diff_dst -> diff_src; x is src or dst, as ls_activation_reads_dst says
+ * - MAXPOOL: src -> dst workspace?; kernel stride pad dilation ceil
  * - MAXPOOL_BWD: diff_dst workspace -> diff_src
- * - AVGPOOL: src -> dst; kernel stride pad (padding counted in the mean)
+ * - AVGPOOL: src -> dst; kernel stride pad ceil skip_pad, or oh ow (adaptive). Padding is counted in the mean unless
+ *   skip_pad; what ceil adds beyond it never is
  * - AVGPOOL_BWD: diff_dst -> diff_src
  * - BATCHNORM: src gamma beta -> dst mean var workspace?; eps relu (training; var is the biased one)
  * - BATCHNORM_EVAL: src gamma beta mean var -> dst; eps relu
  * - BATCHNORM_BWD: src gamma mean var dst? diff_dst workspace? -> diff_src diff_gamma diff_beta; eps relu
  *   (dst > 0 masks)
+ * - GROUPNORM: src gamma beta -> dst; groups eps (per sample, over the pixels of each group of channels)
+ * - GROUPNORM_BWD: src gamma diff_dst -> diff_src diff_gamma diff_beta; groups eps
+ * - LAYERNORM: src gamma beta -> dst; eps. gamma [c]: per sample and pixel over the channels; gamma like a sample's
+ *   part of src: per sample over all of it
+ * - LAYERNORM_BWD: src gamma diff_dst -> diff_src diff_gamma diff_beta; eps
  * - DROPOUT: src -> dst; p layer
  * - DROPOUT_BWD: diff_dst -> diff_src (the same mask, drawn again)
  * - LRN: src -> dst workspace?; size alpha beta k (PyTorch's: alpha/size)
@@ -81,6 +89,8 @@ extern "C" {
     X(BIAS_BWD, bias_bwd)                                                                                              \
     X(RELU, relu)                                                                                                      \
     X(RELU_BWD, relu_bwd)                                                                                              \
+    X(ACTIVATION, activation)                                                                                          \
+    X(ACTIVATION_BWD, activation_bwd)                                                                                  \
     X(MAXPOOL, maxpool)                                                                                                \
     X(MAXPOOL_BWD, maxpool_bwd)                                                                                        \
     X(AVGPOOL, avgpool)                                                                                                \
@@ -88,6 +98,10 @@ extern "C" {
     X(BATCHNORM, batchnorm)                                                                                            \
     X(BATCHNORM_EVAL, batchnorm_eval)                                                                                  \
     X(BATCHNORM_BWD, batchnorm_bwd)                                                                                    \
+    X(GROUPNORM, groupnorm)                                                                                            \
+    X(GROUPNORM_BWD, groupnorm_bwd)                                                                                    \
+    X(LAYERNORM, layernorm)                                                                                            \
+    X(LAYERNORM_BWD, layernorm_bwd)                                                                                    \
     X(DROPOUT, dropout)                                                                                                \
     X(DROPOUT_BWD, dropout_bwd)                                                                                        \
     X(LRN, lrn)                                                                                                        \
@@ -114,12 +128,41 @@ enum ls_op {
 
 const char *ls_op_name(enum ls_op op);
 
+/* The functions of ACTIVATION, as PyTorch defines them; name for people and for the model language. */
+#define LS_ACTIVATION_MAP(X)                                                                                           \
+    X(GELU, "gelu")                                                                                                    \
+    X(GELU_TANH, "gelu_tanh") /* approximate="tanh" */                                                                 \
+    X(SILU, "silu")                                                                                                    \
+    X(HARDSWISH, "hardswish")                                                                                          \
+    X(TANH, "tanh")                                                                                                    \
+    X(SIGMOID, "sigmoid")                                                                                              \
+    X(LEAKY_RELU, "leakyrelu") /* alpha: the slope below 0 */                                                          \
+    X(RELU6, "relu6")
+
+enum ls_activation {
+#define LS_ACTIVATION_ENUM(NAME, name) LS_ACT_##NAME,
+    LS_ACTIVATION_MAP(LS_ACTIVATION_ENUM)
+#undef LS_ACTIVATION_ENUM
+        LS_N_ACTIVATIONS
+};
+const char *ls_activation_name(enum ls_activation activation);
+/* Whether its backward is made from dst (then src may be overwritten) or from src. */
+static inline bool ls_activation_reads_dst(enum ls_activation activation)
+{
+    return activation >= LS_ACT_TANH;
+}
+
 /* One struct for all ops; the table above says which op reads which member. Unused members are zero. */
 struct ls_attrs {
     int kh, kw, sh, sw, ph, pw; /* kernel, stride, padding (symmetric) */
     int dh, dw;                 /* dilation, 1 = none */
+    int oh, ow;                 /* AVGPOOL: > 0: adaptive, into this many windows; the above are not read */
     int groups;
-    bool relu;      /* the op ends in a relu */
+    enum ls_activation activation;
+    bool relu; /* the op ends in a relu */
+    bool ceil; /* pools: a last window that begins inside the image or its first padding counts, though it ends outside
+                */
+    bool skip_pad;  /* AVGPOOL: padding is not counted in the mean */
     bool nesterov;  /* SGD */
     bool by_share;  /* REDUCE: scale by (samples of the shard) / (samples of the batch) first */
     bool float_sum; /* REDUCE: round every addition to float32; gives up the promise, for comparison */

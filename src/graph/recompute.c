@@ -17,7 +17,8 @@ enum { MAX_SEGMENTS = 16 };
 static bool is_cheap(enum ls_op op)
 {
     return op == LS_OP_MAXPOOL || op == LS_OP_AVGPOOL || op == LS_OP_ADD || op == LS_OP_BATCHNORM || op == LS_OP_RELU ||
-           op == LS_OP_DROPOUT || op == LS_OP_RESHAPE || op == LS_OP_CONCAT;
+           op == LS_OP_ACTIVATION || op == LS_OP_GROUPNORM || op == LS_OP_LAYERNORM || op == LS_OP_DROPOUT ||
+           op == LS_OP_RESHAPE || op == LS_OP_CONCAT;
 }
 
 static double bytes_of(const struct ls_graph *g, int value)

@@ -102,7 +102,7 @@ static enum ls_status slide(const struct builder *b, const struct ls_layer *l, i
     if (eh > h || ew > w)
         return FAIL(b, l, "kernel %dx%d%s does not fit the %lldx%lld input (with padding %s)", a->kh, a->kw, with,
                     (long long)src->dims[2], (long long)src->dims[3], pair_text(a->ph, a->pw, pad));
-    *oh = (h - eh) / a->sh + 1;
+    *oh = (h - eh) / a->sh + 1; /* at least: with `ceil` the graph's rule may add one */
     *ow = (w - ew) / a->sw + 1;
     return LS_OK;
 }
@@ -223,6 +223,36 @@ static enum ls_status build_bn(struct builder *b, const struct ls_layer *l, int 
     return add_node(b, l, LS_OP_BATCHNORM_EVAL, &l->attrs, in, 5, dst);
 }
 
+static enum ls_status build_groupnorm(struct builder *b, const struct ls_layer *l, int *dst)
+{
+    const int64_t c = shape_of(b, l->src)->dims[1];
+    int in[3] = {b->values[l->src]};
+    if (c % l->attrs.groups)
+        return FAIL(b, l, "%lld channels do not divide into %d groups", (long long)c, l->attrs.groups);
+    TRY(add_param(b, l, "weight", &LS_SHAPE1(c), LS_INIT_ONE, 0, &in[1]));
+    TRY(add_param(b, l, "bias", &LS_SHAPE1(c), LS_INIT_ZERO, 0, &in[2]));
+    return add_node(b, l, LS_OP_GROUPNORM, &l->attrs, in, 3, dst);
+}
+
+static enum ls_status build_layernorm(struct builder *b, const struct ls_layer *l, int *dst)
+{
+    const struct ls_shape *src = shape_of(b, l->src);
+    struct ls_shape shape = LS_SHAPE1(src->dims[1]);
+    int in[3] = {b->values[l->src]};
+    if (l->is_whole && src->n_dims == 4)
+        shape = (struct ls_shape){.n_dims = 3, .dims = {src->dims[1], src->dims[2], src->dims[3]}};
+    TRY(add_param(b, l, "weight", &shape, LS_INIT_ONE, 0, &in[1]));
+    TRY(add_param(b, l, "bias", &shape, LS_INIT_ZERO, 0, &in[2]));
+    return add_node(b, l, LS_OP_LAYERNORM, &l->attrs, in, 3, dst);
+}
+
+static enum ls_status build_activation(struct builder *b, const struct ls_layer *l, enum ls_activation which, int *dst)
+{
+    struct ls_attrs attrs = l->attrs;
+    attrs.activation = which;
+    return add_node(b, l, LS_OP_ACTIVATION, &attrs, &b->values[l->src], 1, dst);
+}
+
 static enum ls_status build_pool(struct builder *b, const struct ls_layer *l, enum ls_op op, int *dst)
 {
     const struct ls_attrs *a = &l->attrs;
@@ -234,18 +264,19 @@ static enum ls_status build_pool(struct builder *b, const struct ls_layer *l, en
     return add_simple(b, l, op, dst);
 }
 
-/* The mean over oh x ow equal parts of the image. */
+/* The mean over oh x ow parts of the image, as PyTorch cuts them: equal where it divides, else some overlap. */
 static enum ls_status build_parts(struct builder *b, const struct ls_layer *l, int oh, int ow, int *dst)
 {
     TRY(need_image(b, l));
     int64_t h = shape_of(b, l->src)->dims[2], w = shape_of(b, l->src)->dims[3];
-    if (h % oh || w % ow)
-        return FAIL(b, l,
-                    "the %lldx%lld input does not divide into %dx%d equal parts; use an image size for which it does",
-                    (long long)h, (long long)w, oh, ow);
-    struct ls_attrs attrs = {.kh = (int)(h / oh), .kw = (int)(w / ow), .dh = 1, .dw = 1};
-    attrs.sh = attrs.kh;
-    attrs.sw = attrs.kw;
+    struct ls_attrs attrs = {.dh = 1, .dw = 1};
+    if (h % oh || w % ow) {
+        attrs.oh = oh;
+        attrs.ow = ow;
+        return add_node(b, l, LS_OP_AVGPOOL, &attrs, &b->values[l->src], 1, dst);
+    }
+    attrs.kh = attrs.sh = (int)(h / oh);
+    attrs.kw = attrs.sw = (int)(w / ow);
     if (attrs.kh == 1 && attrs.kw == 1) {
         *dst = b->values[l->src];
         return LS_OK;
@@ -313,6 +344,24 @@ static enum ls_status build_layer(struct builder *b, const struct ls_layer *l, i
         return build_bn(b, l, dst);
     case LS_WORD_RELU:
         return add_simple(b, l, LS_OP_RELU, dst);
+    case LS_WORD_GELU:
+        return build_activation(b, l, a->activation, dst); /* gelu or gelu_tanh */
+    case LS_WORD_SILU:
+        return build_activation(b, l, LS_ACT_SILU, dst);
+    case LS_WORD_HARDSWISH:
+        return build_activation(b, l, LS_ACT_HARDSWISH, dst);
+    case LS_WORD_TANH:
+        return build_activation(b, l, LS_ACT_TANH, dst);
+    case LS_WORD_SIGMOID:
+        return build_activation(b, l, LS_ACT_SIGMOID, dst);
+    case LS_WORD_LEAKYRELU:
+        return build_activation(b, l, LS_ACT_LEAKY_RELU, dst);
+    case LS_WORD_RELU6:
+        return build_activation(b, l, LS_ACT_RELU6, dst);
+    case LS_WORD_GROUPNORM:
+        return build_groupnorm(b, l, dst);
+    case LS_WORD_LAYERNORM:
+        return build_layernorm(b, l, dst);
     case LS_WORD_MAXPOOL:
         return build_pool(b, l, LS_OP_MAXPOOL, dst);
     case LS_WORD_AVGPOOL:

@@ -43,7 +43,16 @@ enum ls_word {
     LS_WORD_LINEAR,
     LS_WORD_BIAS,
     LS_WORD_BN,
+    LS_WORD_GROUPNORM,
+    LS_WORD_LAYERNORM,
     LS_WORD_RELU,
+    LS_WORD_GELU,
+    LS_WORD_SILU,
+    LS_WORD_HARDSWISH,
+    LS_WORD_TANH,
+    LS_WORD_SIGMOID,
+    LS_WORD_LEAKYRELU,
+    LS_WORD_RELU6,
     LS_WORD_MAXPOOL,
     LS_WORD_AVGPOOL,
     LS_WORD_GLOBALAVGPOOL,
@@ -69,6 +78,11 @@ enum ls_word_attr {
     LS_ATTR_BETA,
     LS_ATTR_K,
     LS_ATTR_FIXED,
+    LS_ATTR_CEIL,
+    LS_ATTR_COUNTPAD,
+    LS_ATTR_TANH,
+    LS_ATTR_SLOPE,
+    LS_ATTR_IMAGE,
     LS_N_ATTRS,
 };
 
@@ -133,6 +147,7 @@ struct ls_layer {
     int n_refs;
     int64_t out; /* conv, linear: output channels; 0 = the number of classes */
     bool has_bias;
+    bool is_whole; /* layernorm: over all of a sample */
     struct ls_attrs attrs;
 };
 void ls__layer_release(struct ls_layer *layer);

@@ -31,6 +31,11 @@ static const struct attr_def {
     [LS_ATTR_BETA] = {"beta", FORM_NUMBER, 0, 1e3},
     [LS_ATTR_K] = {"k", FORM_NUMBER, 1e-6, 1e3},
     [LS_ATTR_FIXED] = {"fixed", FORM_FLAG, 0, 0},
+    [LS_ATTR_CEIL] = {"ceil", FORM_FLAG, 0, 0},
+    [LS_ATTR_COUNTPAD] = {"countpad", FORM_FLAG, 0, 0},
+    [LS_ATTR_TANH] = {"tanh", FORM_FLAG, 0, 0},
+    [LS_ATTR_SLOPE] = {"slope", FORM_NUMBER, 0, 1},
+    [LS_ATTR_IMAGE] = {"image", FORM_FLAG, 0, 0},
 };
 
 struct value {
@@ -180,6 +185,21 @@ static void set_attr(struct ls_layer *l, enum ls_word_attr attr, const struct va
     case LS_ATTR_K:
         a->k = (float)v->number;
         break;
+    case LS_ATTR_CEIL:
+        a->ceil = v->flag;
+        break;
+    case LS_ATTR_COUNTPAD:
+        a->skip_pad = !v->flag;
+        break;
+    case LS_ATTR_TANH:
+        a->activation = v->flag ? LS_ACT_GELU_TANH : LS_ACT_GELU;
+        break;
+    case LS_ATTR_SLOPE:
+        a->alpha = (float)v->number;
+        break;
+    case LS_ATTR_IMAGE:
+        l->is_whole = v->flag;
+        break;
     default:
         break;
     }
@@ -214,6 +234,7 @@ static enum ls_status read_args(const char *origin, const struct ls_line *line, 
 {
     static const struct attr_def probability = {"the probability", FORM_NUMBER, 0, 0.999};
     static const struct attr_def size = {"SIZE", FORM_WHOLE, 1, MOST};
+    static const struct attr_def groups = {"GROUPS", FORM_WHOLE, 1, MOST_CHANNELS};
     struct value v = {0};
     switch (line->kind) {
     case LS_WORD_CONV:
@@ -225,6 +246,17 @@ static enum ls_status read_args(const char *origin, const struct ls_line *line, 
     case LS_WORD_BN:
         l->attrs.eps = 1e-5f;
         l->attrs.momentum = 0.1f;
+        return LS_OK;
+    case LS_WORD_GROUPNORM:
+        TRY(read_value(origin, line, &groups, line->words[2], &v));
+        l->attrs.groups = v.a;
+        l->attrs.eps = 1e-5f;
+        return LS_OK;
+    case LS_WORD_LAYERNORM:
+        l->attrs.eps = 1e-5f;
+        return LS_OK;
+    case LS_WORD_LEAKYRELU:
+        l->attrs.alpha = 0.01f;
         return LS_OK;
     case LS_WORD_MAXPOOL:
     case LS_WORD_AVGPOOL:

@@ -57,20 +57,35 @@ static double maxpool_at(const struct problem *p, double *const *in, int64_t mb,
     const struct ls_attrs *a = attrs(p);
     const struct ls_shape *s = in_shape(p, 0);
     double max = -INFINITY;
-    for (int64_t y = oh * a->sh - a->ph; y < oh * a->sh - a->ph + a->kh; y++)
-        for (int64_t x = ow * a->sw - a->pw; x < ow * a->sw - a->pw + a->kw; x++)
+    for (int64_t kh = 0; kh < a->kh; kh++)
+        for (int64_t kw = 0; kw < a->kw; kw++) {
+            const int64_t y = oh * a->sh - a->ph + kh * a->dh, x = ow * a->sw - a->pw + kw * a->dw;
             if (y >= 0 && x >= 0 && y < s->dims[2] && x < s->dims[3]) max = fmax(max, at(in[0], s, mb, c, y, x));
+        }
     return max;
 }
 
+/* How many places count is counted. */
 static double avgpool_at(const struct problem *p, double *const *in, int64_t mb, int64_t c, int64_t oh, int64_t ow)
 {
     const struct ls_attrs *a = attrs(p);
-    double sum = 0;
-    for (int64_t y = oh * a->sh - a->ph; y < oh * a->sh - a->ph + a->kh; y++)
-        for (int64_t x = ow * a->sw - a->pw; x < ow * a->sw - a->pw + a->kw; x++)
-            sum += at(in[0], in_shape(p, 0), mb, c, y, x);
-    return sum / (a->kh * a->kw);
+    const struct ls_shape *s = in_shape(p, 0);
+    const int64_t y0 = a->oh ? 0 : oh * a->sh - a->ph, y1 = a->oh ? s->dims[2] : y0 + a->kh;
+    const int64_t x0 = a->oh ? 0 : ow * a->sw - a->pw, x1 = a->oh ? s->dims[3] : x0 + a->kw;
+    double sum = 0, n = 0;
+    for (int64_t y = y0; y < y1; y++)
+        for (int64_t x = x0; x < x1; x++) {
+            const bool is_inside = y >= 0 && x >= 0 && y < s->dims[2] && x < s->dims[3];
+            const bool is_padded = y < s->dims[2] + a->ph && x < s->dims[3] + a->pw;
+            /* pixel y is the part [y, y + 1) of the image, window oh of an adaptive one the part [oh, oh + 1) h/OH */
+            if (a->oh && !((y + 1) * a->oh > oh * s->dims[2] && y * a->oh < (oh + 1) * s->dims[2] &&
+                           (x + 1) * a->ow > ow * s->dims[3] && x * a->ow < (ow + 1) * s->dims[3]))
+                continue;
+            if (a->skip_pad ? !is_inside : !is_padded) continue;
+            n++;
+            sum += at(in[0], s, mb, c, y, x);
+        }
+    return sum / n;
 }
 
 static double lrn_at(const struct problem *p, double *const *in, int64_t mb, int64_t c, int64_t y, int64_t x)
@@ -128,6 +143,57 @@ static void batchnorm(const struct problem *p, double *const *in, double *dst)
             const double x = (in[0][nth(s, c, j)] - mean) / sqrt(var + (double)attrs(p)->eps);
             dst[nth(s, c, j)] = relu_if(attrs(p)->relu, x * in[1][c] + in[2][c]);
         }
+    }
+}
+
+/* Which of a sample's sets element i is normalised with. */
+static int64_t set_of(const struct problem *p, int64_t i)
+{
+    const struct ls_shape *s = in_shape(p, 0);
+    if (p->g->nodes[0].op == LS_OP_GROUPNORM) return i / pixels(s) / (s->dims[1] / attrs(p)->groups);
+    return in_shape(p, 1)->n_dims == 3 ? 0 : i % pixels(s);
+}
+
+static void group_or_layer_norm(const struct problem *p, double *const *in, double *dst)
+{
+    enum { MOST_SETS = 4096 };
+    const struct ls_shape *s = in_shape(p, 0);
+    const int64_t per_sample = s->dims[1] * pixels(s);
+    for (int64_t first = 0; first < s->dims[0] * per_sample; first += per_sample) {
+        double n[MOST_SETS] = {0}, mean[MOST_SETS] = {0}, var[MOST_SETS] = {0};
+        const double *x = in[0] + first;
+        for (int64_t i = 0; i < per_sample; i++) n[set_of(p, i)]++;
+        for (int64_t i = 0; i < per_sample; i++) mean[set_of(p, i)] += x[i] / n[set_of(p, i)];
+        for (int64_t i = 0; i < per_sample; i++)
+            var[set_of(p, i)] += pow(x[i] - mean[set_of(p, i)], 2) / n[set_of(p, i)];
+        for (int64_t i = 0; i < per_sample; i++) {
+            const int64_t set = set_of(p, i), param = in_shape(p, 1)->n_dims == 3 ? i : i / pixels(s);
+            dst[first + i] = (x[i] - mean[set]) / sqrt(var[set] + (double)attrs(p)->eps) * in[1][param] + in[2][param];
+        }
+    }
+}
+
+static double activation(const struct ls_attrs *a, double x)
+{
+    switch (a->activation) {
+    case LS_ACT_GELU:
+        return x * 0.5 * erfc(-x / sqrt(2));
+    case LS_ACT_GELU_TANH:
+        return 0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * pow(x, 3))));
+    case LS_ACT_SILU:
+        return x / (1 + exp(-x));
+    case LS_ACT_HARDSWISH:
+        return x * fmin(fmax(x + 3, 0), 6) / 6;
+    case LS_ACT_TANH:
+        return tanh(x);
+    case LS_ACT_SIGMOID:
+        return 1 / (1 + exp(-x));
+    case LS_ACT_LEAKY_RELU:
+        return x > 0 ? x : (double)a->alpha * x;
+    case LS_ACT_RELU6:
+        return fmin(fmax(x, 0), 6);
+    default:
+        return NAN;
     }
 }
 
@@ -199,6 +265,13 @@ bool oracle_forward(const struct problem *p, double *const *in, double *dst)
     case LS_OP_BATCHNORM:
     case LS_OP_BATCHNORM_EVAL:
         batchnorm(p, in, dst);
+        return true;
+    case LS_OP_GROUPNORM:
+    case LS_OP_LAYERNORM:
+        group_or_layer_norm(p, in, dst);
+        return true;
+    case LS_OP_ACTIVATION:
+        for (int64_t i = 0; i < n; i++) dst[i] = activation(attrs(p), in[0][i]);
         return true;
     case LS_OP_DROPOUT:
         dropout(p, in, dst);

@@ -93,9 +93,49 @@ static enum ls_status setup_one(struct problem *p, struct inputs *in)
     return add_activation(p, in, image_of(p->c));
 }
 
+/* f: the number of the function in LS_ACTIVATION_MAP; the content of src is `scale` times as large. */
+static enum ls_status setup_activation(struct problem *p, struct inputs *in)
+{
+    in->attrs.activation = (enum ls_activation)case_int(p->c, "f", 0);
+    in->attrs.alpha = (float)case_get(p->c, "slope", 0.01);
+    case_get(p->c, "scale", 4);
+    return setup_one(p, in);
+}
+
+static enum ls_status setup_groupnorm(struct problem *p, struct inputs *in)
+{
+    const struct ls_shape src = image_of(p->c);
+    in->attrs.groups = (int)case_int(p->c, "g", 1);
+    in->attrs.eps = (float)case_get(p->c, "eps", 1e-5);
+    case_get(p->c, "mean", 0);
+    TRY(add_activation(p, in, src));
+    TRY(add_param(p, in, LS_SHAPE1(src.dims[1])));
+    return add_param(p, in, LS_SHAPE1(src.dims[1]));
+}
+
+static enum ls_status setup_layernorm(struct problem *p, struct inputs *in)
+{
+    const struct ls_shape src = image_of(p->c);
+    struct ls_shape shape = LS_SHAPE1(src.dims[1]);
+    if (case_int(p->c, "whole", 0) && src.n_dims == 4)
+        shape = (struct ls_shape){.n_dims = 3, .dims = {src.dims[1], src.dims[2], src.dims[3]}};
+    in->attrs.eps = (float)case_get(p->c, "eps", 1e-5);
+    case_get(p->c, "mean", 0);
+    TRY(add_activation(p, in, src));
+    TRY(add_param(p, in, shape));
+    return add_param(p, in, shape);
+}
+
 static enum ls_status setup_pool(struct problem *p, struct inputs *in)
 {
-    read_window(p->c, &in->attrs);
+    struct ls_attrs *a = &in->attrs;
+    read_window(p->c, a);
+    a->dh = (int)case_int(p->c, "dh", 1);
+    a->dw = (int)case_int(p->c, "dw", a->dh);
+    a->ceil = case_int(p->c, "ceil", 0) != 0;
+    a->skip_pad = case_int(p->c, "skippad", 0) != 0;
+    a->oh = (int)case_int(p->c, "oh", 0); /* adaptive */
+    a->ow = (int)case_int(p->c, "ow", a->oh);
     case_int(p->c, "ties", 0);
     return add_activation(p, in, image_of(p->c));
 }
@@ -172,6 +212,9 @@ static const struct {
     {"linear", LS_OP_LINEAR, setup_linear},
     {"bias", LS_OP_BIAS, setup_bias},
     {"relu", LS_OP_RELU, setup_one},
+    {"activation", LS_OP_ACTIVATION, setup_activation},
+    {"groupnorm", LS_OP_GROUPNORM, setup_groupnorm},
+    {"layernorm", LS_OP_LAYERNORM, setup_layernorm},
     {"maxpool", LS_OP_MAXPOOL, setup_pool},
     {"avgpool", LS_OP_AVGPOOL, setup_pool},
     {"batchnorm", LS_OP_BATCHNORM, setup_batchnorm},
@@ -234,6 +277,9 @@ static float content(struct problem *p, int value, int64_t i)
     const struct ls_node *f = &p->g->nodes[0];
     const float r = random_number(case_seed(p->c), value, i);
     if (f->op == LS_OP_BATCHNORM_EVAL && value == f->in[4]) return 0.6f + 0.5f * r; /* a variance */
+    if (f->op == LS_OP_ACTIVATION && value == f->in[0]) return (float)case_get(p->c, "scale", 4) * r;
+    if ((f->op == LS_OP_GROUPNORM || f->op == LS_OP_LAYERNORM) && value == f->in[0])
+        return (float)case_get(p->c, "mean", 0) + r;
     if (f->op == LS_OP_BATCHNORM && value == f->in[0]) return (float)case_get(p->c, "mean", 0) + r;
     if (f->op == LS_OP_BATCHNORM && value == p->diff_dst) return (float)case_get(p->c, "diff", 1) * r;
     if (f->op == LS_OP_MAXPOOL && value == f->in[0] && case_int(p->c, "ties", 0)) return floorf(2.0f * r);

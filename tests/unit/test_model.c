@@ -65,6 +65,9 @@ static void test_parameter_counts(void **state)
         {"mlp", 1, 28, 10, 784 * 512 + 512 + 512 * 10 + 10},
         {"softmax", 1, 28, 10, 7850},
         {"resnet-small", 3, 32, 10, 308826},
+        {"mobilenetv2", 3, 224, 1000, 3504872},
+        {"densenet121", 3, 224, 1000, 7978856},
+        {"googlenet", 3, 224, 1000, 6624904},
     };
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
         struct ls_model *m;
@@ -78,6 +81,45 @@ static void test_parameter_counts(void **state)
     int n = 0;
     while (ls_zoo[n].name) n++;
     assert_int_equal(n, sizeof want / sizeof *want); /* a new model needs its line here */
+}
+
+/* Window sizes as PyTorch has them, and the shapes of parameters. */
+static void test_windows_and_norms(void **state)
+{
+    static const struct {
+        const char *layers, *shape;
+    } want[] = {
+        {"maxpool 3 stride=2", "2x3x3x3"},
+        {"maxpool 3 stride=2 ceil=yes", "2x3x4x4"},
+        {"maxpool 2 stride=2 dilation=3", "2x3x3x3"},
+        {"avgpool 2 stride=3 ceil=yes countpad=no", "2x3x3x3"}, /* the third begins at row 6 of 8 */
+        {"avgpool 2 stride=4 pad=1 ceil=yes", "2x3x3x3"},       /* row 7 */
+        {"avgpool 2 stride=5 pad=1 ceil=yes", "2x3x2x2"},       /* would begin at row 9, in the padding */
+        {"adaptiveavgpool 3x5", "2x3x3x5"},
+        {"adaptiveavgpool 12x2", "2x3x12x2"},
+        {"layernorm n\ngelu\ngelu tanh=yes\nsilu\ntanh\nsigmoid\nleakyrelu slope=0.2\nrelu6\nhardswish", "2x3x8x8"},
+        {"groupnorm n 3", "2x3x8x8"},
+    };
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        char text[512], shape[LS_SHAPE_TEXT];
+        snprintf(text, sizeof text, "model t\ninput any\n%s\nflatten\nlinear f classes\n", want[i].layers);
+        struct ls_graph *g = build_text(text, 2, 3, 8, 10, true);
+        const int flat = g->nodes[g->n_nodes - 2].in[0];
+        if (strcmp(ls_shape_text(&g->values[flat].shape, shape), want[i].shape) != 0)
+            print_error("%s\n", want[i].layers);
+        assert_string_equal(shape, want[i].shape);
+        ls_graph_destroy(&g);
+    }
+    struct ls_graph *g = build_text("model t\ninput any\nlayernorm a\nlayernorm b image=yes\nflatten\nlayernorm c\n"
+                                    "linear f classes\n",
+                                    2, 3, 8, 10, true);
+    static const struct {
+        const char *name;
+        int64_t count;
+    } params[] = {{"a.weight", 3}, {"b.bias", 192}, {"c.weight", 192}};
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(ls_shape_count(&g->values[ls_graph_find_value(g, params[i].name)].shape), params[i].count);
+    ls_graph_destroy(&g);
 }
 
 static void test_summary_costs(void **state)
@@ -377,6 +419,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parameter_counts),
+        cmocka_unit_test(test_windows_and_norms),
         cmocka_unit_test(test_summary_costs),
         cmocka_unit_test(test_parameter_names),
         cmocka_unit_test(test_zoo_builds_for_any_shard),

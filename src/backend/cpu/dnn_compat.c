@@ -162,24 +162,26 @@ dnnl_status_t ls__dnn_ip_bwd_weights(dnnl_primitive_desc_t *pd, dnnl_engine_t en
                                                                      hint, attr);
 }
 
-static dnnl_alg_kind_t pool_alg(bool is_max)
+static dnnl_alg_kind_t pool_alg(enum dnn_pool kind)
 {
-    return is_max ? dnnl_pooling_max : dnnl_pooling_avg_include_padding;
+    return kind == DNN_POOL_MAX    ? dnnl_pooling_max
+           : kind == DNN_POOL_MEAN ? dnnl_pooling_avg_include_padding
+                                   : dnnl_pooling_avg_exclude_padding;
 }
 
-dnnl_status_t ls__dnn_pool_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_training, bool is_max,
+dnnl_status_t ls__dnn_pool_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_training, enum dnn_pool kind,
                                dnn_md src, dnn_md dst, const struct dnn_window *w, dnnl_primitive_attr_t attr)
 {
     return dnnl_pooling_forward_primitive_desc_create(
-        pd, engine, is_training ? dnnl_forward_training : dnnl_forward_inference, pool_alg(is_max), src, dst,
-        w->strides, w->kernel, w->dilates, w->padding_l, w->padding_r, attr);
+        pd, engine, is_training ? dnnl_forward_training : dnnl_forward_inference, pool_alg(kind), src, dst, w->strides,
+        w->kernel, w->dilates, w->padding_l, w->padding_r, attr);
 }
 
-dnnl_status_t ls__dnn_pool_bwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_max, dnn_md diff_src,
+dnnl_status_t ls__dnn_pool_bwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, enum dnn_pool kind, dnn_md diff_src,
                                dnn_md diff_dst, const struct dnn_window *w, dnnl_primitive_attr_t attr,
                                const_dnnl_primitive_desc_t hint)
 {
-    return dnnl_pooling_backward_primitive_desc_create(pd, engine, pool_alg(is_max), diff_src, diff_dst, w->strides,
+    return dnnl_pooling_backward_primitive_desc_create(pd, engine, pool_alg(kind), diff_src, diff_dst, w->strides,
                                                        w->kernel, w->dilates, w->padding_l, w->padding_r, hint, attr);
 }
 
@@ -318,28 +320,30 @@ dnnl_status_t ls__dnn_ip_bwd_weights(dnnl_primitive_desc_t *pd, dnnl_engine_t en
     return dnnl_primitive_desc_create(pd, &d, attr, engine, hint);
 }
 
-static dnnl_alg_kind_t pool_alg(bool is_max)
+static dnnl_alg_kind_t pool_alg(enum dnn_pool kind)
 {
-    return is_max ? dnnl_pooling_max : dnnl_pooling_avg_include_padding;
+    return kind == DNN_POOL_MAX    ? dnnl_pooling_max
+           : kind == DNN_POOL_MEAN ? dnnl_pooling_avg_include_padding
+                                   : dnnl_pooling_avg_exclude_padding;
 }
 
-dnnl_status_t ls__dnn_pool_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_training, bool is_max,
+dnnl_status_t ls__dnn_pool_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_training, enum dnn_pool kind,
                                dnn_md src, dnn_md dst, const struct dnn_window *w, dnnl_primitive_attr_t attr)
 {
     dnnl_pooling_desc_t d;
     DNN_TRY(dnnl_pooling_forward_desc_init(&d, is_training ? dnnl_forward_training : dnnl_forward_inference,
-                                           pool_alg(is_max), src, dst, w->strides, w->kernel, w->padding_l,
+                                           pool_alg(kind), src, dst, w->strides, w->kernel, w->padding_l,
                                            w->padding_r));
     return dnnl_primitive_desc_create(pd, &d, attr, engine, NULL);
 }
 
-dnnl_status_t ls__dnn_pool_bwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_max, dnn_md diff_src,
+dnnl_status_t ls__dnn_pool_bwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, enum dnn_pool kind, dnn_md diff_src,
                                dnn_md diff_dst, const struct dnn_window *w, dnnl_primitive_attr_t attr,
                                const_dnnl_primitive_desc_t hint)
 {
     dnnl_pooling_desc_t d;
-    DNN_TRY(dnnl_pooling_backward_desc_init(&d, pool_alg(is_max), diff_src, diff_dst, w->strides, w->kernel,
-                                            w->padding_l, w->padding_r));
+    DNN_TRY(dnnl_pooling_backward_desc_init(&d, pool_alg(kind), diff_src, diff_dst, w->strides, w->kernel, w->padding_l,
+                                            w->padding_r));
     return dnnl_primitive_desc_create(pd, &d, attr, engine, hint);
 }
 

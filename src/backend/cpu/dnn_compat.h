@@ -67,9 +67,11 @@ dnnl_status_t ls__dnn_ip_bwd_data(dnnl_primitive_desc_t *pd, dnnl_engine_t engin
 dnnl_status_t ls__dnn_ip_bwd_weights(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnn_md src, dnn_md diff_weights,
                                      dnn_md diff_bias, dnn_md diff_dst, dnnl_primitive_attr_t attr,
                                      const_dnnl_primitive_desc_t hint);
-dnnl_status_t ls__dnn_pool_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_training, bool is_max,
+/* MEAN counts the padding, MEAN_INSIDE does not. */
+enum dnn_pool { DNN_POOL_MAX, DNN_POOL_MEAN, DNN_POOL_MEAN_INSIDE };
+dnnl_status_t ls__dnn_pool_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_training, enum dnn_pool kind,
                                dnn_md src, dnn_md dst, const struct dnn_window *w, dnnl_primitive_attr_t attr);
-dnnl_status_t ls__dnn_pool_bwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_max, dnn_md diff_src,
+dnnl_status_t ls__dnn_pool_bwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, enum dnn_pool kind, dnn_md diff_src,
                                dnn_md diff_dst, const struct dnn_window *w, dnnl_primitive_attr_t attr,
                                const_dnnl_primitive_desc_t hint);
 dnnl_status_t ls__dnn_lrn_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_training, dnn_md data, int size,

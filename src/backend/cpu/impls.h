@@ -19,6 +19,8 @@ extern const struct ls_impl ls__cpu_linear_dot, ls__cpu_linear_sum, ls__cpu_line
 extern const struct ls_impl ls__cpu_maxpool, ls__cpu_maxpool_bwd, ls__cpu_avgpool, ls__cpu_avgpool_bwd;
 extern const struct ls_impl ls__cpu_batchnorm, ls__cpu_batchnorm_eval, ls__cpu_batchnorm_bwd;
 extern const struct ls_impl ls__cpu_relu, ls__cpu_relu_bwd, ls__cpu_add;
+extern const struct ls_impl ls__cpu_activation, ls__cpu_activation_bwd;
+extern const struct ls_impl ls__cpu_groupnorm, ls__cpu_groupnorm_bwd, ls__cpu_layernorm, ls__cpu_layernorm_bwd;
 extern const struct ls_impl ls__cpu_bias, ls__cpu_bias_bwd;
 extern const struct ls_impl ls__cpu_dropout, ls__cpu_dropout_bwd;
 extern const struct ls_impl ls__cpu_lrn, ls__cpu_lrn_bwd;

@@ -19,6 +19,9 @@ static enum ls_status make(const struct ls_prep *prep, const struct ls_impl *imp
     if (!ls__lanes_best()) return ls_fail(LS_UNSUPPORTED, "needs AVX2");
     if (a->kh != a->kw || a->sh != a->kh || a->sw != a->kw || a->ph || a->pw || a->kh > MAX_WINDOW)
         return ls_fail(LS_UNSUPPORTED, "windows overlap, are padded or not square");
+    if (a->dh > 1 || a->dw > 1 || dst->shape.dims[2] * a->kh > src->shape.dims[2] ||
+        dst->shape.dims[3] * a->kw > src->shape.dims[3])
+        return ls_fail(LS_UNSUPPORTED, "windows are dilated or end outside the image");
     TRY(ls_kernel_create(k, sizeof **k, prep, impl));
     (*k)->ops = ls__lanes_best();
     (*k)->pool = (struct lanes_pool){.n = (int)src->shape.dims[0],

@@ -22,6 +22,20 @@ struct ls_cuda_pool ls__cuda_pool(const struct ls_attrs *a, const struct ls_shap
     };
 }
 
+/* The kernels divide by kh * kw always. */
+static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out)
+{
+    const struct ls_attrs *a = &prep->node->attrs;
+    *out = NULL;
+    if (a->oh > 0 || a->skip_pad || a->ceil)
+        return ls_fail(LS_UNSUPPORTED, "cuda has no avgpool with %s yet (layer %s); use --device cpu",
+                       a->oh > 0     ? "windows of different sizes"
+                       : a->skip_pad ? "countpad=no"
+                                     : "ceil=yes",
+                       prep->node->name);
+    return ls__cuda_prepare(prep, out);
+}
+
 static enum ls_status launch_forward(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
@@ -39,13 +53,13 @@ static enum ls_status launch_bwd(const struct ls_bound *b, const struct ls_step_
 const struct ls_impl ls__cuda_avgpool = {
     .name = "cuda",
     .op = LS_OP_AVGPOOL,
-    .prepare = ls__cuda_prepare,
+    .prepare = prepare,
     .launch = launch_forward,
 };
 
 const struct ls_impl ls__cuda_avgpool_bwd = {
     .name = "cuda",
     .op = LS_OP_AVGPOOL_BWD,
-    .prepare = ls__cuda_prepare,
+    .prepare = prepare,
     .launch = launch_bwd,
 };

@@ -9,6 +9,9 @@
 
 static enum ls_status prepare_forward(const struct ls_prep *prep, struct ls_kernel **out)
 {
+    if (prep->node->attrs.dh > 1 || prep->node->attrs.dw > 1)
+        return ls_fail(LS_UNSUPPORTED, "cuda has no maxpool with dilation yet (layer %s); use --device cpu",
+                       prep->node->name);
     TRY(ls__cuda_prepare(prep, out));
     if (prep->node->n_out > 1 && prep->node->out[1] >= 0)
         (*out)->out[1] = ls_layout_plain(&((struct ls_cuda_kernel *)*out)->out[0], LS_I32);

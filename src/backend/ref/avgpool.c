@@ -1,4 +1,5 @@
-/* avgpool.c: the mean of each window, and its gradient. Padding counts as zeros: the divisor is always kh * kw.
+/* avgpool.c: the mean of each window, and its gradient. Padding counts as zeros unless
+ * skip_pad says otherwise; what ceil adds beyond it does not count.
  *
  * In:  src [mb,c,ih,iw] | diff_dst [mb,c,oh,ow]
  * Out: dst [mb,c,oh,ow] | diff_src [mb,c,ih,iw]
@@ -7,26 +8,45 @@
 
 #include <string.h>
 
-struct window {
-    int64_t y0, y1, x0, x1; /* clipped to the image */
+/* One direction of a window: [begin,end) within the image, and how many places count. */
+struct span {
+    int64_t begin, end, n;
 };
 
-static struct window window_of(const struct ls_attrs *a, int64_t ih, int64_t iw, int64_t oh, int64_t ow)
+static struct span span_of(int64_t at, int64_t size, int kernel, int stride, int pad, bool skip_pad)
 {
-    struct window w = {.y0 = oh * a->sh - a->ph, .x0 = ow * a->sw - a->pw};
-    w.y1 = w.y0 + a->kh < ih ? w.y0 + a->kh : ih;
-    w.x1 = w.x0 + a->kw < iw ? w.x0 + a->kw : iw;
-    if (w.y0 < 0) w.y0 = 0;
-    if (w.x0 < 0) w.x0 = 0;
-    return w;
+    struct span s = {.begin = at * stride - pad};
+    s.end = s.begin + kernel < size + pad ? s.begin + kernel : size + pad;
+    s.n = s.end - s.begin;
+    if (s.begin < 0) s.begin = 0;
+    if (s.end > size) s.end = size;
+    if (skip_pad) s.n = s.end - s.begin;
+    return s;
 }
 
-static float mean_of(const float *plane, int64_t iw, struct window w, double divisor)
+/* Part `at` of n that together cover the image; where it does not divide they overlap. */
+static struct span part_of(int64_t at, int64_t size, int n)
+{
+    const int64_t begin = at * size / n, end = ((at + 1) * size + n - 1) / n;
+    return (struct span){begin, end, end - begin};
+}
+
+static struct span rows_of(const struct ls_attrs *a, int64_t ih, int64_t y)
+{
+    return a->oh ? part_of(y, ih, a->oh) : span_of(y, ih, a->kh, a->sh, a->ph, a->skip_pad);
+}
+
+static struct span columns_of(const struct ls_attrs *a, int64_t iw, int64_t x)
+{
+    return a->ow ? part_of(x, iw, a->ow) : span_of(x, iw, a->kw, a->sw, a->pw, a->skip_pad);
+}
+
+static float mean_of(const float *plane, int64_t iw, struct span rows, struct span columns)
 {
     double sum = 0.0;
-    for (int64_t y = w.y0; y < w.y1; y++)
-        for (int64_t x = w.x0; x < w.x1; x++) sum += (double)plane[y * iw + x];
-    return (float)(sum / divisor);
+    for (int64_t y = rows.begin; y < rows.end; y++)
+        for (int64_t x = columns.begin; x < columns.end; x++) sum += (double)plane[y * iw + x];
+    return (float)(sum / (double)(rows.n * columns.n));
 }
 
 static enum ls_status launch_forward(const struct ls_bound *b, const struct ls_step_ctx *ctx)
@@ -36,17 +56,18 @@ static enum ls_status launch_forward(const struct ls_bound *b, const struct ls_s
     const int64_t oh = k->out[0].dims[2], ow = k->out[0].dims[3];
     const float *src = b->in[0];
     float *dst = b->out[0];
-    const double divisor = (double)k->attrs.kh * k->attrs.kw;
     for (int64_t plane = 0; plane < n_planes; plane++, src += ih * iw)
         for (int64_t y = 0; y < oh; y++)
-            for (int64_t x = 0; x < ow; x++) *dst++ = mean_of(src, iw, window_of(&k->attrs, ih, iw, y, x), divisor);
+            for (int64_t x = 0; x < ow; x++)
+                *dst++ = mean_of(src, iw, rows_of(&k->attrs, ih, y), columns_of(&k->attrs, iw, x));
     return LS_OK;
 }
 
-static void spread(float *plane, int64_t iw, struct window w, float v)
+static void spread(float *plane, int64_t iw, struct span rows, struct span columns, float v)
 {
-    for (int64_t y = w.y0; y < w.y1; y++)
-        for (int64_t x = w.x0; x < w.x1; x++) plane[y * iw + x] += v;
+    const float each = v / (float)(rows.n * columns.n);
+    for (int64_t y = rows.begin; y < rows.end; y++)
+        for (int64_t x = columns.begin; x < columns.end; x++) plane[y * iw + x] += each;
 }
 
 static enum ls_status launch_bwd(const struct ls_bound *b, const struct ls_step_ctx *ctx)
@@ -56,12 +77,11 @@ static enum ls_status launch_bwd(const struct ls_bound *b, const struct ls_step_
     const int64_t oh = k->in[0].dims[2], ow = k->in[0].dims[3];
     const float *diff_dst = b->in[0];
     float *diff_src = b->out[0];
-    const float divisor = (float)(k->attrs.kh * k->attrs.kw);
     memset(diff_src, 0, (size_t)(n_planes * ih * iw) * sizeof *diff_src);
     for (int64_t plane = 0; plane < n_planes; plane++, diff_src += ih * iw)
         for (int64_t y = 0; y < oh; y++)
             for (int64_t x = 0; x < ow; x++)
-                spread(diff_src, iw, window_of(&k->attrs, ih, iw, y, x), *diff_dst++ / divisor);
+                spread(diff_src, iw, rows_of(&k->attrs, ih, y), columns_of(&k->attrs, iw, x), *diff_dst++);
     return LS_OK;
 }
 

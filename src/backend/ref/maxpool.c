@@ -24,11 +24,12 @@ static enum ls_status prepare_forward(const struct ls_prep *prep, struct ls_kern
 /* The chosen element of the window whose first corner is (y0, x0), or -1. */
 static int32_t choose(const float *plane, int64_t ih, int64_t iw, int64_t y0, int64_t x0, const struct ls_attrs *a)
 {
-    const int64_t y1 = y0 + a->kh < ih ? y0 + a->kh : ih, x1 = x0 + a->kw < iw ? x0 + a->kw : iw;
+    const int64_t dh = a->dh > 1 ? a->dh : 1, dw = a->dw > 1 ? a->dw : 1;
     int32_t best = -1;
     float max = -INFINITY;
-    for (int64_t y = y0 > 0 ? y0 : 0; y < y1; y++) {
-        for (int64_t x = x0 > 0 ? x0 : 0; x < x1; x++) {
+    for (int64_t y = y0; y < y0 + a->kh * dh && y < ih; y += dh) {
+        for (int64_t x = x0; x < x0 + a->kw * dw && x < iw; x += dw) {
+            if (y < 0 || x < 0) continue;
             const float v = plane[y * iw + x];
             if (best >= 0 && !(v > max) && !isnan(v)) continue;
             best = (int32_t)(y * iw + x);

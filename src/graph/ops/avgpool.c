@@ -1,4 +1,5 @@
-/* avgpool: src [mb,c,ih,iw] -> dst [mb,c,oh,ow]; padding counts as zeros in the mean (PyTorch's default). */
+/* avgpool: src [mb,c,ih,iw] -> dst [mb,c,oh,ow]; padding counts as zeros in the mean (PyTorch's default) unless
+ * skip_pad says otherwise. With oh and ow set the windows are PyTorch's adaptive ones. */
 #include "graph/op.h"
 
 static enum ls_status infer(const struct ls_graph *g, struct ls_node *n, struct ls_out out[LS_MAX_OUT])
@@ -20,6 +21,7 @@ static enum ls_status gradient(struct ls_gradient *gr, int index, int diff_dst)
 
 static double flops(const struct ls_graph *g, const struct ls_node *n)
 {
+    if (n->attrs.oh > 0) return ls__count_flops(g, n->in[0], 1);
     return ls__count_flops(g, n->out[0], n->attrs.kh * n->attrs.kw);
 }
 
