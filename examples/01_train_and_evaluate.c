@@ -1,4 +1,4 @@
-/* 01_train_and_evaluate: a whole training in one call, then its best checkpoint on the test images.
+/* 01_train_and_evaluate: a whole training in one call, then its newest checkpoint on the test images.
  *
  *     cc 01_train_and_evaluate.c $(pkg-config --cflags --libs lockstep) -o train && ./train runs/first
  */

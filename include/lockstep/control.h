@@ -33,10 +33,11 @@ struct ls_step {
 
 /* One epoch, after its evaluation if it had one. */
 struct ls_epoch {
-    int64_t epoch, step, images;       /* epochs and steps done; images of this epoch */
-    double train_loss, train_accuracy; /* over the epoch, with the weights of each step */
-    double test_loss, test_accuracy;   /* NAN: not evaluated */
-    double seconds;                    /* in steps */
+    int64_t epoch, step, images;                 /* epochs and steps done; images of this epoch */
+    double train_loss, train_accuracy;           /* over the epoch, with the weights of each step */
+    double test_loss, test_accuracy;             /* NAN: not evaluated */
+    double validation_loss, validation_accuracy; /* the same */
+    double seconds;                              /* in steps */
 };
 
 /* The caller's side of a training; borrowed while it lasts. */

@@ -45,6 +45,7 @@ struct ls_train_options {
     int64_t iterations; /* 0: epochs decide; else stop after this many steps */
     int64_t seed;
     int64_t loader_threads; /* -j */
+    const char *validation; /* held out of the training data: "0.1", "5000", or a folder of pictures; NULL: none */
 
     const char *optimizer;   /* "sgd", "adamw" */
     double lr, weight_decay; /* LS_NOT_GIVEN: 0.05 and 0 for sgd, 0.001 and 0.01 for adamw */
@@ -70,6 +71,8 @@ struct ls_train_options {
     int64_t keep;                 /* checkpoints kept besides the best */
     int64_t eval_every;           /* epochs; 0: only at the end */
     bool record;                  /* resources.csv: what the process uses, every half second */
+    int64_t patience;             /* stop after so many epochs without a better validation accuracy; 0: never */
+    double target;                /* stop when this accuracy is reached; 0: none */
     int64_t log_every;            /* steps between lines in metrics.jsonl; 0: per epoch only */
     bool no_eval;
     bool quiet;              /* only warnings and errors on stderr while this call lasts */

@@ -9,8 +9,9 @@
 extern "C" {
 #endif
 
-/* Where the wall clock of this rank went; the parts, all but `hidden`, add up to total_seconds. compute and update: the
- * mean over its threads; communicate: waiting for sums of other machines; wait: the rest of the steps. */
+/* Where the wall clock of this rank went, over all sittings of a run that was resumed; the parts, all but `hidden`, add
+ * up to total_seconds. compute and update: the mean over its threads; communicate: waiting for sums of other machines;
+ * wait: the rest of the steps. */
 struct ls_seconds {
     double load, compute, communicate, wait, checkpoint, evaluate;
     double update, setup, other; /* setup: before the first step; other: metrics, progress, what nothing else covers */
@@ -23,7 +24,18 @@ struct ls_result {
     int64_t batch_size, shards, workers, threads, epochs, steps, images;
     double train_seconds, total_seconds, images_per_second;
     double train_loss, train_accuracy, test_loss, test_accuracy; /* NAN: not measured, null in JSON */
-    char weights_hash[33];
+    /* Of the last weights, as test_loss and test_accuracy are; NAN without validation data. */
+    double validation_loss, validation_accuracy;
+    int64_t validation_images;
+    /* The weights that the validation data say were best, in checkpoints/best.safetensors; best_epoch 0: there are
+     * none. The test data is measured with them once, at the end. */
+    int64_t best_epoch, best_step;
+    double best_validation_loss, best_validation_accuracy, best_test_loss, best_test_accuracy;
+    /* When `target` was reached: epochs, seconds in steps, seconds in all; epoch 0: it was not. */
+    int64_t target_epoch;
+    double target_train_seconds, target_total_seconds;
+    char stopped_by[16];   /* "patience" or "target", before all epochs were done; "" */
+    char weights_hash[33]; /* of the last weights */
     int64_t peak_rss_bytes;
     double cpu_percent_mean;
     struct ls_seconds seconds;

@@ -8,6 +8,7 @@
  *     LS_RNG_AUGMENT  (epoch, sample, block)                        crop, flip, cutout
  *     LS_RNG_DROPOUT  (step, layer, sample | block)                 dropout masks
  *     LS_RNG_DATA     (split, sample, block)                        built-in and fake data sets
+ *     LS_RNG_HOLD_OUT (0, position, 0)                              which samples are held out for validation
  *
  * One call gives four independent 32-bit words.
  */
@@ -21,7 +22,14 @@
 #define LS_RNG_FN static inline
 #endif
 
-enum ls_rng_purpose { LS_RNG_INIT = 1, LS_RNG_SHUFFLE, LS_RNG_AUGMENT, LS_RNG_DROPOUT, LS_RNG_DATA };
+enum ls_rng_purpose {
+    LS_RNG_INIT = 1,
+    LS_RNG_SHUFFLE,
+    LS_RNG_AUGMENT,
+    LS_RNG_DROPOUT,
+    LS_RNG_DATA,
+    LS_RNG_HOLD_OUT = 32
+};
 
 struct ls_rng4 {
     uint32_t v[4];

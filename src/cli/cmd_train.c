@@ -23,16 +23,41 @@ static void print_next(const struct ls_train_options *o, const struct ls_result 
            r->run_dir, 2 * (r->epochs > 0 ? r->epochs : 1));
 }
 
+static void print_accuracy(const char *what, double accuracy, double loss, const char *of)
+{
+    char text[LS_TEXT_BYTES];
+    printf("%s %s", what, ls__percent_text(accuracy, text));
+    if (isfinite(loss)) printf("  (loss %.4f)", loss);
+    printf("%s\n", of);
+}
+
+/* Where validation data chose, the test data was measured with the best weights and with the last ones. */
+static void print_judgement(const struct ls_result *r)
+{
+    char text[LS_TEXT_BYTES];
+    if (r->best_epoch > 0)
+        printf("  best weights    of epoch %" PRId64 " by validation: accuracy %s  (loss %.4f)\n", r->best_epoch,
+               ls__percent_text(r->best_validation_accuracy, text), r->best_validation_loss);
+    if (r->best_epoch > 0 && r->best_step != r->steps) {
+        print_accuracy("  test accuracy  ", r->best_test_accuracy, r->best_test_loss, ", best weights");
+        print_accuracy("                 ", r->test_accuracy, r->test_loss, ", last weights");
+    } else {
+        print_accuracy("  test accuracy  ", r->test_accuracy, r->test_loss, "");
+    }
+}
+
 static void print_summary(const struct ls_train_options *o, const struct ls_result *r, enum ls_status status)
 {
-    char test[LS_TEXT_BYTES], train[LS_TEXT_BYTES], memory[LS_TEXT_BYTES], workers[32] = "";
+    char train[LS_TEXT_BYTES], memory[LS_TEXT_BYTES], workers[32] = "";
     if (r->workers > 1) snprintf(workers, sizeof workers, "%" PRId64 " workers, ", r->workers);
     printf("%s on %s\n", r->model, r->data);
-    printf("  test accuracy   %s", ls__percent_text(r->test_accuracy, test));
-    if (isfinite(r->test_loss)) printf("  (loss %.4f)", r->test_loss);
-    printf("\n  train accuracy  %s", ls__percent_text(r->train_accuracy, train));
+    print_judgement(r);
+    printf("  train accuracy  %s", ls__percent_text(r->train_accuracy, train));
     if (isfinite(r->train_loss)) printf("  (loss %.4f)", r->train_loss);
     printf("\n  time            %.1f s of training, %.1f s in all\n", r->train_seconds, r->total_seconds);
+    if (r->target_epoch > 0)
+        printf("  target          reached in epoch %" PRId64 ": %.2f s of training, %.2f s in all\n", r->target_epoch,
+               r->target_train_seconds, r->target_total_seconds);
     printf("  speed           %.0f images/s (%" PRId64 " steps of %" PRId64 ", %s%" PRId64 " thread%s%s, %s)\n",
            r->images_per_second, r->steps, r->batch_size, workers, r->threads, r->threads == 1 ? "" : "s",
            *workers ? " each" : "", r->device);

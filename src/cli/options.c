@@ -57,6 +57,8 @@ const struct ls_option ls__options[] = {
     {OF_TRAINING(ITERATIONS), .commands = ON(TRAIN)},
     {OF_TRAINING(SEED), .commands = ON(TRAIN)},
     {OF_TRAINING(SHARDS), .commands = ON(TRAIN) | ON(BENCH) | ON(TUNE) | ON(PLAN) | ON(PREDICT)},
+    {OF_TRAINING(PATIENCE), .commands = ON(TRAIN)},
+    {OF_TRAINING(TARGET), .commands = ON(TRAIN)},
     {OF_TRAINING(LABEL_SMOOTHING), .commands = ON(TRAIN)},
     {OF_TRAINING(CLIP_NORM), .commands = ON(TRAIN)},
     {OF_TRAINING(SUM), .commands = ON(TRAIN)},
@@ -79,6 +81,7 @@ const struct ls_option ls__options[] = {
     {OF_TRAINING(MIN_LR), .commands = ON(TRAIN)},
 
     {OF_TRAINING(DATA_DIR), .commands = ON(TRAIN) | ON(EVAL) | ON(DATA) | ON(DOCTOR)},
+    {OF_TRAINING(VALIDATION), .commands = ON(TRAIN)},
     {OF_TRAINING(RESIZE), .commands = ON(TRAIN) | ON(EVAL) | ON(DATA)},
     {OF_TRAINING(CROP_PAD), .commands = ON(TRAIN)},
     {OF_TRAINING(FLIP), .commands = ON(TRAIN)},

@@ -56,6 +56,13 @@ enum ls_status ls__data_from_images(struct ls_dataset **out, const char *name, e
                                     const struct ls_data_options *options) LS_MUST_CHECK;
 void ls_dataset_close(struct ls_dataset **ds);
 
+/* Two sets over one, which must outlive them: n samples held out by seed, and the rest. */
+enum ls_status ls__dataset_hold_out(const struct ls_dataset *whole, int64_t n, uint64_t seed, struct ls_dataset **rest,
+                                    struct ls_dataset **held) LS_MUST_CHECK;
+/* Pictures PATH/CLASS/FILE in the size and with the classes of another set, by their names where it has names. */
+enum ls_status ls__data_open_like(struct ls_dataset **out, const char *path, const struct ls_dataset *like,
+                                  const struct ls_data_options *options) LS_MUST_CHECK;
+
 /* One sample's bytes into out [c,h,w]. Thread-safe. For sets with `pixels` it is a memcpy. */
 enum ls_status ls_dataset_read(const struct ls_dataset *ds, int64_t sample, uint8_t *out) LS_MUST_CHECK;
 

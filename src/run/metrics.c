@@ -77,30 +77,31 @@ void ls__run_metric(struct ls_run *run, const struct ls_metric *m)
     free(line);
 }
 
-/* A complete line of ours with a step that is kept; of last_step itself only when it is a "train" line. */
-static bool is_kept(const char *line, size_t len, int64_t step, int64_t last_step)
+/* A complete line of ours that is kept. */
+static bool is_kept(const char *line, size_t len, const struct ls_rewind *to)
 {
     json_t *object = json_loadb(line, len, 0, NULL);
     const json_t *at = json_object_get(object, "step");
     const char *split = json_string_value(json_object_get(object, "split"));
-    bool kept = json_is_integer(at) && json_integer_value(at) <= step;
-    if (kept && split && strcmp(split, "train") != 0) kept = json_integer_value(at) != last_step;
+    bool kept = json_is_integer(at) && json_integer_value(at) <= to->step;
+    if (kept && to->is_within_epoch && split && strcmp(split, "train") != 0) kept = json_integer_value(at) != to->step;
+    if (kept && to->is_test_last && split && strcmp(split, "test") == 0) kept = false;
     json_decref(object);
     return kept;
 }
 
-static void filter_lines(const char *text, size_t len, int64_t step, int64_t last_step, struct ls_buf *kept)
+static void filter_lines(const char *text, size_t len, const struct ls_rewind *to, struct ls_buf *kept)
 {
     for (const char *end = text + len; text < end;) {
         const char *newline = memchr(text, '\n', (size_t)(end - text));
         if (!newline) return; /* torn */
         size_t n = (size_t)(newline - text) + 1;
-        if (is_kept(text, n, step, last_step)) ls__buf_add(kept, text, n);
+        if (is_kept(text, n, to)) ls__buf_add(kept, text, n);
         text += n;
     }
 }
 
-enum ls_status ls__run_metrics_rewind(struct ls_run *run, int64_t step, bool is_within_epoch)
+enum ls_status ls__run_metrics_rewind(struct ls_run *run, const struct ls_rewind *to)
 {
     const size_t max_bytes = (size_t)4 << 30;
     char *text;
@@ -108,7 +109,7 @@ enum ls_status ls__run_metrics_rewind(struct ls_run *run, int64_t step, bool is_
     enum ls_status status = ls__dir_read(&run->dir, name, max_bytes, &text, &len, LS_CHECKPOINT);
     if (status != LS_OK) return ls_fail_in(ls__run_unusable(status), "resume");
     struct ls_buf kept = LS_BUF_INIT;
-    filter_lines(text, len, step, is_within_epoch ? step : -1, &kept);
+    filter_lines(text, len, to, &kept);
     status = ls__buf_check(&kept);
     struct ls_piece piece = {kept.text, kept.len};
     bool is_same = status == LS_OK && kept.len == len;

@@ -57,7 +57,7 @@ enum ls_status ls__run_result(struct ls_run *run, const char *json_text) LS_MUST
 enum { LS_MAX_METRICS = 24 };
 struct ls_metric {
     int64_t step, epoch; /* step: steps done so far, in all */
-    const char *split;   /* "train", "epoch" or "test" */
+    const char *split;   /* "train", "epoch", "validation" or "test" */
     struct {
         const char *name; /* NULL: no more */
         double value;
@@ -66,9 +66,14 @@ struct ls_metric {
 /* A write that fails (full disk) is a warning, at most one a minute; the line is lost and training goes on. */
 void ls__run_metric(struct ls_run *run, const struct ls_metric *metric);
 /* Keeps the complete lines with step <= `step` and drops the rest, so that a resumed run's file equals an unbroken
- * run's. With is_within_epoch the "epoch" and "test" lines of `step` go too: they are of a run that ended there, or was
- * stopped while it evaluated, and this one writes them anew if it should. */
-enum ls_status ls__run_metrics_rewind(struct ls_run *run, int64_t step, bool is_within_epoch) LS_MUST_CHECK;
+ * run's. With is_within_epoch all but the "train" lines of `step` go too: they are of a run that ended there, or was
+ * stopped while it evaluated, and this one writes them anew if it should. With is_test_last the "test" lines of any
+ * step go: the end of a run writes its only one. */
+struct ls_rewind {
+    int64_t step;
+    bool is_within_epoch, is_test_last;
+};
+enum ls_status ls__run_metrics_rewind(struct ls_run *run, const struct ls_rewind *to) LS_MUST_CHECK;
 
 /* --- reading, without the lock: for eval, inspect and reports --- */
 

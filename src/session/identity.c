@@ -36,6 +36,11 @@ bool ls__identity_key_is_kept(enum identity_key key)
     return keys[key].class != TOGETHER || key == IDENTITY_EPOCHS;
 }
 
+bool ls__identity_key_is_optional(enum identity_key key)
+{
+    return key == IDENTITY_VALIDATION;
+}
+
 void ls__identity_release(struct identity *id)
 {
     for (int i = 0; i < N_IDENTITY; i++) free(id->values[i]);
@@ -81,6 +86,10 @@ static enum ls_status add_run(struct identity *id, const struct ls_train_options
     TRY(set(id, IDENTITY_MODEL_HASH, "%016llx", (unsigned long long)XXH3_64bits(text, len)));
     TRY(set(id, IDENTITY_DATA, "%s", o->data));
     TRY(set(id, IDENTITY_DATA_CHECKSUM, "%s", s->train->checksum));
+    if (s->whole)
+        TRY(set(id, IDENTITY_VALIDATION, "%lld of %lld images", (long long)s->validation->n, (long long)s->whole->n));
+    else if (s->validation)
+        TRY(set(id, IDENTITY_VALIDATION, "%s of %lld images", s->validation->checksum, (long long)s->validation->n));
     TRY(set(id, IDENTITY_SEED, "%lld", (long long)o->seed));
     TRY(set(id, IDENTITY_BATCH_SIZE, "%lld", (long long)s->batch_size));
     TRY(set(id, IDENTITY_SHARDS, "%lld", (long long)s->shards));

@@ -27,6 +27,7 @@
     X(MODEL, "model", RUN)                                                                                             \
     X(MODEL_HASH, "model_hash", RUN)                                                                                   \
     X(DATA, "data", RUN)                                                                                               \
+    X(VALIDATION, "validation", RUN)                                                                                   \
     X(DATA_CHECKSUM, "data_checksum", RUN)                                                                             \
     X(SEED, "seed", RUN)                                                                                               \
     X(BATCH_SIZE, "batch_size", RUN)                                                                                   \
@@ -65,6 +66,9 @@ struct identity {
 const char *ls__identity_key_name(enum identity_key key);
 /* Stands in checkpoints: all but what a resumed run may change; of that only the epochs, for a warning. */
 bool ls__identity_key_is_kept(enum identity_key key);
+
+/* Belongs to runs with an option of that name only. */
+bool ls__identity_key_is_optional(enum identity_key key);
 
 /* Of an open session. On failure too, ls__identity_release ends it. */
 enum ls_status ls__identity_of(struct identity *id, const struct ls_train_options *o,

@@ -9,6 +9,7 @@
 #include "base/pool.h"
 #include "session/passes.h"
 #include "session/workers.h"
+#include "settings/validation.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -51,6 +52,32 @@ static enum ls_status check_splits(const struct ls_dataset *a, const struct ls_d
                    a->h, a->w, a->n_classes, b->c, b->h, b->w, b->n_classes);
 }
 
+/* Part of the training data, or pictures of their own. */
+static enum ls_status open_validation(struct session *s, const struct session_options *o,
+                                      const struct ls_data_options *data)
+{
+    struct ls_validation v;
+    if (!ls__validation_parse(o->validation, &v))
+        return ls_fail(LS_USAGE, "--validation %s: expected %s", o->validation, LS_VALIDATION_EXPECTED);
+    if (v.folder) {
+        TRY(ls__data_open_like(&s->validation, v.folder, s->train, data));
+        if (s->test && strcmp(s->test->checksum, s->validation->checksum) == 0)
+            return ls_fail(LS_USAGE,
+                           "--validation %s holds the test data: what is chosen by it has no test any more; put other "
+                           "pictures there, or give --no-eval",
+                           v.folder);
+        return LS_OK;
+    }
+    int64_t n = v.n > 0 ? v.n : llround(v.share * (double)s->train->n);
+    struct ls_dataset *rest, *held;
+    enum ls_status status = ls__dataset_hold_out(s->train, n, o->seed, &rest, &held);
+    if (status != LS_OK) return ls_fail_in(status, "--validation %s", o->validation);
+    s->whole = s->train;
+    s->train = rest;
+    s->validation = held;
+    return LS_OK;
+}
+
 static enum ls_status open_data(struct session *s, const struct session_options *o)
 {
     struct ls_data_options data = {.data_dir = o->data_dir, .control = o->control};
@@ -64,6 +91,7 @@ static enum ls_status open_data(struct session *s, const struct session_options 
     if (o->is_training) TRY(open_split(&s->train, o, LS_TRAIN, o->train_images, &data));
     if (o->with_test) TRY(open_split(&s->test, o, LS_TEST, o->test_images, &data));
     TRY(check_splits(s->train, s->test));
+    if (o->validation) TRY(open_validation(s, o, &data));
     const struct ls_dataset *d = s->train ? s->train : s->test;
     s->transform = (struct ls_transform){.c = d->c,
                                          .h = d->h,
@@ -114,7 +142,7 @@ static enum ls_status add_plans(struct session *s, const struct session_options 
         TRY(add_plan(s, o, s->batch_size % m, true));
         TRY(add_plan(s, o, last % m, true));
     }
-    return o->with_test ? add_plan(s, o, s->eval_size, false) : LS_OK;
+    return s->test || s->validation ? add_plan(s, o, s->eval_size, false) : LS_OK;
 }
 
 static void set_shards(struct session *s, int64_t shards)
@@ -271,7 +299,9 @@ enum ls_status ls__session_replicate(const struct session *of, const struct sess
 {
     struct session_options own = *o;
     own.with_test = false;
+    own.validation = NULL;
     *replica = *of;
+    replica->test = replica->validation = NULL; /* it is never evaluated */
     replica->store = NULL;
     replica->exec = NULL;
     replica->comm = NULL;
@@ -296,6 +326,8 @@ void ls__session_close(struct session *s)
     if (s->backend && s->device) s->backend->device_close(&s->device);
     ls__tune_destroy(&s->tune);
     ls_dataset_close(&s->train);
+    ls_dataset_close(&s->validation);
+    ls_dataset_close(&s->whole); /* after its parts */
     ls_dataset_close(&s->test);
     ls_model_destroy(&s->model);
     ls__trace_destroy(&s->own_trace);

@@ -27,6 +27,8 @@ struct session_options {
     double label_smoothing;
     bool float_sums; /* plain float32 gradient sums instead of fixed point: for comparison, not reproducible */
     struct ls_optim optim;
+    const char *validation; /* what is held out of the training data (settings/validation.h), or NULL */
+    uint64_t seed;          /* by which */
     const struct ls_images *train_images, *test_images; /* from memory, instead of `data`; `data` is then their name */
     const struct ls_control *control; /* (optional) whether to stop, while data is read and evaluated */
     struct ls_comm *comm;             /* the job this session is part of; NULL: none */
@@ -43,6 +45,8 @@ struct session_options {
 struct session {
     struct ls_model *model;
     struct ls_dataset *train, *test; /* NULL if not opened */
+    struct ls_dataset *validation;   /* to choose by; NULL: none */
+    struct ls_dataset *whole;        /* of which train and validation are parts; NULL: nothing is held out */
     const struct ls_backend *backend;
     struct ls_device *device;
     struct ls_tune *tune; /* NULL: none */

@@ -13,12 +13,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-_Static_assert((int)N_IDENTITY + 15 <= (int)STATE_MAX_META, "no room for the state behind the identity");
+_Static_assert((int)N_IDENTITY + 20 <= (int)STATE_MAX_META, "no room for the state behind the identity");
 
 void ls__state_init(struct train_state *st)
 {
-    *st = (struct train_state){
-        .train_loss = NAN, .train_accuracy = NAN, .test_loss = NAN, .test_accuracy = NAN, .best_accuracy = -1};
+    *st = (struct train_state){.train_loss = NAN,
+                               .train_accuracy = NAN,
+                               .test_loss = NAN,
+                               .test_accuracy = NAN,
+                               .validation_loss = NAN,
+                               .validation_accuracy = NAN,
+                               .best = {.step = -1, .loss = NAN, .accuracy = -1}};
 }
 
 void ls__tally_add(struct tally *t, const struct ls_exec_stats *stats)
@@ -83,6 +88,28 @@ static void add_images(struct state_meta *m, const struct ls_dataset *d)
         m->meta[m->n++] = (struct ls_ckpt_meta){"classes", d->class_names};
 }
 
+/* What validation data said, where there is any. */
+static void add_validation(struct state_meta *m, const struct train_state *st)
+{
+    if (isfinite(st->validation_loss))
+        add(m, "validation_result", "%a %a", st->validation_loss, st->validation_accuracy);
+    if (st->best.step >= 0)
+        add(m, "best", "%lld %lld %a %a", (long long)st->best.step, (long long)st->best.epoch, st->best.loss,
+            st->best.accuracy);
+    if (st->target.epoch > 0)
+        add(m, "target", "%lld %lld %a %a %a", (long long)st->target.epoch, (long long)st->target.step,
+            st->target.train_seconds, st->target.total_seconds, st->target.accuracy);
+}
+
+static void add_seconds(struct state_meta *m, const struct train_state *st)
+{
+    const struct ls_seconds *p = &st->parts;
+    add(m, "train_seconds", "%a", st->train_seconds);
+    add(m, "seconds", "%a %a %a %a %a %a %a %a %a %a %a %a %a", st->total_seconds, st->epoch_seconds, st->log_seconds,
+        p->load, p->compute, p->communicate, p->wait, p->checkpoint, p->evaluate, p->update, p->setup, p->other,
+        p->hidden);
+}
+
 void ls__state_meta_release(struct state_meta *m)
 {
     free(m->model_text);
@@ -117,8 +144,8 @@ enum ls_status ls__state_to_meta(const struct train_state *st, const struct ls_t
             (long long)st->pending.n);
     add(m, "train", "%a %a", st->train_loss, st->train_accuracy);
     add(m, "test", "%a %a", st->test_loss, st->test_accuracy);
-    add(m, "best_accuracy", "%a", st->best_accuracy);
-    add(m, "train_seconds", "%a", st->train_seconds);
+    add_validation(m, st);
+    add_seconds(m, st);
     add_images(m, s->train);
     return add_model_text(m, s);
 }
@@ -132,6 +159,12 @@ void ls__state_add_carried(struct state_meta *m, int first, int n)
 static enum ls_status refuse(const struct identity_difference *d, const struct identity *theirs, const char *path)
 {
     const char *key = ls__identity_key_name(d->key);
+    if (ls__identity_key_is_optional(d->key) && !theirs->values[d->key])
+        return ls_fail(LS_CHECKPOINT, "%s was made without --%s, this run has '%s'; leave it out, or start another run",
+                       path, key, d->mine);
+    if (ls__identity_key_is_optional(d->key) && strcmp(d->mine, "(not recorded)") == 0)
+        return ls_fail(LS_CHECKPOINT, "%s was made with --%s ('%s'), this run has none; give it, or start another run",
+                       path, key, d->theirs);
     if (!theirs->values[d->key] && d->key != IDENTITY_PRECISION)
         return ls_fail(LS_CHECKPOINT, "%s has no '%s': it was not written by %s, so it cannot be resumed%s", path, key,
                        d->is_bits ? "this version of lockstep" : "lockstep train",
@@ -201,9 +234,57 @@ static bool read_count(const char *text, int64_t *out)
     return text && ls__parse_i64(text, 0, INT64_MAX / 2, out);
 }
 
+/* n numbers and nothing else; a text that is not there changes nothing and is fine. */
+static bool read_numbers(const char *text, double **out, int n)
+{
+    char *end;
+    for (int i = 0; text && i < n; i++) {
+        *out[i] = strtod(text, &end);
+        if (end == text) return false;
+        text = end;
+    }
+    return !text || *text == '\0';
+}
+
+static bool read_validation(const struct ls_ckpt *ckpt, struct train_state *st)
+{
+    const char *last = ls_ckpt_meta(ckpt, "validation_result"), *best = ls_ckpt_meta(ckpt, "best");
+    const char *target = ls_ckpt_meta(ckpt, "target");
+    double at[2] = {-1, 0}, reached[2] = {0, 0};
+    if (last && !read_pair(last, &st->validation_loss, &st->validation_accuracy)) return false;
+    if (!read_numbers(best, (double *[]){&at[0], &at[1], &st->best.loss, &st->best.accuracy}, 4)) return false;
+    st->best.step = (int64_t)at[0];
+    st->best.epoch = (int64_t)at[1];
+    if (!read_numbers(target,
+                      (double *[]){&reached[0], &reached[1], &st->target.train_seconds, &st->target.total_seconds,
+                                   &st->target.accuracy},
+                      5))
+        return false;
+    st->target.epoch = (int64_t)reached[0];
+    st->target.step = (int64_t)reached[1];
+    return at[0] <= (double)st->step && reached[1] <= (double)st->step;
+}
+
+/* Checkpoints of before know the seconds of the steps only. */
+static bool read_seconds(const struct ls_ckpt *ckpt, struct train_state *st)
+{
+    const char *in_steps = ls_ckpt_meta(ckpt, "train_seconds"), *all = ls_ckpt_meta(ckpt, "seconds");
+    struct ls_seconds *p = &st->parts;
+    if (!in_steps) return false;
+    st->train_seconds = strtod(in_steps, NULL);
+    if (all)
+        return read_numbers(all,
+                            (double *[]){&st->total_seconds, &st->epoch_seconds, &st->log_seconds, &p->load,
+                                         &p->compute, &p->communicate, &p->wait, &p->checkpoint, &p->evaluate,
+                                         &p->update, &p->setup, &p->other, &p->hidden},
+                            13);
+    st->total_seconds = p->other = st->train_seconds;
+    if (st->step > 0) st->epoch_seconds = st->train_seconds * (double)st->epoch_step / (double)st->step;
+    return true;
+}
+
 enum ls_status ls__state_from_meta(struct train_state *st, const struct ls_ckpt *ckpt, const char *path)
 {
-    const char *best = ls_ckpt_meta(ckpt, "best_accuracy"), *seconds = ls_ckpt_meta(ckpt, "train_seconds");
     const char *pending = ls_ckpt_meta(ckpt, "pending_tally");
     ls__state_init(st);
     if (!read_count(ls_ckpt_meta(ckpt, "step"), &st->step) || !read_count(ls_ckpt_meta(ckpt, "epoch"), &st->epoch) ||
@@ -212,9 +293,8 @@ enum ls_status ls__state_from_meta(struct train_state *st, const struct ls_ckpt 
         !read_tally(ls_ckpt_meta(ckpt, "log_tally"), &st->log_tally) ||
         (pending && !read_tally(pending, &st->pending)) ||
         !read_pair(ls_ckpt_meta(ckpt, "train"), &st->train_loss, &st->train_accuracy) ||
-        !read_pair(ls_ckpt_meta(ckpt, "test"), &st->test_loss, &st->test_accuracy) || !best || !seconds)
+        !read_pair(ls_ckpt_meta(ckpt, "test"), &st->test_loss, &st->test_accuracy) || !read_validation(ckpt, st) ||
+        !read_seconds(ckpt, st))
         return ls_fail(LS_CHECKPOINT, "%s: the training position in its metadata is missing or malformed", path);
-    st->best_accuracy = strtod(best, NULL);
-    st->train_seconds = strtod(seconds, NULL);
     return LS_OK;
 }

@@ -7,6 +7,7 @@
 #define LS_TRAIN_STATE_H
 
 #include "lockstep/options.h"
+#include "lockstep/result.h"
 #include "session/identity.h"
 #include "session/session.h"
 
@@ -23,14 +24,24 @@ struct train_state {
     struct tally pending;              /* local SGD: of the steps since the last average, in neither of the two yet */
     double train_loss, train_accuracy; /* of the last whole epoch, NAN before */
     double test_loss, test_accuracy;   /* of the last evaluation, NAN before */
-    double best_accuracy;              /* -1 before the first evaluation */
-    double train_seconds;              /* over all sittings */
+    double validation_loss, validation_accuracy; /* the same */
+    struct {                 /* the best by validation data: the highest accuracy, then lowest loss */
+        int64_t step, epoch; /* steps done, -1 before the first; epochs begun */
+        double loss, accuracy;
+    } best;
+    struct { /* when --target was reached; epoch 0: not yet */
+        int64_t epoch, step;
+        double train_seconds, total_seconds, accuracy;
+    } target;
+    double train_seconds, total_seconds; /* over all sittings; the latter up to the checkpoint or the end */
+    double epoch_seconds, log_seconds;   /* of what epoch_tally and log_tally hold */
+    struct ls_seconds parts;             /* where the seconds of earlier sittings went */
 };
 
 void ls__state_init(struct train_state *st);
 void ls__tally_add(struct tally *t, const struct ls_exec_stats *stats);
 
-enum { STATE_MAX_META = 50, STATE_VALUE = 512 };
+enum { STATE_MAX_META = 64, STATE_VALUE = 512 };
 struct state_meta {
     struct ls_ckpt_meta meta[STATE_MAX_META];
     char values[STATE_MAX_META][STATE_VALUE];

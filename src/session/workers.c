@@ -85,6 +85,7 @@ enum ls_status ls__workers_agree_inputs(struct ls_comm *comm, enum ls_status sta
             LOCKSTEP_VERSION, ls_model_name(s->model), (unsigned long long)XXH3_64bits(model, len), id.software, id.isa,
             (long long)s->batch_size, (long long)s->shards);
         if (s->train) ls__buf_addf(&text, "training data: %s %s\n", s->train->name, s->train->checksum);
+        if (s->validation) ls__buf_addf(&text, "validation data: %s\n", s->validation->checksum);
         if (s->test) ls__buf_addf(&text, "test data: %s %s\n", s->test->name, s->test->checksum);
         status = ls__buf_check(&text);
     }
@@ -132,7 +133,7 @@ struct used {
     double cpu_seconds;
 };
 
-enum ls_status ls__workers_total(struct ls_comm *comm, struct ls_result *r)
+enum ls_status ls__workers_total(struct ls_comm *comm, double seconds, struct ls_result *r)
 {
     const struct ls_comm_place *at = ls_comm_place(comm);
     struct used *all;
@@ -154,7 +155,7 @@ enum ls_status ls__workers_total(struct ls_comm *comm, struct ls_result *r)
             r->bytes_sent += all[i].bytes_sent;
             cpu_seconds += all[i].cpu_seconds;
         }
-        r->cpu_percent_mean = 100 * cpu_seconds / r->total_seconds;
+        r->cpu_percent_mean = 100 * cpu_seconds / seconds;
     }
     free(all);
     return status;

@@ -23,8 +23,8 @@ enum ls_status ls__workers_agree_run(struct ls_comm *comm, const struct ls_train
 /* Spreads the outcome of the rank `root`, and what it loaded: position and weights. */
 enum ls_status ls__workers_take_state(struct ls_comm *comm, int root, enum ls_status status, struct session *s,
                                       struct train_state *st, int64_t *saved_step) LS_MUST_CHECK;
-/* At the end: the same weights everywhere, and what all ranks used together. */
-enum ls_status ls__workers_total(struct ls_comm *comm, struct ls_result *r) LS_MUST_CHECK;
+/* At the end: the same weights everywhere, and what all ranks used together in the `seconds` of this sitting. */
+enum ls_status ls__workers_total(struct ls_comm *comm, double seconds, struct ls_result *r) LS_MUST_CHECK;
 /* The machine whose shards took longest, if it is worth a word. */
 void ls__workers_name_slowest(struct ls_comm *comm, const struct ls_exec *exec);
 

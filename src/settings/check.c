@@ -60,6 +60,12 @@ enum ls_status ls_options_check(struct ls_train_options *o)
     if (!is(o->precision, "f32"))
         return ls_fail(LS_USAGE, "--precision %s is not in this build; it has f32", o->precision);
     TRY(check_sums(o));
+    if (o->patience > 0 && !o->validation)
+        return ls_fail(LS_USAGE,
+                       "--patience needs --validation, data to be patient about: --validation 0.1 holds out a "
+                       "tenth of the training data");
+    if (o->target > 0 && o->no_eval && !o->validation)
+        return ls_fail(LS_USAGE, "--target needs data to reach it on: --validation 0.1, or no --no-eval");
     if (is(o->schedule, "multistep") && !o->milestones)
         return ls_fail(LS_USAGE,
                        "--schedule multistep needs --milestones, the epochs at which the rate changes: 30,60,80");

@@ -8,6 +8,7 @@
 #include "base/parse.h"
 #include "graph/graph.h"
 #include "settings/sync_names.h"
+#include "settings/validation.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -111,6 +112,11 @@ const struct ls_setting ls__settings[LS_N_SETTINGS] = {
     [LS_SET_LOADER_THREADS] = {.name = "loader-threads", MEMBER(loader_threads), .letter = 'j', .arg = "N",
         .type = LS_SETTING_INT, .min = 1, .max = 1024, .def = "1",
         .help = "Threads that decode images of folder: data sets.", .group = "Data and augmentation", FREE},
+    [LS_SET_VALIDATION] = {.name = "validation", MEMBER(validation), .aliases = {"val", "validation-split"},
+        .arg = "WHAT", .type = LS_SETTING_TEXT, .is_valid = ls__validation_is_valid, .expected = LS_VALIDATION_EXPECTED,
+        .help = "Images to choose the best weights by: a share (0.1) or number (5000) held out of the training data by "
+                "the seed, or a folder of pictures. The test data is then measured once, at the end.",
+        .group = "Data and augmentation", RUN},
     [LS_SET_OPTIMIZER] = {.name = "optimizer", MEMBER(optimizer), .aliases = {"opt"}, .arg = "NAME",
         .type = LS_SETTING_CHOICE, .choices = "sgd|adamw", .def = "sgd", .help = "How the weights are updated.",
         .group = "Optimizer", RUN_IN("optimizer")},
@@ -183,8 +189,19 @@ const struct ls_setting ls__settings[LS_N_SETTINGS] = {
     [LS_SET_NO_EVAL] = {.name = "no-eval", MEMBER(no_eval), .type = LS_SETTING_FLAG,
         .help = "Never measure on the test data.", .group = "Run directory", TOGETHER_IN("events")},
     [LS_SET_EVAL_EVERY] = {.name = "eval-every", MEMBER(eval_every), .arg = "N", .type = LS_SETTING_INT, .min = 0,
-        .max = 1000000, .def = "1", .help = "Measure on the test data every N epochs; 0: only at the end.",
+        .max = 1000000, .def = "1",
+        .help = "Measure on the validation data, else on the test data, every N epochs; 0: only at the end.",
         .group = "Run directory", TOGETHER_IN("events")},
+    [LS_SET_PATIENCE] = {.name = "patience", MEMBER(patience), .aliases = {"early-stopping"}, .arg = "N",
+        .type = LS_SETTING_INT, .min = 0, .max = 1000000, .def = "0",
+        .help = "Stop after N epochs without a better accuracy on the validation data (of equal ones the lower loss is "
+                "better); 0: never.",
+        .group = "Training", TOGETHER_IN("events")},
+    [LS_SET_TARGET] = {.name = "target", MEMBER(target), .aliases = {"target-accuracy"}, .arg = "ACCURACY",
+        .type = LS_SETTING_REAL, .min = 0, .max = 1, .def = "0",
+        .help = "Stop when this accuracy is reached on the validation data (without any: on the test data), as 0.99, and "
+                "tell the seconds; 0: none.",
+        .group = "Training", TOGETHER_IN("events")},
     [LS_SET_CHECKPOINT_EVERY] = {.name = "checkpoint-every", MEMBER(checkpoint_every), .arg = "WHEN",
         .type = LS_SETTING_TEXT, .is_valid = is_checkpoint_every, .expected = "epoch, none or a number of steps",
         .def = "epoch", .help = "Write a checkpoint every epoch, every so many steps (a number), or none.",

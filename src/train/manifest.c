@@ -50,11 +50,12 @@ enum ls_status ls__manifest_write(struct ls_run *run, const struct ls_train_opti
     snprintf(model_hash, sizeof model_hash, "%016llx", (unsigned long long)XXH3_64bits(text, len));
     TRY(ls_plan_hash(ls_exec_plan(s->exec, s->shard_size, true), plan_hash));
     strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-    json_t *manifest = json_pack(
-        "{s:s,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:o,s:o,s:o,s:o}", "lockstep_version", LOCKSTEP_VERSION, "started",
-        started, "model", ls_model_name(s->model), "model_hash", model_hash, "plan_hash", plan_hash, "batch_size",
-        (json_int_t)s->batch_size, "shards", (json_int_t)s->shards, "shard_size", (json_int_t)s->shard_size, "threads",
-        (json_int_t)s->threads, "options", ls__options_json(o, LS_ROLE_ALL), "train_data", data_json(s->train),
-        "test_data", data_json(s->test), "tune", tune_json(s), "machine", machine_json(s));
+    json_t *manifest = json_pack("{s:s,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:o}", "lockstep_version",
+                                 LOCKSTEP_VERSION, "started", started, "model", ls_model_name(s->model), "model_hash",
+                                 model_hash, "plan_hash", plan_hash, "batch_size", (json_int_t)s->batch_size, "shards",
+                                 (json_int_t)s->shards, "shard_size", (json_int_t)s->shard_size, "threads",
+                                 (json_int_t)s->threads, "options", ls__options_json(o, LS_ROLE_ALL), "train_data",
+                                 data_json(s->train), "validation_data", data_json(s->validation), "test_data",
+                                 data_json(s->test), "tune", tune_json(s), "machine", machine_json(s));
     return ls__run_manifest(run, manifest);
 }

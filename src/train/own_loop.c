@@ -90,8 +90,9 @@ static enum ls_status evaluate(struct trainer *t, double *loss, double *accuracy
 {
     TRY(ls__trainer_view(t));
     TRY(ls__trainer_evaluate(t));
-    *loss = t->is_cut_short ? NAN : t->st.test_loss;
-    *accuracy = t->is_cut_short ? NAN : t->st.test_accuracy;
+    bool chooses = t->s.validation;
+    *loss = t->is_cut_short ? NAN : chooses ? t->st.validation_loss : t->st.test_loss;
+    *accuracy = t->is_cut_short ? NAN : chooses ? t->st.validation_accuracy : t->st.test_accuracy;
     return LS_OK;
 }
 
@@ -99,7 +100,7 @@ enum ls_status ls_trainer_evaluate(struct ls_trainer *trainer, double *loss, dou
 {
     TRY(check_alive(trainer, "ls_trainer_evaluate"));
     if (!loss || !accuracy) return ls_fail(LS_USAGE, "ls_trainer_evaluate without room for loss and accuracy");
-    if (trainer->t.o->no_eval)
+    if (trainer->t.o->no_eval && !trainer->t.s.validation)
         return ls_fail(LS_USAGE, "ls_trainer_evaluate: opened with no_eval, so there is no test data");
     begin_call(trainer);
     TRY(end_call(trainer, evaluate(&trainer->t, loss, accuracy)));
@@ -112,7 +113,7 @@ enum ls_status ls_trainer_save(struct ls_trainer *trainer)
 {
     TRY(check_alive(trainer, "ls_trainer_save"));
     struct trainer *t = &trainer->t;
-    bool is_best = t->best_step == t->st.step;
+    bool is_best = t->st.best.step == t->st.step;
     begin_call(trainer);
     return end_call(trainer, ls__trainer_save(t, is_best));
 }

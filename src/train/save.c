@@ -34,6 +34,7 @@ static enum ls_status complete(void *owner)
 
 static enum ls_status pack(struct trainer *t, struct package *p)
 {
+    ls__trainer_count_seconds(t);
     TRY(ls__state_to_meta(&t->st, t->o, &t->s, &p->meta));
     if (p->carried.is_due) ls__state_add_carried(&p->meta, p->carried.first, p->carried.n_shards);
     TRY(ls__session_snapshot(&t->s, t->st.step, &p->snap));

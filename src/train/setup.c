@@ -40,6 +40,8 @@ static enum ls_status open_session(struct trainer *t)
         .isa = o->isa,
         .tune = o->tune,
         .resize = o->resize,
+        .validation = o->validation,
+        .seed = (uint64_t)o->seed,
         .batch_size = o->batch_size,
         .shards = o->shards,
         .threads = o->threads,
@@ -149,6 +151,13 @@ static enum ls_status resume_file(struct trainer *t)
     return status;
 }
 
+static enum ls_status rewind_metrics(struct trainer *t, int64_t step)
+{
+    const struct ls_rewind to = {
+        .step = step, .is_within_epoch = t->st.epoch_step > 0, .is_test_last = t->s.validation};
+    return ls__run_metrics_rewind(t->run, &to);
+}
+
 /* The newest checkpoint of the run directory that --resume names, if it has any. */
 static enum ls_status resume_run(struct trainer *t, const char *folder)
 {
@@ -160,11 +169,11 @@ static enum ls_status resume_run(struct trainer *t, const char *folder)
         return status; /* there were some, and none is whole: say so, lose nothing */
     if (status == LS_CHECKPOINT) {
         ls__log(LS_LOG_INFO, "no checkpoint in %s yet: starting from the beginning", ls__run_dir(t->run));
-        return ls__run_metrics_rewind(t->run, -1, false);
+        return rewind_metrics(t, -1);
     }
     TRY(status);
     TRY(take_over(t, t->resumed, t->resumed_path));
-    return ls__run_metrics_rewind(t->run, t->st.step, t->st.epoch_step > 0);
+    return rewind_metrics(t, t->st.step);
 }
 
 /* After a restart: a copy in memory that is newer than the checkpoint on disk, on whichever machine still has it. */
@@ -187,7 +196,7 @@ static enum ls_status resume_from_memory(struct trainer *t)
     if (!t->is_chief) return LS_OK;
     ls__log(LS_LOG_INFO, "going on from step %lld, out of the memory of %s", (long long)t->st.step,
             ls_comm_host(t->comm, ls_comm_machine_of(t->comm, from)));
-    return ls__run_metrics_rewind(t->run, t->st.step, t->st.epoch_step > 0);
+    return rewind_metrics(t, t->st.step);
 }
 
 static void say_hello(const struct trainer *t)
@@ -203,6 +212,13 @@ static void say_hello(const struct trainer *t)
     ls__log(LS_LOG_INFO, "global batch %lld = %lld shards of %lld, %s%d thread%s; run directory %s",
             (long long)s->batch_size, (long long)s->shards, (long long)s->shard_size, workers, s->threads,
             s->threads == 1 ? "" : "s", ls__run_dir(t->run));
+    if (s->validation)
+        ls__log(LS_LOG_INFO, "validation: %lld images %s", (long long)s->validation->n,
+                s->whole ? "held out of the training data" : "of their own");
+    if (t->o->target > 0 && !s->validation)
+        ls__log(
+            LS_LOG_WARN,
+            "--target without --validation stops by the test data: the accuracy there is then chosen, not measured");
     ls__sync_say_hello(&t->sync);
 }
 
@@ -284,6 +300,7 @@ enum ls_status ls__trainer_set_up(struct trainer *t)
     TRY(ls_exec_init_store(t->s.exec, (uint64_t)t->o->seed));
     TRY(ls__workers_take_state(t->comm, 0, t->is_chief ? set_up_run(t) : LS_OK, &t->s, &t->st, &t->saved_step));
     TRY(resume_from_memory(t));
+    t->earlier = t->st;
     TRY(ls__sync_open(&t->sync, &t->s, &t->so, &t->st, t->schedule.steps_per_epoch));
     bool is_epoch_over = t->st.epoch_step == t->schedule.steps_per_epoch;
     const struct ls_loader_options lo = {.batch_size = (int)t->s.batch_size,

@@ -14,6 +14,7 @@
 #include "session/usage.h"
 #include "session/workers.h"
 #include "settings/setting.h"
+#include "train/judge.h"
 #include "train/result.h"
 #include "train/trainer.h"
 
@@ -22,116 +23,92 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void write_metric(struct trainer *t, const char *split, double loss, double accuracy, double lr, double images,
-                         double seconds)
+void ls__trainer_metric(struct trainer *t, const char *split, double loss, double accuracy, double lr, int64_t images,
+                        double seconds)
 {
     if (!t->is_chief) return;
-    ls__run_metric(t->run, &(struct ls_metric){.step = t->st.step,
-                                               .epoch = t->st.epoch + 1,
-                                               .split = split,
-                                               .values = {{"loss", loss},
-                                                          {"accuracy", accuracy},
-                                                          {"lr", lr},
-                                                          {"images_per_second", seconds > 0 ? images / seconds : 0},
-                                                          {"seconds", t->st.train_seconds}}});
+    ls__run_metric(t->run,
+                   &(struct ls_metric){.step = t->st.step,
+                                       .epoch = t->st.epoch + 1,
+                                       .split = split,
+                                       .values = {{"loss", loss},
+                                                  {"accuracy", accuracy},
+                                                  {"lr", lr},
+                                                  {"images_per_second", seconds > 0 ? (double)images / seconds : 0},
+                                                  {"seconds", t->st.train_seconds}}});
 }
 
 static void log_step(struct trainer *t, double lr)
 {
     struct tally *y = &t->st.log_tally;
     if (t->o->log_every <= 0 || t->st.step % t->o->log_every != 0 || y->n == 0) return;
-    write_metric(t, "train", y->loss_sum / (double)y->n, (double)y->n_correct / (double)y->n, lr, (double)y->n,
-                 ls__seconds_since(t->log_ns));
+    ls__trainer_metric(t, "train", y->loss_sum / (double)y->n, (double)y->n_correct / (double)y->n, lr, y->n,
+                       ls__seconds_since(t->log_ns));
     *y = (struct tally){0};
     t->log_ns = ls__now_ns();
 }
 
-/* The test data, unless a signal cuts it short: then is_cut_short, and the state is that of before. */
-static enum ls_status evaluate(struct trainer *t, double *seconds)
-{
-    struct train_state *st = &t->st;
-    double loss, accuracy;
-    struct ls_begun begun = ls__span_begin(t->s.lane, LS_SPAN_EVALUATE, "test data", st->step);
-    ls__record_mark(t->record, "evaluate");
-    enum ls_status status = ls__session_evaluate(&t->s, false, &loss, &accuracy, &t->is_cut_short);
-    *seconds = 1e-9 * (double)ls__span_end(t->s.lane, begun);
-    TRY(status);
-    if (t->is_cut_short) return LS_OK;
-    st->test_loss = loss;
-    st->test_accuracy = accuracy;
-    t->saved_step = -1; /* what was saved of this step knows nothing of it */
-    return LS_OK;
-}
-
-static bool is_evaluated(const struct trainer *t)
-{
-    const struct ls_train_options *o = t->o;
-    bool is_last = t->st.step >= t->last_step;
-    return !o->no_eval && !t->is_own_loop && (is_last || (o->eval_every > 0 && (t->st.epoch + 1) % o->eval_every == 0));
-}
-
-static void tell_epoch(struct trainer *t, bool with_test)
+static void tell_epoch(struct trainer *t, enum judged by)
 {
     const struct train_state *st = &t->st;
     char text[256];
     if (!t->is_chief) return;
     int at = snprintf(text, sizeof text, "epoch %lld/%lld: train loss %.4f, accuracy %.2f %%", (long long)st->epoch + 1,
                       (long long)t->o->epochs, st->train_loss, 100 * st->train_accuracy);
-    if (with_test)
+    if (by == JUDGED_TEST)
         at += snprintf(text + at, sizeof text - (size_t)at, "; test loss %.4f, accuracy %.2f %%", st->test_loss,
                        100 * st->test_accuracy);
-    if (t->epoch_seconds > 0)
+    if (by == JUDGED_VALIDATION)
+        at += snprintf(text + at, sizeof text - (size_t)at, "; validation loss %.4f, accuracy %.2f %%",
+                       st->validation_loss, 100 * st->validation_accuracy);
+    if (st->epoch_seconds > 0)
         snprintf(text + at, sizeof text - (size_t)at, "; %.0f images/s, %.1f s",
-                 (double)st->epoch_tally.n / t->epoch_seconds, t->epoch_seconds);
+                 (double)st->epoch_tally.n / st->epoch_seconds, st->epoch_seconds);
     ls__progress_end(&t->progress, text);
 }
 
-static bool note_best(struct trainer *t)
-{
-    if (!(t->st.test_accuracy > t->st.best_accuracy)) return false;
-    t->st.best_accuracy = t->st.test_accuracy;
-    t->best_step = t->st.step;
-    return true;
-}
-
-static void notify_epoch(const struct trainer *t, bool with_test)
+static void notify_epoch(const struct trainer *t, enum judged by)
 {
     const struct train_state *st = &t->st;
     const struct ls_control *control = t->o->control;
+    bool with_test = by == JUDGED_TEST, chooses = by == JUDGED_VALIDATION;
     if (!control || !control->on_epoch) return;
-    control->on_epoch(control->context, &(struct ls_epoch){.epoch = st->epoch + 1,
-                                                           .step = st->step,
-                                                           .images = st->epoch_tally.n,
-                                                           .train_loss = st->train_loss,
-                                                           .train_accuracy = st->train_accuracy,
-                                                           .test_loss = with_test ? st->test_loss : NAN,
-                                                           .test_accuracy = with_test ? st->test_accuracy : NAN,
-                                                           .seconds = t->epoch_seconds});
+    control->on_epoch(control->context,
+                      &(struct ls_epoch){.epoch = st->epoch + 1,
+                                         .step = st->step,
+                                         .images = st->epoch_tally.n,
+                                         .train_loss = st->train_loss,
+                                         .train_accuracy = st->train_accuracy,
+                                         .test_loss = with_test ? st->test_loss : NAN,
+                                         .test_accuracy = with_test ? st->test_accuracy : NAN,
+                                         .validation_loss = chooses ? st->validation_loss : NAN,
+                                         .validation_accuracy = chooses ? st->validation_accuracy : NAN,
+                                         .seconds = st->epoch_seconds});
 }
 
 /* Evaluation comes first: when it is cut short nothing has happened yet, and the resumed run does all of this again. */
 static enum ls_status end_epoch(struct trainer *t)
 {
     struct train_state *st = &t->st;
-    bool is_best = false, is_last = st->step >= t->last_step, with_test = is_evaluated(t);
-    double n = (double)st->epoch_tally.n, lr = ls_schedule_lr(&t->schedule, st->step - 1), seconds = 0;
-    if (with_test) TRY(evaluate(t, &seconds));
+    bool is_best, is_last = st->step >= t->last_step;
+    const enum judged by = ls__judge_of_epoch(t);
+    double n = (double)st->epoch_tally.n, lr = ls_schedule_lr(&t->schedule, st->step - 1), seconds;
+    TRY(ls__judge(t, by, &seconds, &is_best));
     if (t->is_cut_short) return LS_OK;
     st->train_loss = st->epoch_tally.loss_sum / n;
     st->train_accuracy = (double)st->epoch_tally.n_correct / n;
-    write_metric(t, "epoch", st->train_loss, st->train_accuracy, lr, n, t->epoch_seconds);
-    if (with_test) {
-        write_metric(t, "test", st->test_loss, st->test_accuracy, lr, (double)t->s.test->n, seconds);
-        is_best = note_best(t);
-    }
+    ls__trainer_metric(t, "epoch", st->train_loss, st->train_accuracy, lr, st->epoch_tally.n, st->epoch_seconds);
+    ls__judge_write(t, by, lr, seconds);
     ls__record_mark(t->record, "epoch");
-    tell_epoch(t, with_test);
-    notify_epoch(t, with_test);
+    tell_epoch(t, by);
+    notify_epoch(t, by);
+    st->epoch_seconds = 0;
     st->epoch_tally = (struct tally){0};
     st->epoch++;
     st->epoch_step = 0;
     TRY(ls__sync_end_epoch(&t->sync));
     if (t->is_own_loop) return LS_OK;
+    is_last = is_last || ls__judge_enough(t);
     bool by_epoch = t->checkpoint_steps == 0 || (t->checkpoint_steps > 0 && (is_last || is_best));
     return by_epoch ? ls__trainer_save(t, is_best) : LS_OK;
 }
@@ -169,7 +146,7 @@ static enum ls_status one_step(struct trainer *t, struct ls_step *out)
     t->stop_wanted = stats.stop_wanted;
     ls__forecast_note(&t->forecast, seconds);
     st->train_seconds += seconds;
-    t->epoch_seconds += seconds;
+    st->epoch_seconds += seconds;
     if (t->first_step_seconds == 0) t->first_step_seconds = ls__seconds_since(t->opened_ns);
     st->step++;
     st->epoch_step++;
@@ -218,7 +195,7 @@ bool ls__trainer_stop_wanted(const struct trainer *t)
 enum ls_status ls__trainer_step(struct trainer *t, struct ls_step *step)
 {
     const struct ls_control *control = t->o->control;
-    if (t->log_ns == 0) t->log_ns = ls__now_ns();
+    if (t->log_ns == 0) t->log_ns = ls__now_ns() - (int64_t)(1e9 * t->st.log_seconds);
     TRY(one_step(t, step));
     log_step(t, step->lr);
     show_progress(t);
@@ -229,10 +206,7 @@ enum ls_status ls__trainer_step(struct trainer *t, struct ls_step *step)
 
 enum ls_status ls__trainer_after_step(struct trainer *t)
 {
-    if (t->st.epoch_step == t->schedule.steps_per_epoch) {
-        TRY(end_epoch(t));
-        t->epoch_seconds = 0;
-    }
+    if (t->st.epoch_step == t->schedule.steps_per_epoch) TRY(end_epoch(t));
     if (t->is_cut_short || t->is_own_loop) return LS_OK;
     bool is_due = t->checkpoint_steps > 0 && t->st.step % t->checkpoint_steps == 0;
     if (is_due || t->save_wanted) TRY(ls__trainer_save(t, false));
@@ -244,7 +218,7 @@ static enum ls_status loop(struct trainer *t)
     struct ls_step step;
     bool is_epoch_over = t->st.epoch_step == t->schedule.steps_per_epoch; /* resumed: stopped while it evaluated */
     if (is_epoch_over) TRY(ls__trainer_after_step(t));
-    while (t->st.step < t->last_step && !ls__trainer_stop_wanted(t)) {
+    while (t->st.step < t->last_step && !ls__trainer_stop_wanted(t) && !ls__judge_enough(t)) {
         TRY(ls__trainer_step(t, &step));
         TRY(ls__trainer_after_step(t));
     }
@@ -255,15 +229,15 @@ static enum ls_status loop(struct trainer *t)
 enum ls_status ls__trainer_evaluate(struct trainer *t)
 {
     struct train_state *st = &t->st;
+    const enum judged by = t->s.validation ? JUDGED_VALIDATION : JUDGED_TEST;
     int64_t epoch = st->epoch;
-    double seconds = 0;
-    TRY(evaluate(t, &seconds));
+    double seconds;
+    bool is_best;
+    TRY(ls__judge(t, by, &seconds, &is_best));
     if (t->is_cut_short) return LS_OK;
     if (st->epoch_step == 0 && epoch > 0) st->epoch--;
-    write_metric(t, "test", st->test_loss, st->test_accuracy,
-                 ls_schedule_lr(&t->schedule, st->step > 0 ? st->step - 1 : 0), (double)t->s.test->n, seconds);
+    ls__judge_write(t, by, ls_schedule_lr(&t->schedule, st->step > 0 ? st->step - 1 : 0), seconds);
     st->epoch = epoch;
-    note_best(t);
     return LS_OK;
 }
 
@@ -277,22 +251,42 @@ static void take_partial_epoch(struct train_state *st)
     st->train_accuracy = (double)(y->n_correct + more->n_correct) / n;
 }
 
-/* A run cut short by --iterations ends within an epoch: evaluate what there is. */
-static enum ls_status finish(struct trainer *t)
+/* A run cut short by --iterations ends within an epoch: judge what there is. */
+static enum ls_status finish_partial_epoch(struct trainer *t)
 {
     struct train_state *st = &t->st;
-    double seconds = 0;
-    TRY(ls__trainer_view(t));
-    if (st->epoch_tally.n + st->pending.n == 0) return LS_OK;
-    if (!t->o->no_eval) TRY(evaluate(t, &seconds));
+    const enum judged by = t->s.validation ? JUDGED_VALIDATION : t->o->no_eval ? JUDGED_NOTHING : JUDGED_TEST;
+    double seconds;
+    bool is_best;
+    TRY(ls__judge(t, by, &seconds, &is_best));
     if (t->is_cut_short) return LS_OK;
     take_partial_epoch(st);
-    if (!t->o->no_eval)
-        write_metric(t, "test", st->test_loss, st->test_accuracy, ls_schedule_lr(&t->schedule, st->step - 1),
-                     (double)t->s.test->n, seconds);
-    if (t->checkpoint_steps >= 0) TRY(ls__trainer_save(t, false));
+    ls__judge_write(t, by, ls_schedule_lr(&t->schedule, st->step - 1), seconds);
+    if (t->checkpoint_steps >= 0) TRY(ls__trainer_save(t, is_best));
     if (t->is_chief) ls__progress_end(&t->progress, NULL);
     return LS_OK;
+}
+
+static enum ls_status finish(struct trainer *t)
+{
+    const struct train_state *st = &t->st;
+    TRY(ls__trainer_view(t));
+    if (st->epoch_tally.n + st->pending.n > 0) TRY(finish_partial_epoch(t));
+    return t->is_cut_short ? LS_OK : ls__judge_last(t);
+}
+
+static void tell_why_enough(const struct trainer *t)
+{
+    const struct train_state *st = &t->st;
+    const char *why = ls__judge_enough(t);
+    if (!t->is_chief || !why) return;
+    if (strcmp(why, "target") == 0)
+        ls__log(LS_LOG_INFO, "accuracy %.2f %% on %s data, the target, reached in epoch %lld after %.1f s of training",
+                100 * st->target.accuracy, t->s.validation ? "validation" : "test", (long long)st->target.epoch,
+                st->target.train_seconds);
+    else
+        ls__log(LS_LOG_INFO, "stopped after %lld epochs without a better validation accuracy; the best was epoch %lld",
+                (long long)(st->epoch - st->best.epoch), (long long)st->best.epoch);
 }
 
 static enum ls_status write_result(struct trainer *t, struct ls_result *r)
@@ -316,7 +310,10 @@ enum ls_status ls__trainer_finish(struct trainer *t, struct ls_result *r)
 {
     TRY(ls__trainer_view(t));
     take_partial_epoch(&t->st);
+    TRY(ls__judge_last(t));
     TRY(await_checkpoints(t));
+    TRY(ls__session_hash(&t->s, r->weights_hash));
+    TRY(ls__judge_best(t));
     TRY(ls__trainer_result(t, r));
     if (t->is_chief) ls__progress_end(&t->progress, NULL);
     return t->is_chief ? write_result(t, r) : LS_OK;
@@ -325,10 +322,15 @@ enum ls_status ls__trainer_finish(struct trainer *t, struct ls_result *r)
 static enum ls_status run_all(struct trainer *t, struct ls_result *r)
 {
     TRY(loop(t));
-    if (t->st.step >= t->last_step && !t->is_cut_short) TRY(finish(t));
-    bool is_stopped = t->st.step < t->last_step || t->is_cut_short;
+    bool is_over = t->st.step >= t->last_step || ls__judge_enough(t);
+    tell_why_enough(t);
+    if (is_over && !t->is_cut_short) TRY(finish(t));
+    bool is_stopped = !is_over || t->is_cut_short;
     if (is_stopped) TRY(ls__trainer_save(t, false));
     TRY(await_checkpoints(t));
+    TRY(ls__session_hash(&t->s, r->weights_hash));
+    if (!is_stopped) TRY(ls__judge_best(t));
+    is_stopped = is_stopped || t->is_cut_short;
     TRY(ls__trainer_result(t, r));
     if (t->is_chief) ls__workers_name_slowest(t->comm, t->s.exec);
     if (t->is_chief) ls__forecast_compare(&t->forecast);
@@ -367,7 +369,7 @@ enum ls_status ls__trainer_open(struct trainer *t, const struct ls_train_options
     *t = (struct trainer){.own = *options, .opened_ns = ls__now_ns(), .cpu_seconds = ls__cpu_seconds()};
     t->o = &t->own;
     t->told_before = t->told = ls__log_present_limit();
-    t->best_step = -1;
+    t->last_test_loss = t->last_test_accuracy = t->best_test_loss = t->best_test_accuracy = NAN;
     ls__options_complete(&t->own);
     TRY(ls__trace_create(&t->trace, t->opened_ns));
     struct ls_begun begun = ls__span_begin(ls__trace_main(t->trace), LS_SPAN_SETUP, "set-up", 0);

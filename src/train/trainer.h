@@ -47,10 +47,10 @@ struct trainer {
     int64_t saved_step;       /* of the last checkpoint, -1 none */
     int64_t log_ns;           /* since the last metric line */
     int64_t images;           /* in this sitting */
-    double epoch_seconds;     /* in steps of this epoch, this sitting */
     double first_step_seconds;
-    int64_t best_step;        /* of the evaluation that was the best so far, -1 none */
-    struct forecast forecast; /* of a job over several machines */
+    struct train_state earlier; /* its seconds: those of earlier sittings */
+    double last_test_loss, last_test_accuracy, best_test_loss, best_test_accuracy; /* at the end (judge.h); NAN: not */
+    struct forecast forecast;                                                      /* of a job over several machines */
 };
 
 /* Fills *t; ls__trainer_close ends it, after a failure too. */
@@ -71,6 +71,12 @@ bool ls__trainer_stop_wanted(const struct trainer *t);
 /* After the last step: waits for the checkpoints, fills *r and writes it to the run directory. */
 enum ls_status ls__trainer_finish(struct trainer *t, struct ls_result *r) LS_MUST_CHECK;
 
+/* A line of metrics.jsonl, the chief's. */
+void ls__trainer_metric(struct trainer *t, const char *split, double loss, double accuracy, double lr, int64_t images,
+                        double seconds);
+/* The seconds in st are up to now. */
+void ls__trainer_count_seconds(struct trainer *t);
+
 /* Where shards train apart the store has to be made before it is read: evaluated, hashed, saved. They do not notice.
  * Collective. */
 enum ls_status ls__trainer_view(struct trainer *t) LS_MUST_CHECK;
@@ -79,7 +85,7 @@ enum ls_status ls__trainer_save(struct trainer *t, bool is_best) LS_MUST_CHECK;
 /* A copy in the memory of every machine, for a restart, when it is time. A machine that has no room for it goes
  * without. Collective. */
 enum ls_status ls__trainer_save_in_memory(struct trainer *t) LS_MUST_CHECK;
-/* What became of it, for all ranks. Collective. */
+/* What became of it, for all ranks; r->weights_hash is there already. Collective. */
 enum ls_status ls__trainer_result(struct trainer *t, struct ls_result *r) LS_MUST_CHECK;
 
 #endif

@@ -21,7 +21,7 @@ train softmax "${options[@]:1}" --run linear
 linear=$(field test_accuracy)
 if python3 -c "exit(not ${linear:-1} < 0.92)"; then ok "softmax reaches $linear"; else bad "softmax reaches $linear, expected less than 0.92"; fi
 
-"$lockstep" eval demo/checkpoints/latest.safetensors --json >out 2>err # `eval demo` would take the best
+"$lockstep" eval demo/checkpoints/latest.safetensors --json >out 2>err
 equal 'eval: exit code, hash' "$? $(field weights_hash)" "0 $hash"
 equal 'eval: the accuracy of the run' "$(field accuracy)" "$accuracy"
 has 'the demo names the run directory' "$script" 'result.json'

@@ -8,7 +8,7 @@ import struct
 import sys
 import zlib
 
-CLOCK_KEYS = {"train_seconds", "lockstep.checksum"}
+CLOCK_KEYS = {"train_seconds", "seconds", "target", "lockstep.checksum"}
 
 
 def read_header(path):

@@ -29,5 +29,28 @@ if [ -e "$plugins/lockstep-far.so" ]; then
 s = json.load(open("far/result.json"))["seconds"]
 print("yes" if s["compute"] >= 8 * 0.05 and s["wait"] < 0.5 * s["compute"] else s)')" yes
 fi
+# Several sittings are one run: an epoch's speed is over its own seconds, nothing is counted twice or forgotten.
+law() {
+    python3 - "$1" "$2" 2>&1 <<'EOF2'
+import json, sys
+result, before, last = json.load(open(sys.argv[1] + "/result.json")), 0, 0
+for line in map(json.loads, open(sys.argv[1] + "/metrics.jsonl")):
+    speed, seconds = line["images_per_second"], line["seconds"]
+    if line["split"] == "epoch":
+        if abs(int(sys.argv[2]) / speed - (seconds - before)) > 1e-4 + 1e-3 * (seconds - before):
+            print("epoch", line["epoch"], "took", int(sys.argv[2]) / speed, "by its speed,", seconds - before, "by its seconds")
+        before = seconds
+    if line["split"] == "train":
+        if 3 * 16 / speed < 0.99 * (seconds - last): print("step", line["step"], "took", 3 * 16 / speed, "by its speed,", seconds - last, "by its seconds")
+        last = seconds
+if abs(result["images"] / result["train_seconds"] - result["images_per_second"]) > 1e-4 * result["images_per_second"]: print("speed of all:", result)
+if result["train_seconds"] > result["total_seconds"]: print("more training than time:", result["train_seconds"], result["total_seconds"])
+EOF2
+}
+net=(lenet5 fake:1x28x28:10:192 -b 16 --epochs 3 -p 3 --run sittings --resume auto)
+for i in 5 17 18 30 36; do train "${net[@]}" -i $i; done
+equal 'five sittings: the end' "$code $(field steps)" '0 36'
+equal 'five sittings: speeds and seconds of epochs and steps' "$(law sittings 192)" ""
+equal 'five sittings: the parts' "$(split_of sittings)" ""
 
 finish

@@ -155,19 +155,19 @@ equal 'the end within an epoch is saved' "$(files within)" '10 13'
 equal 'latest leads to the newest' "$(readlink every-4/checkpoints/latest.safetensors)" step-00000030.safetensors
 if [ -e every-4/checkpoints/best.safetensors ]; then bad 'best without evaluation'; else ok 'no best without evaluation'; fi
 
-# best: the step with the highest accuracy on the test data, the first of equals; it survives --keep.
+# best: the step with the highest accuracy on the validation data, of equals the lowest loss; it survives --keep.
 best_of() { python3 - "$1" <<'END'
 import json, sys
-best = (-1, 0)
+best = (-1, 0, 0)
 for line in open(sys.argv[1] + "/metrics.jsonl"):
     m = json.loads(line)
-    if m["split"] == "test" and m["accuracy"] > best[0]:
-        best = (m["accuracy"], m["step"])
-print("step-%08d.safetensors" % best[1])
+    if m["split"] == "validation" and (m["accuracy"], -m["loss"]) > best[:2]:
+        best = (m["accuracy"], -m["loss"], m["step"])
+print("step-%08d.safetensors" % best[2])
 END
 }
-train ./net.net fake:1x28x28:10:320 -b 32 --shards 4 --epochs 8 --lr 0.5 --keep 1 --run best1
-train ./net.net fake:1x28x28:10:320 -b 32 --shards 4 --epochs 8 --lr 0.5 --keep 1 --run best2 --checkpoint-every 7
+train ./net.net fake:1x28x28:10:400 -b 32 --shards 4 --epochs 8 --lr 0.5 --keep 1 --validation 80 --run best1
+train ./net.net fake:1x28x28:10:400 -b 32 --shards 4 --epochs 8 --lr 0.5 --keep 1 --validation 80 --run best2 --checkpoint-every 7
 for one in best1 best2; do
     equal "$one leads to the best" "$(readlink $one/checkpoints/best.safetensors)" "$(best_of $one)"
     if [ -s $one/checkpoints/best.safetensors ]; then ok "$one is kept"; else bad "$one is gone: $(ls $one/checkpoints)"; fi

@@ -142,6 +142,7 @@ static void expect_limit(const struct ls_option *option, double value, bool is_g
     ls__options_default(&o);
     o.train.model = "lenet5";
     o.train.data = "digits";
+    o.train.validation = "0.1";   /* for --patience */
     o.train.batch_size = 1 << 20; /* room for any number of shards */
     void *at = (char *)&o + option->setting->offset;
     if (option->setting->type == LS_SETTING_INT)

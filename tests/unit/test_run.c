@@ -334,14 +334,14 @@ static void test_rewind_keeps_what_was_before(void **state)
     struct ls_run *run = open_run("r", false);
     for (int64_t step = 1; step <= 5; step++) add_metric(run, step);
     char *unbroken = strdup(read_text("r/metrics.jsonl"));
-    assert_int_equal(ls__run_metrics_rewind(run, 3, false), LS_OK);
+    assert_int_equal(ls__run_metrics_rewind(run, &(struct ls_rewind){.step = 3}), LS_OK);
     add_metric(run, 4);
     add_metric(run, 5);
     assert_string_equal(read_text("r/metrics.jsonl"), unbroken);
-    assert_int_equal(ls__run_metrics_rewind(run, 0, false), LS_OK);
+    assert_int_equal(ls__run_metrics_rewind(run, &(struct ls_rewind){.step = 0}), LS_OK);
     assert_string_equal(read_text("r/metrics.jsonl"), "");
     add_metric(run, 1);
-    assert_int_equal(ls__run_metrics_rewind(run, 1, false), LS_OK);
+    assert_int_equal(ls__run_metrics_rewind(run, &(struct ls_rewind){.step = 1}), LS_OK);
     assert_true(strlen(read_text("r/metrics.jsonl")) * 5 == strlen(unbroken));
     free(unbroken);
     ls__run_close(&run);
@@ -355,9 +355,9 @@ static void test_rewind_drops_the_end_of_a_shorter_run(void **state)
     struct ls_run *run = open_run("r", false);
     snprintf(text, sizeof text, "%s{\"step\": 2, \"split\": \"test\"}\n", lines);
     write_file("r/metrics.jsonl", text);
-    assert_int_equal(ls__run_metrics_rewind(run, 2, false), LS_OK);
+    assert_int_equal(ls__run_metrics_rewind(run, &(struct ls_rewind){.step = 2}), LS_OK);
     assert_string_equal(read_text("r/metrics.jsonl"), text);
-    assert_int_equal(ls__run_metrics_rewind(run, 2, true), LS_OK);
+    assert_int_equal(ls__run_metrics_rewind(run, &(struct ls_rewind){.step = 2, .is_within_epoch = true}), LS_OK);
     assert_string_equal(read_text("r/metrics.jsonl"), lines);
     ls__run_close(&run);
 }
@@ -376,7 +376,7 @@ static void test_rewind_drops_torn_and_foreign_lines(void **state)
         snprintf(text, sizeof text, "{\"step\": 1}\n%s", tails[i]);
         write_file(path, text);
         run = open_run(dir, true);
-        assert_int_equal(ls__run_metrics_rewind(run, 2, false), LS_OK);
+        assert_int_equal(ls__run_metrics_rewind(run, &(struct ls_rewind){.step = 2}), LS_OK);
         assert_string_equal(read_text(path), "{\"step\": 1}\n");
         add_metric(run, 2);
         assert_int_equal(strncmp(read_text(path), "{\"step\": 1}\n{\"step\": 2, ", 23), 0);

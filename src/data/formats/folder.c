@@ -1,7 +1,7 @@
 /* folder.c: `folder:PATH`, one sub-folder per class, PNG or JPEG files in it; decoded when read.
  *
- * In:   PATH/train/CLASS/FILE and PATH/val/CLASS/FILE (or PATH/test); or PATH/CLASS/FILE, and then every tenth file in
- * sorted order is the test split. Names are sorted by their bytes, so the order is the same everywhere. Names that
+ * In:   PATH/train/CLASS/FILE and PATH/test/CLASS/FILE (else PATH/val); or PATH/CLASS/FILE, and then every tenth file
+ * in sorted order is the test split. Names are sorted by their bytes, so the order is the same everywhere. Names that
  * start with a dot, and files with other endings, are passed over. Nothing else is: a dangling link, or a name that
  * ends like a picture and is no file, is an error, for a set that is silently smaller trains another model.
  * Out:  n labelled files. The classes are those of the training split; the test split may not have others. The checksum
@@ -115,10 +115,14 @@ static enum ls_status add_class(struct folder *f, const char *class, int label, 
     return status;
 }
 
+/* Names of another data set's classes need not be sorted; such sets have few. */
 static int class_of(const struct ls_names *classes, const char *name)
 {
     char **hit = bsearch(&name, classes->at, classes->n, sizeof *classes->at, ls__names_compare);
-    return hit ? (int)(hit - classes->at) : -1;
+    if (hit) return (int)(hit - classes->at);
+    for (size_t i = 0; i < classes->n; i++)
+        if (strcmp(classes->at[i], name) == 0) return (int)i;
+    return -1;
 }
 
 static enum ls_status add_classes(struct folder *f, const struct ls_names *classes, enum take take)
@@ -150,8 +154,8 @@ static enum ls_status choose_layout(struct folder *f, const char *path, enum ls_
         return LS_OK;
     }
     *take = TAKE_ALL;
-    TRY(ls__path_join(f->base, sizeof f->base, path, split == LS_TRAIN ? "train" : "val"));
-    if (split == LS_TEST && !ls__dir_exists(f->base)) TRY(ls__path_join(f->base, sizeof f->base, path, "test"));
+    TRY(ls__path_join(f->base, sizeof f->base, path, split == LS_TRAIN ? "train" : "test"));
+    if (split == LS_TEST && !ls__dir_exists(f->base)) TRY(ls__path_join(f->base, sizeof f->base, path, "val"));
     if (!ls__dir_exists(f->base)) return ls_fail(LS_DATA, "folder:%s: has train/ but neither val/ nor test/", path);
     return LS_OK;
 }
@@ -244,10 +248,34 @@ static enum ls_status name_classes(struct ls_dataset *ds, const struct ls_names 
     return status;
 }
 
-static enum ls_status fill(struct ls_dataset *ds, struct folder *f, const char *path, const struct ls_control *control)
+/* All pictures below the path, with the classes of another set: by its names, else in their order. */
+static enum ls_status scan_like(struct ls_dataset *ds, struct folder *f, const char *path,
+                                const struct ls_dataset *like, struct ls_names *classes)
+{
+    if (!ls__dir_exists(path)) return ls_fail(LS_DATA, "%s: there is no such folder", path);
+    if (snprintf(f->base, sizeof f->base, "%s", path) >= (int)sizeof f->base)
+        return ls_fail(LS_DATA, "%s: the path is too long", path);
+    for (const char *at = like->class_names; at && *at;) {
+        char name[LS_PATH_BYTES];
+        size_t len = strcspn(at, "\n");
+        snprintf(name, sizeof name, "%.*s", (int)len, at);
+        TRY(ls__names_add(classes, name));
+        at += len + (at[len] == '\n');
+    }
+    if (!like->class_names) TRY(list(f->base, true, classes));
+    if (classes->n != (size_t)like->n_classes)
+        return ls_fail(LS_DATA, "%s: has %zu sub-folders, but %s has %d classes", path, classes->n, like->name,
+                       like->n_classes);
+    ds->n_classes = like->n_classes;
+    TRY(add_classes(f, classes, TAKE_ALL));
+    return f->n > 0 ? LS_OK : ls_fail(LS_DATA, "%s: no sub-folder with pictures in it", path);
+}
+
+static enum ls_status fill(struct ls_dataset *ds, struct folder *f, const char *path, const struct ls_dataset *like,
+                           const struct ls_control *control)
 {
     struct ls_names classes = {0};
-    enum ls_status status = scan(ds, f, path, &classes);
+    enum ls_status status = like ? scan_like(ds, f, path, like, &classes) : scan(ds, f, path, &classes);
     if (status == LS_OK) status = name_classes(ds, &classes);
     ls__names_release(&classes);
     TRY(status);
@@ -260,7 +288,8 @@ static enum ls_status fill(struct ls_dataset *ds, struct folder *f, const char *
     return LS_OK;
 }
 
-enum ls_status ls__folder_open(struct ls_dataset *ds, const char *path, const struct ls_data_options *options)
+static enum ls_status open_folder(struct ls_dataset *ds, const char *path, const struct ls_dataset *like,
+                                  const struct ls_data_options *options)
 {
     static const float mean[3] = {0.485f, 0.456f, 0.406f}, std[3] = {0.229f, 0.224f, 0.225f}; /* ImageNet's */
     struct folder *f;
@@ -276,5 +305,33 @@ enum ls_status ls__folder_open(struct ls_dataset *ds, const char *path, const st
     ds->impl->read = folder_read;
     ds->impl->file = folder_file;
     ds->impl->close = folder_close;
-    return fill(ds, f, path, options->control);
+    return fill(ds, f, path, like, options->control);
+}
+
+enum ls_status ls__folder_open(struct ls_dataset *ds, const char *path, const struct ls_data_options *options)
+{
+    return open_folder(ds, path, NULL, options);
+}
+
+static enum ls_status build_like(struct ls_dataset *ds, const char *path, const struct ls_dataset *like,
+                                 const struct ls_data_options *options)
+{
+    struct ls_data_options own = *options;
+    snprintf(ds->name, sizeof ds->name, "%s", path);
+    ds->split = LS_TEST;
+    if (like->c != 3)
+        return ls_fail(LS_USAGE, "%s: pictures have 3 channels, the images of %s have %d", path, like->name, like->c);
+    own.resize_h = like->h;
+    own.resize_w = like->w;
+    TRY(ls__calloc(&ds->impl, 1, sizeof *ds->impl));
+    return open_folder(ds, path, like, &own);
+}
+
+enum ls_status ls__data_open_like(struct ls_dataset **out, const char *path, const struct ls_dataset *like,
+                                  const struct ls_data_options *options)
+{
+    TRY(ls__calloc(out, 1, sizeof **out));
+    enum ls_status status = build_like(*out, path, like, options);
+    if (status != LS_OK) ls_dataset_close(out);
+    return status;
 }
