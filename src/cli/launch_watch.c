@@ -39,6 +39,12 @@ static void on_stop(int number)
     stop_signal = number;
 }
 
+/* A closing terminal sends it more than once, so the second means nothing. */
+static void on_hang_up(int number)
+{
+    if (n_stops == 0) on_stop(number);
+}
+
 static void on_save(int number)
 {
     is_save_wanted = 1;
@@ -46,10 +52,12 @@ static void on_save(int number)
 
 void ls__launch_take_charge(void)
 {
-    struct sigaction stop = {.sa_handler = on_stop}, save = {.sa_handler = on_save};
+    struct sigaction stop = {.sa_handler = on_stop}, hang_up = {.sa_handler = on_hang_up};
+    struct sigaction save = {.sa_handler = on_save}, before;
     sigaction(SIGINT, &stop, NULL);
     sigaction(SIGTERM, &stop, NULL);
-    sigaction(SIGHUP, &stop, NULL);
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* nohup's word counts */
+        sigaction(SIGHUP, &hang_up, NULL);
     sigaction(SIGUSR1, &save, NULL);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
@@ -251,18 +259,19 @@ static void end_job(struct attempt *a)
 }
 
 /* One worker that hears of it is enough, for the wish goes round with the next step. Those of this machine are told
- * directly: MPICH's mpirun hands on SIGUSR1 only, and SIGTERM both would take for themselves. */
-static void tell_workers(struct attempt *a, int signal)
+ * directly: MPICH's mpirun hands on SIGUSR1 only, and SIGTERM both would take for themselves. False if nobody is there
+ * to be told: the workers are gone, and the launcher has yet to see it. */
+static bool tell_workers(struct attempt *a, int signal)
 {
     const struct ls_worker *first = &a->reports.workers[0];
     char command[64];
-    if (signal_job(a->l, a->mpirun, WORKERS, signal) > 0) return;
-    if (strcmp(a->l->mpi, "openmpi") == 0 || signal == SIGUSR1) {
-        kill(a->mpirun, signal);
-        return;
-    }
+    if (signal_job(a->l, a->mpirun, WORKERS, signal) > 0) return true;
+    if (a->l->n_hosts == 0) return false;
+    if (strcmp(a->l->mpi, "openmpi") == 0 || signal == SIGUSR1) return kill(a->mpirun, signal) == 0;
+    if (!first->is_here) return false;
     snprintf(command, sizeof command, "kill -USR2 %ld", first->pid);
     ls__launch_run_on(a->l->hosts[0], command);
+    return true;
 }
 
 static void hand_on_signals(struct attempt *a)
@@ -274,13 +283,8 @@ static void hand_on_signals(struct attempt *a)
         end_job(a);
     }
     if (!is_ready || a->end_ns) return;
-    if (n_stops > 0 && !a->is_stop_sent) {
-        a->is_stop_sent = true;
-        tell_workers(a, SIGUSR2);
-    }
-    if (!is_save_wanted) return;
-    is_save_wanted = 0;
-    tell_workers(a, SIGUSR1);
+    if (n_stops > 0 && !a->is_stop_sent) a->is_stop_sent = tell_workers(a, SIGUSR2);
+    if (is_save_wanted && tell_workers(a, SIGUSR1)) is_save_wanted = 0;
 }
 
 static void watch_clock(struct attempt *a)

@@ -76,7 +76,7 @@ for mpi in "${mpis[@]}"; do
     # --- signals at any moment ---
     # From the moment on at which the launcher has its handlers: before it runs nobody can help it.
     listens() { local caught; caught=$(sed -n 's/^SigCgt:\t*//p' "/proc/$pid/status" 2>/dev/null); [ -n "$caught" ] && [ $((16#$caught >> 9 & 1)) = 1 ]; }
-    for after in 0 10 30 60 120 250 500; do
+    for after in 0 30 100 300; do
         run=$work/early
         rm -rf "$run"
         job "${endless[@]}" -w 2 --run "$run"
@@ -89,16 +89,51 @@ for mpi in "${mpis[@]}"; do
         else bad "$mpi, SIGUSR1 and SIGTERM after $after ms: exit code $code: $(head -c 300 err)"; fi
     done
 
-    begin between "${finite[@]}" -i 200 -w 2 --max-restarts 3 --mpi-args "$as $slowly"
-    before=$(mpirun_of "$pid")
-    kill -KILL "$before"
-    eventually is_gone "$before"
-    kill -TERM "$pid"
+    # The worst moment: mpirun and all workers are gone, and the launcher has yet to see it. So it stands still until they are.
+    has_no_ranks() { has_ranks "$run" 0; }
+    between_attempts() { # SIGNAL
+        kill -STOP "$pid"
+        eventually is_state "$pid" T
+        kill -KILL "$(mpirun_of "$pid")"
+        eventually has_no_ranks
+        kill "-$1" "$pid"
+        kill -CONT "$pid"
+    }
+    run=$work/between
+    rm -rf "$run"
+    job "${finite[@]}" -i 200 --checkpoint-every none -w 2 --max-restarts 3 --run "$run" --mpi-args "$as $slowly"
+    eventually has_lines "$run/metrics.jsonl" 1
+    between_attempts USR1
+    if eventually has_checkpoint "$run"; then ok "$mpi, SIGUSR1 between two attempts: a checkpoint"; else bad "$mpi, SIGUSR1 between two attempts: $(cat err.bg)"; fi
+    between_attempts TERM
     job_end
     equal "$mpi, SIGTERM between two attempts: exit code" "$code" 75
     equal "$mpi, SIGTERM between two attempts: resumed" "$(hash_of "${finite[@]}" --run "$run" --resume auto)" "$reference"
 
-    for ((i = 1; i <= 3 * trials; i++)); do
+    # A closing terminal's SIGHUP comes twice, and the second means nothing; one that nohup keeps off never came.
+    has_taken() { [ $((16#$(sed -n 's/^ShdPnd:\t*//p' "/proc/$pid/status") & 1)) = 0 ]; } # the launcher its SIGHUP
+    begin hang_up "${endless[@]}" -w 2
+    first=$(rank_pid "$run" 0)
+    kill -STOP "$first" # so that the job is not over before the second
+    for i in 1 2; do
+        kill -HUP "$pid"
+        eventually has_taken
+    done
+    kill -CONT "$first"
+    job_end
+    equal "$mpi, SIGHUP twice: exit code" "$code" 75
+    run=$work/nohup
+    rm -rf "$run"
+    (trap '' HUP; exec "$lockstep" train "${endless[@]}" -w 2 --run "$run" --json >out.bg 2>err.bg </dev/null) &
+    pid=$!
+    pids+=("$pid")
+    eventually has_checkpoint "$run"
+    kill -HUP "$pid"
+    kill -TERM "$pid"
+    job_end
+    equal "$mpi, SIGHUP under nohup and SIGTERM: exit code" "$code" 75
+
+    for ((i = 1; i <= trials + 1; i++)); do
         begin twice "${endless[@]}" -w 3 --mpi-args "$as machines 1 --"
         kill -INT "$pid"
         if [ $((i % 2)) = 0 ]; then sleep 0.01; fi
