@@ -4,6 +4,7 @@
  *     launch_mpi.c      which mpirun, and its command line
  *     launch_watch.c    one attempt: start, signals, deadlines, the end of every process
  *     launch_report.c   what the workers say
+ *     launch_output.c   what goes to stdout
  *     launch_alone.c    a network of its own
  *     launch_hosts.c    other machines: who answers, who has no address
  *     launch_state.c    the folder for copies of the state between two attempts

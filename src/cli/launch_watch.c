@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/launch_impl.h"
+#include "cli/launch_output.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -28,6 +29,7 @@
 #include <unistd.h>
 
 enum { START_S = 10, LINGER_S = 10, END_S = 3, UNREPORTED_S = 30, POLL_MS = 20, LOOK_NS = 500000000 };
+enum { FIRST_WORKER = 2 }; /* among what is watched */
 
 /* --- signals --- */
 
@@ -148,8 +150,9 @@ struct attempt {
     struct ls_reports reports;
     pid_t mpirun;
     struct pollfd
-        *watched;  /* [1 + n]: the pipe; then each worker of this machine, which can be read when it has ended */
+        *watched;  /* [2 + n]: the pipes; then each worker of this machine, which can be read when it has ended */
     int errors[2]; /* a pipe: its stderr; both ends stay open, for the workers open the second one by themselves */
+    struct ls_output output;
     int64_t start_ns, looked_ns, seen_ns, end_ns /* when it was told to end, or 0 */;
     bool were_there, is_stop_sent, is_death_seen, is_over;
 };
@@ -163,6 +166,7 @@ static void become(const struct attempt *a, char *const *argv, int failure)
     if (l->is_alone && !ls__launch_enter_own_network()) _exit(1);
     prctl(PR_SET_PDEATHSIG, SIGTERM); /* last, since it does not survive a change of credentials */
     if (ls__log_is_terminal()) setenv("LOCKSTEP_TERMINAL", "1", 1);
+    dup2(a->output.ends[1], STDOUT_FILENO);
     dup2(a->errors[1], STDERR_FILENO);
     execvp(argv[0], argv);
     code = errno;
@@ -197,7 +201,7 @@ static void watch_workers(struct attempt *a)
     gethostname(own, sizeof own - 1);
     for (int i = 0; i < a->reports.n; i++) {
         const struct ls_worker *w = &a->reports.workers[i];
-        struct pollfd *p = &a->watched[1 + i];
+        struct pollfd *p = &a->watched[FIRST_WORKER + i];
         if (p->events || !w->is_here || strcmp(w->host, own) != 0) continue;
         *p = (struct pollfd){.fd = (int)syscall(SYS_pidfd_open, (pid_t)w->pid, 0), .events = POLLIN};
     }
@@ -208,7 +212,7 @@ static void note_dead(struct attempt *a)
 {
     int n_dead = 0, dead = 0;
     for (int i = 0; i < a->reports.n; i++) {
-        bool is_dead = a->watched[1 + i].revents && a->reports.workers[i].code == LS_NO_CODE;
+        bool is_dead = a->watched[FIRST_WORKER + i].revents && a->reports.workers[i].code == LS_NO_CODE;
         n_dead += is_dead;
         if (is_dead) dead = i;
     }
@@ -224,13 +228,14 @@ static bool relay(struct attempt *a, int wait_ms)
 {
     char bytes[4096];
     ssize_t n = 0;
-    if (poll(a->watched, 1 + (nfds_t)a->reports.n, wait_ms) <= 0) return false;
+    if (poll(a->watched, FIRST_WORKER + (nfds_t)a->reports.n, wait_ms) <= 0) return false;
+    ls__output_take(&a->output);
     while (poll(a->watched, 1, 0) > 0 && (n = read(a->errors[0], bytes, sizeof bytes)) > 0)
         ls__reports_take(&a->reports, bytes, (size_t)n);
     note_dead(a); /* after the words that came before the end */
     watch_workers(a);
     for (int i = 0; i < a->reports.n; i++) { /* once is enough */
-        struct pollfd *p = &a->watched[1 + i];
+        struct pollfd *p = &a->watched[FIRST_WORKER + i];
         if (!p->revents) continue;
         close(p->fd);
         *p = (struct pollfd){.fd = -1, .events = POLLIN};
@@ -367,9 +372,11 @@ static enum ls_status attempt(struct attempt *a, bool is_restart)
     int n = ls__launch_n_workers(a->l);
     if (pipe2(a->errors, O_CLOEXEC) != 0) return ls_fail(LS_ERROR, "make a pipe: %s", strerror(errno));
     TRY(ls__reports_open(&a->reports, n, a->l->has_options ? -1 : a->errors[1]));
-    TRY(ls__calloc(&a->watched, 1 + (size_t)n, sizeof *a->watched));
+    TRY(ls__output_open(&a->output));
+    TRY(ls__calloc(&a->watched, FIRST_WORKER + (size_t)n, sizeof *a->watched));
     a->watched[0] = (struct pollfd){.fd = a->errors[0], .events = POLLIN};
-    for (int i = 1; i <= n; i++) a->watched[i].fd = -1;
+    a->watched[1] = (struct pollfd){.fd = a->output.ends[0], .events = POLLIN};
+    for (int i = 0; i < n; i++) a->watched[FIRST_WORKER + i].fd = -1;
     ls__launch_command(&command, a->l, is_restart); /* after the reports: it hands on the environment */
     enum ls_status status = command.status;
     if (status == LS_OK) status = run(a, command.argv);
@@ -377,13 +384,20 @@ static enum ls_status attempt(struct attempt *a, bool is_restart)
     return status;
 }
 
+static enum ls_output_use use_of_output(const struct ls_outcome *o)
+{
+    if (o->code == 0 || o->code == ls_status_exit_code(LS_INTERRUPTED)) return LS_OUTPUT_RESULT;
+    return o->n_here == 0 ? LS_OUTPUT_CAUSE : LS_OUTPUT_NOISE;
+}
+
 enum ls_status ls__launch_attempt(const struct launch *l, bool is_restart, struct ls_outcome *outcome)
 {
-    struct attempt a = {.l = l, .outcome = outcome, .errors = {-1, -1}};
+    struct attempt a = {.l = l, .outcome = outcome, .errors = {-1, -1}, .output.ends = {-1, -1}};
     *outcome = (struct ls_outcome){.code = LS_NO_CODE};
     enum ls_status status = attempt(&a, is_restart);
-    for (int i = 1; a.watched && i <= a.reports.n; i++)
-        if (a.watched[i].fd >= 0) close(a.watched[i].fd);
+    for (int i = 0; a.watched && i < a.reports.n; i++)
+        if (a.watched[FIRST_WORKER + i].fd >= 0) close(a.watched[FIRST_WORKER + i].fd);
+    ls__output_close(&a.output, use_of_output(outcome));
     free(a.watched);
     ls__reports_close(&a.reports);
     if (a.errors[0] >= 0) close(a.errors[0]);

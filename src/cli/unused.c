@@ -57,19 +57,25 @@ static bool is_folder(const struct ls_options *o)
     return strncmp(o->train.data, "folder:", strlen("folder:")) == 0;
 }
 
-static bool has_workers(const struct ls_options *o)
+/* A rank that mpirun or srun started has company, but no launcher of ours. */
+static bool has_launcher(const struct ls_options *o)
 {
-    return o->hosts || o->train.workers > 0;
+    return !ls_comm_is_launched() && (o->hosts || o->train.workers > 0);
 }
 
-static bool has_hosts(const struct ls_options *o)
+static bool has_workers(const struct ls_options *o)
 {
-    return o->hosts != NULL;
+    return has_launcher(o) || ls_comm_is_launched();
+}
+
+static bool has_machines(const struct ls_options *o)
+{
+    return o->hosts || ls_comm_is_launched();
 }
 
 static bool has_restarts(const struct ls_options *o)
 {
-    return o->max_restarts > 0;
+    return o->max_restarts > 0 && has_launcher(o);
 }
 
 static const struct {
@@ -91,15 +97,15 @@ static const struct {
     {"keep", has_checkpoints, "with checkpoints"},
     {"loader-threads", is_folder, "with data of the form folder:PATH"},
     {"timeout", has_workers, "with --workers or --hosts"},
-    {"max-restarts", has_workers, "with --workers or --hosts"},
-    {"mpi-args", has_workers, "with --workers or --hosts"},
-    {"balance", has_hosts, "with --hosts"},
+    {"max-restarts", has_launcher, "with --workers or --hosts, and without an mpirun or srun of your own"},
+    {"mpi-args", has_launcher, "with --workers or --hosts, and without an mpirun or srun of your own"},
+    {"balance", has_machines, "with --hosts"},
     {"rescue-every", has_restarts, "with --max-restarts"},
 };
 
 void ls__options_warn_unused(const struct ls_options *o)
 {
-    if (ls_comm_is_launched()) return; /* the launcher has told, once */
+    if (!ls_comm_is_first()) return; /* once is enough */
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (ls__option_is_given(o, rules[i].name) && !rules[i].has_effect(o))
             ls__log(LS_LOG_WARN, "--%s has an effect only %s", rules[i].name, rules[i].only);

@@ -56,6 +56,7 @@ struct ls_comm_place {
 
 /* Whether mpirun, srun or the like started this process as one of several. */
 bool ls_comm_is_launched(void);
+bool ls_comm_is_first(void); /* rank 0 by the same variables, or alone; before there is a job to ask */
 
 /* Whether this build has the plug-in for an MPI ("openmpi", "mpich"). */
 bool ls_comm_has_plugin(const char *mpi);

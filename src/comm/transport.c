@@ -20,6 +20,14 @@ bool ls_comm_is_launched(void)
            (getenv("PMIX_RANK") && number_of("SLURM_STEP_NUM_TASKS") > 1) || number_of("SLURM_STEP_NUM_TASKS") > 1;
 }
 
+bool ls_comm_is_first(void)
+{
+    static const char *const ranks[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
+    for (size_t i = 0; ls_comm_is_launched() && i < sizeof ranks / sizeof *ranks; i++)
+        if (getenv(ranks[i])) return number_of(ranks[i]) == 0;
+    return true;
+}
+
 static const char *which_mpi(void)
 {
     const char *wanted = getenv("LOCKSTEP_MPI");

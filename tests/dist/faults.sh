@@ -100,6 +100,48 @@ if has_mpi mpich; then # its mpirun ends all at once, so no rank can say anythin
     LOCKSTEP_MPI=mpich killed 'killed, MPICH' 1 - -w 3
 fi
 
+# In an evaluation a rank stands at the step it trained last: four steps, then many samples to test, in shards of
+# one: Open MPI gives the other rank a second to see what has happened.
+cat >slow.net <<'END'
+model slow
+input any
+conv conv1 64 3 pad=1
+relu
+conv conv2 64 3 pad=1
+relu
+globalavgpool
+flatten
+linear fc classes
+END
+is_evaluating() { grep -q "\"step\": $2, .*\"split\": \"train\"" "$1/metrics.jsonl" 2>/dev/null; }  # RUN STEP
+is_evaluated() { grep -q "\"step\": $2, .*\"split\": \"test\"" "$1/metrics.jsonl"; }                # RUN STEP
+ticks_of() { # PID: its CPU time
+    local stat
+    stat=$(cat "/proc/$1/stat")
+    read -r -a stat <<<"${stat##*) }"
+    echo $((stat[11] + stat[12]))
+}
+has_worked() { is_gone "$1" || [ "$(ticks_of "$1")" -gt $(($2 + 2)) ]; }                                   # PID SINCE
+in_evaluation() { # WORKERS RANK: leaves the job's end
+    local _ victim since
+    for _ in 1 2 3 4 5; do # the evaluation may be over before it was noticed, when the machine is busy
+        run=$work/evaluation
+        rm -rf "$run"
+        job ./slow.net fake:1x28x28:10:40000 -b 32 --shards 32 -p 1 -i 4 -q -w "$1" --run "$run" --timeout 300
+        eventually is_evaluating "$run" 4
+        victim=$(rank_pid "$run" "$2")
+        since=$(ticks_of "$victim")
+        eventually has_worked "$victim" "$since" # all there is to do after the epoch's line is to evaluate
+        kill -STOP "$victim" && eventually is_state "$victim" T
+        if is_evaluated "$run" 4; then is_in_time=false; else is_in_time=true; fi # nobody ends it while one stands still
+        kill -KILL "$victim"
+        job_end
+        if $is_in_time; then return; fi
+    done
+}
+in_evaluation 2 1
+has 'killed in an evaluation: the step trained last' err 'died at step 4, evaluation'
+
 # The launcher dies.
 begin launcher -w 3
 kill -KILL "$pid"

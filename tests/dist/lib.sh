@@ -165,9 +165,12 @@ behind() { # COMMAND...: beside the rank, holding none of its files
 }
 be_slow() { wait_for "$1/manifest.json"; while slices "$2" "$3"; do :; done; }
 has_steps() { local folder; for folder in $1; do ls "$folder"/step-* >/dev/null 2>&1 || return 1; done; } # PATTERN of folders
-die() { # RUN PATTERN: in slices, so that a short run is not over before its checkpoint is seen
+die() { # RUN PATTERN: looks while the rank stands still, so that a short run is not over before its checkpoint is seen
     wait_for "$1/manifest.json"
-    until has_steps "$2"; do slices 0.02 0.004 || exit 0; done
+    until kill -STOP $$ || exit 0; has_steps "$2"; do
+        kill -CONT $$
+        pause 0.004
+    done
     mkdir "$1.died" && kill -KILL $$
 }
 args=("$@")
