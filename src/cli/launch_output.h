@@ -1,8 +1,9 @@
 /* launch_output.h: what mpirun and the workers write to stdout, held until it is known how the attempt ended.
  *
- * stdout is for the result, which rank 0 prints at the end of an attempt that has one. MPICH's mpirun writes there, too,
- * when it loses a worker, ten lines that say less than the launcher does; but then there is no result. So the text of an
- * attempt goes to stdout if the attempt has a result. Otherwise it goes to stderr if it may be the cause, because no worker came, or with
+ * stdout is for the result, which rank 0 prints at the end of an attempt that has one. MPICH's mpirun writes there,
+ * too, when it loses a worker, ten lines that say less than the launcher does; but then there is no result. So the text
+ * of an attempt goes to stdout if the attempt has a result. Otherwise it goes to stderr if it may be the cause, because
+ * no worker came, or with
  * --verbose.
  */
 #ifndef LS_CLI_LAUNCH_OUTPUT_H
