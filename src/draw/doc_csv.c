@@ -85,7 +85,8 @@ static enum ls_status read_table(struct ls_draw_doc *doc, struct table *t, const
         if (is_first) {
             is_first = false;
             bool is_head = read_names(t, line, next);
-            for (size_t c = 0; c < t->n_columns; c++) TRY(ls__doc_alloc(doc, &t->values[c], n_lines, sizeof(double)));
+            for (size_t c = 0; c < t->n_columns; c++)
+                TRY(ls__arena_alloc(&doc->memory, &t->values[c], n_lines, sizeof(double)));
             if (is_head) continue;
         }
         const char *at = line;
@@ -126,12 +127,12 @@ enum ls_status ls__doc_read_csv(struct ls_draw_doc *doc, const char *name, const
     struct table *t = NULL;
     struct ls_draw_series *series = NULL;
     struct ls_draw_panel *panels = NULL;
-    TRY(ls__doc_alloc(doc, &t, 1, sizeof *t));
+    TRY(ls__arena_alloc(&doc->memory, &t, 1, sizeof *t));
     TRY(read_table(doc, t, name, text, text + len));
     int n = (int)t->n_columns - 1;
     bool is_one = is_one_magnitude(t);
-    TRY(ls__doc_alloc(doc, &series, (size_t)n, sizeof *series));
-    TRY(ls__doc_alloc(doc, &panels, (size_t)n, sizeof *panels));
+    TRY(ls__arena_alloc(&doc->memory, &series, (size_t)n, sizeof *series));
+    TRY(ls__arena_alloc(&doc->memory, &panels, (size_t)n, sizeof *panels));
     for (int i = 0; i < n; i++) {
         series[i] = (struct ls_draw_series){.n = t->n_rows, .x = t->values[0], .y = t->values[i + 1], .colour = i + 1};
         if (is_one && n > 1) series[i].label = t->names[i + 1];

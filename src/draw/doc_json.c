@@ -35,7 +35,7 @@ static enum ls_status read_numbers(const struct reader *r, const char *key, json
     double *numbers;
     if (!json_is_array(value)) return bad(r, key, "a list of numbers and nulls");
     *n = json_array_size(value);
-    TRY(ls__doc_alloc(r->doc, &numbers, *n, sizeof *numbers));
+    TRY(ls__arena_alloc(&r->doc->memory, &numbers, *n, sizeof *numbers));
     for (size_t i = 0; i < *n; i++) {
         json_t *v = json_array_get(value, i);
         if (!json_is_number(v) && !json_is_null(v)) return bad(r, key, "a list of numbers and nulls");
@@ -51,11 +51,11 @@ static enum ls_status read_texts(const struct reader *r, const char *key, json_t
     const char **texts;
     if (!json_is_array(value)) return bad(r, key, "a list of texts");
     *n = json_array_size(value);
-    TRY(ls__doc_alloc(r->doc, &texts, *n, sizeof *texts));
+    TRY(ls__arena_alloc(&r->doc->memory, &texts, *n, sizeof *texts));
     for (size_t i = 0; i < *n; i++) {
         const char *text = json_string_value(json_array_get(value, i));
         if (!text) return bad(r, key, "a list of texts");
-        TRY(ls__doc_text(r->doc, &texts[i], text, strlen(text)));
+        TRY(ls__arena_text(&r->doc->memory, &texts[i], text, strlen(text)));
     }
     *out = texts;
     return LS_OK;
@@ -84,7 +84,7 @@ static enum ls_status read_field(const struct reader *r, const struct field *f, 
     switch (f->kind) {
     case TEXT:
         if (!text) return bad(r, f->key, "a text");
-        return ls__doc_text(r->doc, at, text, strlen(text));
+        return ls__arena_text(&r->doc->memory, at, text, strlen(text));
     case NUMBER:
         if (!json_is_number(value)) return bad(r, f->key, "a number");
         *(double *)at = json_number_value(value);
@@ -232,7 +232,7 @@ static enum ls_status read_cells(const struct reader *r, json_t *from, struct ls
     double *cells = NULL;
     size_t rows = json_array_size(from), columns = json_array_size(json_array_get(from, 0));
     if (rows == 0 || columns == 0 || rows > 1024 || columns > 1024) return bad(r, "cells", "rows of 1 to 1024 numbers");
-    TRY(ls__doc_alloc(r->doc, &cells, rows * columns, sizeof *cells));
+    TRY(ls__arena_alloc(&r->doc->memory, &cells, rows * columns, sizeof *cells));
     for (size_t i = 0; i < rows; i++) {
         const double *row = NULL;
         size_t n = 0;
@@ -251,7 +251,7 @@ static enum ls_status read_cells(const struct reader *r, json_t *from, struct ls
     do {                                                                                                               \
         size_t n_ = json_array_size(value);                                                                            \
         if (!json_is_array(value) || n_ > 10000) return bad(r, key, "a list of at most 10000");                        \
-        TRY(ls__doc_alloc((r)->doc, &(out), n_, sizeof *(out)));                                                       \
+        TRY(ls__arena_alloc(&(r)->doc->memory, &(out), n_, sizeof *(out)));                                            \
         for (size_t i_ = 0; i_ < n_; i_++) TRY(read(r, json_array_get(value, i_), (void *)&(out)[i_]));                \
         (n_out) = (int)n_;                                                                                             \
     } while (0)

@@ -1,0 +1,433 @@
+/* history.c: a run directory in memory; see history.h. */
+#include "history/internal.h"
+
+#include "base/mem.h"
+#include "base/parse.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LARGEST_JSON = 1 << 24, MAX_CHECKPOINTS = 4096 };
+
+/* A JSON file that is replaced as a whole. */
+struct object_file {
+    json_t *object; /* NULL: none */
+    struct timespec changed;
+    ino_t inode;
+    off_t bytes;
+};
+
+struct resources {
+    struct ls_tail tail;
+    struct ls_curve table;
+    bool has_head;
+    int columns[LS_MAX_VALUES]; /* of the head, to the table's */
+    int n_columns;
+};
+
+struct ls_history {
+    char dir[LS_PATH_BYTES];
+    char name[256];
+    int fd;
+    struct object_file manifest, result;
+    struct ls_tail metrics;
+    struct ls_curve curves[LS_MAX_CURVES];
+    int n_curves;
+    size_t n_bad;
+    struct resources *ranks[LS_MAX_RANKS]; /* NULL: not seen yet */
+    enum ls_run_state state;
+    int64_t checkpoints[MAX_CHECKPOINTS];
+    size_t n_checkpoints;
+};
+
+/* --- metrics.jsonl --- */
+
+static void drop_curves(void *arg)
+{
+    struct ls_history *h = arg;
+    for (int i = 0; i < h->n_curves; i++) ls__curve_release(&h->curves[i]);
+    h->n_curves = 0;
+}
+
+static struct ls_curve *curve_of(struct ls_history *h, const char *split, size_t len)
+{
+    if (len >= LS_NAME_BYTES) return NULL;
+    for (int i = 0; i < h->n_curves; i++)
+        if (strlen(h->curves[i].name) == len && memcmp(h->curves[i].name, split, len) == 0) return &h->curves[i];
+    if (h->n_curves == LS_MAX_CURVES) return NULL;
+    struct ls_curve *c = &h->curves[h->n_curves++];
+    memcpy(c->name, split, len);
+    c->name[len] = '\0';
+    return c;
+}
+
+static enum ls_status take_metric(void *arg, const char *line, size_t len)
+{
+    struct ls_history *h = arg;
+    struct ls_pair pairs[LS_MAX_VALUES + 4];
+    double values[LS_MAX_VALUES];
+    struct ls_curve *c = NULL;
+    int n = ls__scan_object(line, len, pairs, LS_MAX_VALUES + 4);
+    for (int i = 0; i < n; i++)
+        if (pairs[i].text && pairs[i].key_len == 5 && memcmp(pairs[i].key, "split", 5) == 0)
+            c = curve_of(h, pairs[i].text, pairs[i].text_len);
+    if (!c) {
+        h->n_bad++;
+        return LS_OK;
+    }
+    for (int i = 0; i < LS_MAX_VALUES; i++) values[i] = NAN;
+    for (int i = 0; i < n; i++) {
+        int column = pairs[i].text ? -1 : ls__curve_column(c, pairs[i].key, pairs[i].key_len);
+        if (column >= 0) values[column] = pairs[i].number;
+    }
+    return ls__curve_add(c, values);
+}
+
+/* --- resources.csv --- */
+
+static void drop_table(void *arg)
+{
+    struct resources *r = arg;
+    ls__curve_release(&r->table);
+    r->has_head = false;
+    r->n_columns = 0;
+}
+
+static const char *next_cell(const char *at, const char *end, const char **stop)
+{
+    while (at < end && (*at == ' ' || *at == '#' || *at == '"')) at++;
+    for (*stop = at; *stop < end && **stop != ',';) ++*stop;
+    return at;
+}
+
+static void take_head(struct resources *r, const char *line, const char *end)
+{
+    const char *stop;
+    r->has_head = true;
+    for (const char *at = line; at < end && r->n_columns < LS_MAX_VALUES; at = stop + 1) {
+        at = next_cell(at, end, &stop);
+        const char *last = stop;
+        while (last > at && (last[-1] == ' ' || last[-1] == '"' || last[-1] == '\r')) last--;
+        r->columns[r->n_columns++] = ls__curve_column(&r->table, at, (size_t)(last - at));
+    }
+}
+
+static enum ls_status take_sample(void *arg, const char *line, size_t len)
+{
+    struct resources *r = arg;
+    const char *end = line + len, *stop;
+    double values[LS_MAX_VALUES];
+    int n = 0;
+    if (!r->has_head) {
+        take_head(r, line, end);
+        return LS_OK;
+    }
+    for (int i = 0; i < LS_MAX_VALUES; i++) values[i] = NAN;
+    for (const char *at = line; at < end && n < r->n_columns; at = stop + 1, n++) {
+        double number;
+        at = next_cell(at, end, &stop);
+        if (r->columns[n] >= 0 && ls__scan_number(at, stop, &number)) values[r->columns[n]] = number;
+    }
+    if (!(r->table.n_values > 0 && isfinite(values[0]))) return LS_OK; /* no line of ours */
+    return ls__curve_add(&r->table, values);
+}
+
+static enum ls_status read_rank(struct ls_history *h, int rank, bool *has_new)
+{
+    char name[64];
+    if (rank == 0)
+        snprintf(name, sizeof name, ".");
+    else
+        snprintf(name, sizeof name, "rank-%d", rank);
+    int fd = openat(h->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) return LS_OK;
+    enum ls_status status = LS_OK;
+    if (!h->ranks[rank]) status = ls__calloc(&h->ranks[rank], 1, sizeof **h->ranks);
+    if (status == LS_OK)
+        status =
+            ls__tail_read(&h->ranks[rank]->tail, fd, "resources.csv", drop_table, take_sample, h->ranks[rank], has_new);
+    close(fd);
+    return status;
+}
+
+/* --- JSON files --- */
+
+static void read_object(struct ls_history *h, const char *name, struct object_file *f, bool *has_new)
+{
+    struct stat st;
+    char *text = NULL;
+    size_t len = 0;
+    int fd = openat(h->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    bool is_there = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= LARGEST_JSON;
+    if (is_there && f->object && st.st_ino == f->inode && st.st_size == f->bytes &&
+        st.st_mtim.tv_sec == f->changed.tv_sec && st.st_mtim.tv_nsec == f->changed.tv_nsec) {
+        close(fd);
+        return;
+    }
+    if (!is_there) {
+        if (fd >= 0) close(fd);
+        if (f->object) *has_new = true;
+        json_decref(f->object);
+        f->object = NULL;
+        return;
+    }
+    json_t *object =
+        ls__file_read_fd(fd, name, LARGEST_JSON, &text, &len) == LS_OK ? json_loadb(text, len, 0, NULL) : NULL;
+    free(text);
+    if (!json_is_object(object)) {
+        json_decref(object);
+        h->n_bad++;
+        return; /* what was known before stays */
+    }
+    json_decref(f->object);
+    *f = (struct object_file){.object = object, .changed = st.st_mtim, .inode = st.st_ino, .bytes = st.st_size};
+    *has_new = true;
+}
+
+/* --- the rest of the folder --- */
+
+static enum ls_run_state find_state(const struct ls_history *h)
+{
+    struct stat st;
+    bool is_held = false;
+    int fd = openat(h->fd, "lock", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0) {
+        if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+            is_held = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK; /* goes with the descriptor */
+        close(fd);
+    }
+    return is_held ? LS_RUN_RUNNING : h->result.object ? LS_RUN_DONE : LS_RUN_STOPPED;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    int64_t l = *(const int64_t *)a, r = *(const int64_t *)b;
+    return l < r ? -1 : l > r;
+}
+
+static void list_checkpoints(struct ls_history *h)
+{
+    int fd = openat(h->fd, "checkpoints", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+    h->n_checkpoints = 0;
+    if (!folder && fd >= 0) close(fd);
+    for (struct dirent *e; folder && (e = readdir(folder)) && h->n_checkpoints < MAX_CHECKPOINTS;) {
+        char digits[24];
+        size_t n = strlen(e->d_name);
+        int64_t step;
+        if (strncmp(e->d_name, "step-", 5) != 0 || n < 18 || n > 36 || strcmp(e->d_name + n - 12, ".safetensors") != 0)
+            continue;
+        memcpy(digits, e->d_name + 5, n - 17);
+        digits[n - 17] = '\0';
+        if (ls__parse_i64(digits, 0, INT64_MAX, &step)) h->checkpoints[h->n_checkpoints++] = step;
+    }
+    if (folder) closedir(folder);
+    qsort(h->checkpoints, h->n_checkpoints, sizeof *h->checkpoints, by_number);
+}
+
+/* --- open, refresh, close --- */
+
+enum ls_status ls_history_refresh(struct ls_history *h, bool *has_changed)
+{
+    bool has_new = false;
+    enum ls_run_state before = h->state;
+    size_t n_before = h->n_checkpoints;
+    read_object(h, "manifest.json", &h->manifest, &has_new);
+    TRY(ls__tail_read(&h->metrics, h->fd, "metrics.jsonl", drop_curves, take_metric, h, &has_new));
+    read_object(h, "result.json", &h->result, &has_new);
+    for (int rank = 0; rank < LS_MAX_RANKS; rank++) {
+        TRY(read_rank(h, rank, &has_new));
+        if (rank > 0 && !h->ranks[rank]) break;
+    }
+    list_checkpoints(h);
+    h->state = find_state(h);
+    if (has_changed) *has_changed = has_new || h->state != before || h->n_checkpoints != n_before;
+    return LS_OK;
+}
+
+static void take_name(struct ls_history *h)
+{
+    const char *end = h->dir + strlen(h->dir);
+    while (end > h->dir && end[-1] == '/') end--;
+    const char *from = end;
+    while (from > h->dir && from[-1] != '/') from--;
+    snprintf(h->name, sizeof h->name, "%.*s", (int)(end - from), from);
+}
+
+static enum ls_status build(struct ls_history *h, const char *dir)
+{
+    struct stat st;
+    if (snprintf(h->dir, sizeof h->dir, "%s", dir) >= (int)sizeof h->dir)
+        return ls_fail(LS_CHECKPOINT, "run directory: a name of %zu bytes is too long", strlen(dir));
+    take_name(h);
+    h->fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (h->fd < 0) return ls_fail(LS_CHECKPOINT, "open run directory %s: %s", dir, strerror(errno));
+    if (fstatat(h->fd, "manifest.json", &st, AT_SYMLINK_NOFOLLOW) != 0 &&
+        fstatat(h->fd, "metrics.jsonl", &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return ls_fail(LS_CHECKPOINT, "%s is not a run directory: it has no manifest.json", dir);
+    return ls_history_refresh(h, NULL);
+}
+
+enum ls_status ls_history_open(struct ls_history **out, const char *dir)
+{
+    *out = NULL;
+    TRY(ls__calloc(out, 1, sizeof **out));
+    (*out)->fd = -1;
+    enum ls_status status = build(*out, dir);
+    if (status != LS_OK) ls_history_close(out);
+    return status;
+}
+
+void ls_history_close(struct ls_history **history)
+{
+    struct ls_history *h = *history;
+    if (!h) return;
+    if (h->fd >= 0) close(h->fd);
+    drop_curves(h);
+    for (int i = 0; i < LS_MAX_RANKS; i++) {
+        if (h->ranks[i]) ls__curve_release(&h->ranks[i]->table);
+        free(h->ranks[i]);
+    }
+    json_decref(h->manifest.object);
+    json_decref(h->result.object);
+    free(h);
+    *history = NULL;
+}
+
+/* --- what it knows --- */
+
+const char *ls_history_dir(const struct ls_history *h)
+{
+    return h->dir;
+}
+
+const char *ls_history_name(const struct ls_history *h)
+{
+    return h->name;
+}
+
+enum ls_run_state ls_history_state(const struct ls_history *h)
+{
+    return h->state;
+}
+
+const struct ls_curve *ls_history_curve(const struct ls_history *h, const char *split)
+{
+    for (int i = 0; i < h->n_curves; i++)
+        if (strcmp(h->curves[i].name, split) == 0 && h->curves[i].n > 0) return &h->curves[i];
+    return NULL;
+}
+
+const struct ls_curve *ls_history_curve_at(const struct ls_history *h, int i)
+{
+    return i >= 0 && i < h->n_curves ? &h->curves[i] : NULL;
+}
+
+size_t ls_history_bad_lines(const struct ls_history *h)
+{
+    return h->n_bad + h->metrics.n_bad;
+}
+
+/* The largest last value of any split. */
+static double latest(const struct ls_history *h, const char *name)
+{
+    double most = 0;
+    for (int i = 0; i < h->n_curves; i++) {
+        double v = ls_curve_last(&h->curves[i], name);
+        if (v > most) most = v;
+    }
+    return most;
+}
+
+double ls_history_steps(const struct ls_history *h)
+{
+    double steps = json_number_value(json_object_get(h->result.object, "steps"));
+    return fmax(steps, latest(h, "step"));
+}
+
+double ls_history_seconds(const struct ls_history *h)
+{
+    return latest(h, "seconds");
+}
+
+const struct json_t *ls_history_manifest(const struct ls_history *h)
+{
+    return h->manifest.object;
+}
+
+const struct json_t *ls_history_result(const struct ls_history *h)
+{
+    return h->result.object;
+}
+
+static json_t *walk(json_t *object, const char *path)
+{
+    while (object && *path) {
+        char key[LS_NAME_BYTES];
+        size_t n = strcspn(path, ".");
+        if (n >= sizeof key) return NULL;
+        memcpy(key, path, n);
+        key[n] = '\0';
+        object = json_object_get(object, key);
+        path += n + (path[n] == '.');
+    }
+    return object;
+}
+
+static json_t *find(const struct ls_history *h, const char *path)
+{
+    json_t *found = walk(h->result.object, path);
+    return found && !json_is_null(found) ? found : walk(h->manifest.object, path);
+}
+
+double ls_history_number(const struct ls_history *h, const char *path)
+{
+    json_t *found = find(h, path);
+    return json_is_number(found) ? json_number_value(found) : NAN;
+}
+
+const char *ls_history_text(const struct ls_history *h, const char *path)
+{
+    return json_string_value(find(h, path));
+}
+
+void ls_history_value(const struct ls_history *h, const char *path, char *out, size_t size)
+{
+    json_t *found = find(h, path);
+    if (json_is_string(found))
+        snprintf(out, size, "%s", json_string_value(found));
+    else if (json_is_integer(found))
+        snprintf(out, size, "%lld", (long long)json_integer_value(found));
+    else if (json_is_real(found))
+        snprintf(out, size, "%.9g", json_real_value(found));
+    else
+        snprintf(out, size, "%s", json_is_boolean(found) ? json_is_true(found) ? "true" : "false" : "");
+}
+
+const struct ls_curve *ls_history_resources(const struct ls_history *h, int rank)
+{
+    if (rank < 0 || rank >= LS_MAX_RANKS || !h->ranks[rank] || h->ranks[rank]->table.n == 0) return NULL;
+    return &h->ranks[rank]->table;
+}
+
+int ls_history_n_ranks(const struct ls_history *h)
+{
+    int n = 0;
+    while (n < LS_MAX_RANKS && ls_history_resources(h, n)) n++;
+    return n;
+}
+
+size_t ls_history_checkpoints(const struct ls_history *h, const int64_t **steps)
+{
+    *steps = h->checkpoints;
+    return h->n_checkpoints;
+}
