@@ -19,7 +19,7 @@ static char dir[256];
 
 static void put(const char *name, const char *text, int flags)
 {
-    char path[1024];
+    char path[2048];
     snprintf(path, sizeof path, "%s/%s", dir, name);
     int fd = open(path, O_WRONLY | O_CREAT | flags, 0666);
     assert_true(fd >= 0);
