@@ -6,10 +6,12 @@
  */
 #include "cli/options.h"
 
+#include "base/mem.h"
 #include "base/suggest.h"
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* --- names --- */
@@ -114,6 +116,15 @@ static enum ls_status take_value(struct cursor *c, const struct ls_option *optio
     return LS_OK;
 }
 
+/* A setting that may stand alone takes the next word only if that is one of its values. */
+static enum ls_status take_value_or_none(struct cursor *c, const struct ls_option *option, const char **value)
+{
+    const char *next = c->at + 1 < c->argc ? c->argv[c->at + 1] : NULL;
+    if (!option->setting->alone || (next && option->setting->is_valid(next))) return take_value(c, option, value);
+    *value = option->setting->alone;
+    return LS_OK;
+}
+
 static enum ls_status parse_long(struct ls_options *o, struct cursor *c)
 {
     const char *arg = c->argv[c->at], *name = arg + 2, *value = NULL;
@@ -133,7 +144,7 @@ static enum ls_status parse_long(struct ls_options *o, struct cursor *c)
         if (value) return ls_fail(LS_USAGE, "--%s takes no value, but got '%s'", option->setting->name, value);
         return set(o, option, is_negated ? "off" : "on");
     }
-    if (!value) TRY(take_value(c, option, &value));
+    if (!value) TRY(take_value_or_none(c, option, &value));
     return set(o, option, value);
 }
 
@@ -165,14 +176,42 @@ static enum ls_status parse_letters(struct ls_options *o, struct cursor *c)
     return LS_OK;
 }
 
+/* More than o->args has room for; the room doubles. */
+static enum ls_status add_to_many(struct ls_options *o, const char *arg)
+{
+    size_t n = (size_t)o->n_args;
+    if (n == LS_MAX_ARGS) {
+        TRY(ls__calloc(&o->all_args, 2 * n, sizeof *o->all_args));
+        memcpy(o->all_args, o->args, sizeof o->args);
+    } else if ((n & (n - 1)) == 0) {
+        TRY(ls__grow(&o->all_args, n, 2 * n, sizeof *o->all_args));
+    }
+    o->all_args[n] = arg;
+    return LS_OK;
+}
+
 static enum ls_status add_argument(struct ls_options *o, enum ls_cmd cmd, const char *arg)
 {
     const struct ls_command *command = &ls__commands[cmd];
     if (o->n_args == command->max_args)
         return ls_fail(LS_USAGE, "unexpected argument '%s'; usage: lockstep %s %s%s[options]", arg, command->name,
                        command->args, *command->args ? " " : "");
-    o->args[o->n_args++] = arg;
+    if (o->n_args < LS_MAX_ARGS) o->args[o->n_args] = arg;
+    if (o->n_args >= LS_MAX_ARGS) TRY(add_to_many(o, arg));
+    o->n_args++;
     return LS_OK;
+}
+
+void ls__options_release(struct ls_options *o)
+{
+    free(o->all_args);
+    o->all_args = NULL;
+}
+
+const char *const *ls__options_args(const struct ls_options *o, int i, int *n)
+{
+    *n = o->n_args > i ? o->n_args - i : 0;
+    return (o->all_args ? o->all_args : o->args) + (*n > 0 ? i : 0);
 }
 
 enum ls_status ls__options_parse(struct ls_options *o, enum ls_cmd cmd, int argc, char *const *argv)
@@ -221,6 +260,18 @@ static enum ls_status resolve_predict(const struct ls_options *o)
     return LS_OK;
 }
 
+static enum ls_status resolve_export(const struct ls_options *o)
+{
+    if (!o->onnx && !o->safetensors)
+        return ls_fail(LS_USAGE, "export writes nothing without --onnx FILE or --safetensors FILE");
+    if (o->onnx && o->safetensors && strcmp(o->onnx, o->safetensors) == 0)
+        return ls_fail(LS_USAGE, "--onnx and --safetensors name the same file: %s", o->onnx);
+    if (!o->onnx && (o->fold || ls__option_is_given(o, "pixels")))
+        return ls_fail(LS_USAGE, "%s is for --onnx; safetensors holds the tensors as they are",
+                       o->fold ? "--fold" : "--pixels");
+    return LS_OK;
+}
+
 enum ls_status ls__options_resolve(struct ls_options *o, enum ls_cmd cmd)
 {
     const struct ls_command *command = &ls__commands[cmd];
@@ -230,5 +281,6 @@ enum ls_status ls__options_resolve(struct ls_options *o, enum ls_cmd cmd)
                        command->name);
     TRY(ls__options_check_device(&o->train));
     if (cmd == LS_CMD_PREDICT) TRY(resolve_predict(o));
+    if (cmd == LS_CMD_EXPORT) TRY(resolve_export(o));
     return cmd == LS_CMD_TRAIN ? resolve_train(o) : LS_OK;
 }

@@ -10,6 +10,8 @@
 
 enum ls_status ls__cmd_train(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_eval(const struct ls_options *o) LS_MUST_CHECK;
+enum ls_status ls__cmd_classify(const struct ls_options *o) LS_MUST_CHECK;
+enum ls_status ls__cmd_export(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_bench(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_plan(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_tune(const struct ls_options *o) LS_MUST_CHECK;
@@ -32,6 +34,15 @@ enum ls_status ls__cmd_version(void) LS_MUST_CHECK;
 enum ls_status ls__print_json(struct json_t *object) LS_MUST_CHECK;
 /* Prints and releases the buffer. */
 enum ls_status ls__print_buf(struct ls_buf *b) LS_MUST_CHECK;
+/* A field of a CSV file, quoted where it must be, with a comma before it unless it begins the line. */
+void ls__csv_add(struct ls_buf *b, const char *text);
+void ls__csv_addf(struct ls_buf *b, const char *fmt, ...) LS_PRINTF(2, 3);
+/* Before long work: whether ls__print_file could write there. */
+enum ls_status ls__print_try(const char *path) LS_MUST_CHECK;
+/* Writes the buffer to a file at once, or to stdout for "-", and releases it. */
+enum ls_status ls__print_file(struct ls_buf *b, const char *path) LS_MUST_CHECK;
+/* Columns that a text takes in a terminal, as ls__print_plain shows it: of UTF-8 one for each character. */
+int ls__columns_of(const char *text);
 /* Text from a file, padded to `width` columns; control characters become '?', so that no file talks to the terminal. */
 void ls__print_plain(const char *text, int width);
 /* "61.7 k", "11.2 M"; "1.5 MiB"; "98.91 %" or "not measured". Return out. */

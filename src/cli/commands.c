@@ -35,11 +35,51 @@ const struct ls_command ls__commands[LS_N_CMDS] = {
             .summary = "measure loss and accuracy of a trained model",
             .text =
                 "Evaluates the best (else the newest) checkpoint of a run directory, or a checkpoint file, on every "
-                "test sample exactly once. Without DATA it takes the data set of the run.",
+                "test sample exactly once. Without DATA it takes the data set of the run. The answers are the same "
+                "for any number of threads.",
             .examples =
                 {
                     {"lockstep eval runs/a", "the run's own test data"},
+                    {"lockstep eval runs/a --per-class --confusion matrix.png", "where it errs, and as a picture"},
+                    {"lockstep eval runs/a --top 5 -o predictions.csv", "and what it says of every image"},
                     {"lockstep eval runs/a/checkpoints/best.safetensors mnist --json", "one file, as JSON"},
+                },
+        },
+    [LS_CMD_CLASSIFY] =
+        {
+            .name = "classify",
+            .args = "RUN|CHECKPOINT IMAGE...|FOLDER",
+            .min_args = 2,
+            .max_args = LS_ANY_ARGS,
+            .summary = "tell what pictures show, by a trained model",
+            .text = "Reads PNG and JPEG files, and all of them in a FOLDER and below, as the run read its data: scaled "
+                    "until the shorter side fits, cut to the centre, turned to grey for a network of one channel, "
+                    "normalized. For each it tells the most likely class and how likely that is.\n"
+                    "A file that cannot be read is named on stderr, the others go on, and the exit code is 3.",
+            .examples =
+                {
+                    {"lockstep classify runs/a cat.jpg", "one picture"},
+                    {"lockstep classify runs/a photos --top 3", "a folder, three guesses each"},
+                    {"lockstep classify runs/a photos --csv answers.csv", "for a spreadsheet"},
+                },
+        },
+    [LS_CMD_EXPORT] =
+        {
+            .name = "export",
+            .args = "RUN|CHECKPOINT",
+            .min_args = 1,
+            .max_args = 1,
+            .summary = "write a trained model for other programs",
+            .text = "Takes the best (else the newest) checkpoint of a run directory, or a checkpoint file, and writes "
+                    "the network as ONNX for onnxruntime and others, or its tensors as safetensors for PyTorch. ONNX "
+                    "takes any number of images at once and gives logits; class names, mean and deviation are in its "
+                    "metadata. A file that is there is left alone unless --force is given.",
+            .examples =
+                {
+                    {"lockstep export runs/a --onnx model.onnx", "as it was trained"},
+                    {"lockstep export runs/a --onnx model.onnx --fold --pixels bytes",
+                     "faster, and takes pixels as they are"},
+                    {"lockstep export runs/a --safetensors model.safetensors", "for load_state_dict"},
                 },
         },
     [LS_CMD_BENCH] =

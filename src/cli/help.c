@@ -48,7 +48,8 @@ static void add_wrapped(struct ls_buf *b, const char *text, int column, int inde
 void ls__setting_usage(const struct ls_setting *s, char *out, size_t size)
 {
     const char *no = s->def && s->type == LS_SETTING_FLAG ? "[no-]" : "";
-    snprintf(out, size, "--%s%s%s%s", no, s->name, s->arg ? " " : "", s->arg ? s->arg : "");
+    snprintf(out, size, s->alone ? "--%s%s [%s%s]" : "--%s%s%s%s", no, s->name, s->arg && !s->alone ? " " : "",
+             s->arg ? s->arg : "");
 }
 
 static void add_option(struct ls_buf *b, const struct ls_setting *s)

@@ -21,10 +21,11 @@
 #include <unistd.h>
 
 static enum ls_status (*const functions[LS_N_CMDS])(const struct ls_options *o) = {
-    [LS_CMD_TRAIN] = ls__cmd_train,   [LS_CMD_EVAL] = ls__cmd_eval,     [LS_CMD_BENCH] = ls__cmd_bench,
-    [LS_CMD_PLAN] = ls__cmd_plan,     [LS_CMD_TUNE] = ls__cmd_tune,     [LS_CMD_PREDICT] = ls__cmd_predict,
-    [LS_CMD_MODELS] = ls__cmd_models, [LS_CMD_DATA] = ls__cmd_data,     [LS_CMD_INSPECT] = ls__cmd_inspect,
-    [LS_CMD_PLOT] = ls__cmd_plot,     [LS_CMD_DOCTOR] = ls__cmd_doctor, [LS_CMD_HELP] = ls__cmd_help,
+    [LS_CMD_TRAIN] = ls__cmd_train,       [LS_CMD_EVAL] = ls__cmd_eval,     [LS_CMD_BENCH] = ls__cmd_bench,
+    [LS_CMD_PLAN] = ls__cmd_plan,         [LS_CMD_TUNE] = ls__cmd_tune,     [LS_CMD_PREDICT] = ls__cmd_predict,
+    [LS_CMD_MODELS] = ls__cmd_models,     [LS_CMD_DATA] = ls__cmd_data,     [LS_CMD_INSPECT] = ls__cmd_inspect,
+    [LS_CMD_PLOT] = ls__cmd_plot,         [LS_CMD_DOCTOR] = ls__cmd_doctor, [LS_CMD_HELP] = ls__cmd_help,
+    [LS_CMD_CLASSIFY] = ls__cmd_classify, [LS_CMD_EXPORT] = ls__cmd_export,
 };
 
 static enum ls_status unknown_command(const char *word)
@@ -39,24 +40,31 @@ static enum ls_status unknown_command(const char *word)
 }
 
 /* *exit_code: of a job that was launched; 0 otherwise. */
-static enum ls_status run_command(enum ls_cmd cmd, int argc, char **argv, int *exit_code)
+static enum ls_status run_with(struct ls_options *o, enum ls_cmd cmd, int *exit_code)
 {
-    struct ls_options o;
-    TRY(ls__options_parse(&o, cmd, argc, argv));
-    if (o.help) {
+    if (o->help) {
         struct ls_buf b = LS_BUF_INIT;
         ls__help_command(&b, cmd);
         return ls__print_buf(&b);
     }
-    TRY(ls__options_resolve(&o, cmd));
-    if (o.verbose) ls__log_set_level(LS_LOG_DEBUG);
-    if (o.train.quiet) ls__log_set_level(LS_LOG_WARN);
-    if (cmd == LS_CMD_TRAIN && !ls__report_is_wanted()) ls__options_warn_unused(&o); /* the launcher has said it */
-    if (ls__launch_is_wanted(cmd, &o)) return ls__launch(cmd, &o, exit_code);
+    TRY(ls__options_resolve(o, cmd));
+    if (o->verbose) ls__log_set_level(LS_LOG_DEBUG);
+    if (o->train.quiet) ls__log_set_level(LS_LOG_WARN);
+    if (cmd == LS_CMD_TRAIN && !ls__report_is_wanted()) ls__options_warn_unused(o); /* the launcher has said it */
+    if (ls__launch_is_wanted(cmd, o)) return ls__launch(cmd, o, exit_code);
     if (cmd == LS_CMD_TRAIN) ls__signals_install();
     ls__report_here();
-    if (cmd == LS_CMD_RECORD) return ls__cmd_record(&o, exit_code);
-    return functions[cmd](&o);
+    if (cmd == LS_CMD_RECORD) return ls__cmd_record(o, exit_code);
+    return functions[cmd](o);
+}
+
+static enum ls_status run_command(enum ls_cmd cmd, int argc, char **argv, int *exit_code)
+{
+    struct ls_options o;
+    enum ls_status status = ls__options_parse(&o, cmd, argc, argv);
+    if (status == LS_OK) status = run_with(&o, cmd, exit_code);
+    ls__options_release(&o);
+    return status;
 }
 
 static enum ls_status run(int argc, char **argv, int *exit_code)

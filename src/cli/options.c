@@ -8,6 +8,8 @@
 
 #include <assert.h>
 #include <stddef.h>
+#include <string.h>
+#include <strings.h>
 
 /* --- forms of texts --- */
 
@@ -20,6 +22,14 @@ static bool is_input(const char *text)
 static bool is_not_empty(const char *text)
 {
     return *text != '\0';
+}
+
+/* "table": as if it stood alone. */
+static bool is_confusion(const char *text)
+{
+    const char *dot = strrchr(text, '.');
+    if (strcmp(text, "table") == 0) return true;
+    return dot && (!strcasecmp(dot, ".png") || !strcasecmp(dot, ".svg") || !strcasecmp(dot, ".pdf"));
 }
 
 static bool is_latency(const char *text)
@@ -89,11 +99,11 @@ const struct ls_option ls__options[] = {
     {OF_TRAINING(NORMALIZE), .commands = ON(TRAIN)},
     {OF_TRAINING(LOADER_THREADS), .commands = ON(TRAIN)},
 
-    {OF_TRAINING(DEVICE), .commands = ON(TRAIN) | ON(EVAL) | ON(BENCH) | ON(TUNE) | ON(PLAN) | ON(PREDICT)},
-    {OF_TRAINING(ISA), .commands = ON(TRAIN) | ON(EVAL) | ON(BENCH) | ON(TUNE) | ON(PLAN) | ON(PREDICT)},
-    {OF_TRAINING(TUNE), .commands = ON(TRAIN) | ON(EVAL) | ON(BENCH) | ON(PLAN) | ON(PREDICT)},
+    {OF_TRAINING(DEVICE), .commands = ON(TRAIN) | ON(EVAL) | ON(CLASSIFY) | ON(BENCH) | ON(TUNE) | ON(PLAN) | ON(PREDICT)},
+    {OF_TRAINING(ISA), .commands = ON(TRAIN) | ON(EVAL) | ON(CLASSIFY) | ON(BENCH) | ON(TUNE) | ON(PLAN) | ON(PREDICT)},
+    {OF_TRAINING(TUNE), .commands = ON(TRAIN) | ON(EVAL) | ON(CLASSIFY) | ON(BENCH) | ON(PLAN) | ON(PREDICT)},
     {OF_TRAINING(PRECISION), .commands = ON(TRAIN)},
-    {OF_TRAINING(THREADS), .commands = ON(TRAIN) | ON(EVAL) | ON(BENCH) | ON(TUNE) | ON(PLAN) | ON(PREDICT)},
+    {OF_TRAINING(THREADS), .commands = ON(TRAIN) | ON(EVAL) | ON(CLASSIFY) | ON(BENCH) | ON(TUNE) | ON(PLAN) | ON(PREDICT)},
     {OF_TRAINING(WORKERS), .commands = ON(TRAIN)},
     {OWN(.name = "hosts", .arg = "LIST", .type = LS_SETTING_TEXT, .is_valid = is_not_empty,
          .expected = "host names as a,b,c",
@@ -140,8 +150,39 @@ const struct ls_option ls__options[] = {
     {OWN(.name = "output", .letter = 'o', .arg = "FILE", .type = LS_SETTING_TEXT, .is_valid = is_not_empty,
          .expected = "a file",
          .help = "tune: the table's file; one that is there keeps its lines for other problems. predict, plot: the "
-                 "picture: .svg, .png or .pdf.",
-         .group = "Measuring", AT(output)), .commands = ON(TUNE) | ON(PREDICT) | ON(PLOT)},
+                 "picture: .svg, .png or .pdf. eval: what was said of every image, as CSV.",
+         .group = "Measuring", AT(output)), .commands = ON(TUNE) | ON(PREDICT) | ON(PLOT) | ON(EVAL)},
+
+    {OWN(.name = "per-class", .type = LS_SETTING_FLAG,
+         .help = "Tell accuracy (recall), precision and F1 of every class.", .group = "Answers",
+         AT(per_class)), .commands = ON(EVAL)},
+    {OWN(.name = "confusion", .arg = "FILE", .type = LS_SETTING_TEXT, .alone = "table", .is_valid = is_confusion,
+         .expected = "a file that ends in .png, .svg or .pdf, or nothing",
+         .help = "Which classes are taken for which: a table, and with FILE.png, .svg or .pdf a picture, too.",
+         .group = "Answers", AT(confusion)), .commands = ON(EVAL)},
+    {OWN(.name = "top", .letter = 'k', .arg = "K", .type = LS_SETTING_INT, .min = 1, .max = 65536, .def = "1",
+         .help = "The K most likely classes of each picture; eval: how often the right one is among them, too.",
+         .group = "Answers", AT(top)), .commands = ON(CLASSIFY) | ON(EVAL)},
+    {OWN(.name = "csv", .arg = "FILE", .type = LS_SETTING_TEXT, .is_valid = is_not_empty, .expected = "a file or -",
+         .help = "Write the answers as CSV instead of a table; -: to stdout.", .group = "Answers",
+         AT(csv)), .commands = ON(CLASSIFY)},
+
+    {OWN(.name = "onnx", .arg = "FILE", .type = LS_SETTING_TEXT, .is_valid = is_not_empty, .expected = "a file",
+         .help = "Write the network as ONNX (opset 17), for any batch size.", .group = "What is written",
+         AT(onnx)), .commands = ON(EXPORT)},
+    {OWN(.name = "safetensors", .arg = "FILE", .type = LS_SETTING_TEXT, .is_valid = is_not_empty,
+         .expected = "a file", .help = "Write parameters and buffers alone, with PyTorch's names and shapes.",
+         .group = "What is written", AT(safetensors)), .commands = ON(EXPORT)},
+    {OWN(.name = "fold", .type = LS_SETTING_FLAG,
+         .help = "ONNX: batch norm becomes part of the convolution or linear layer before it.",
+         .group = "What is written", AT(fold)), .commands = ON(EXPORT)},
+    {OWN(.name = "pixels", .arg = "HOW", .type = LS_SETTING_CHOICE, .choices = "normalized|unit|bytes",
+         .def = "normalized",
+         .help = "ONNX: what its input is: pixels less the mean over the deviation, as the network was trained; from 0 "
+                 "to 1, or bytes from 0 to 255 (uint8): the graph then does the rest.",
+         .group = "What is written", AT(pixels)), .commands = ON(EXPORT)},
+    {OWN(.name = "force", .type = LS_SETTING_FLAG, .help = "Replace files that are there.",
+         .group = "What is written", AT(force)), .commands = ON(EXPORT)},
 
     {OWN(.name = "log", .arg = "FILE", .type = LS_SETTING_TEXT, .is_valid = is_not_empty, .expected = "a file",
          .help = "Write a row for every sample to FILE.", .group = "Recording", AT(log)), .commands = ON(RECORD)},
@@ -198,8 +239,8 @@ const struct ls_option ls__options[] = {
          .help = "Print the completion script for SHELL.", .group = "Texts", AT(completion)), .commands = ON(HELP)},
 
     {OF_TRAINING(JSON),
-     .commands = ON(TRAIN) | ON(EVAL) | ON(BENCH) | ON(TUNE) | ON(MODELS) | ON(INSPECT) | ON(DOCTOR) | ON(DATA) | ON(PREDICT) |
-                 ON(PLAN)},
+     .commands = ON(TRAIN) | ON(EVAL) | ON(CLASSIFY) | ON(EXPORT) | ON(BENCH) | ON(TUNE) | ON(MODELS) | ON(INSPECT) | ON(DOCTOR) |
+                 ON(DATA) | ON(PREDICT) | ON(PLAN)},
     {OF_TRAINING(QUIET), .commands = ON_ALL},
     {OWN(.name = "verbose", .letter = 'v', .type = LS_SETTING_FLAG, .help = "More on stderr.", .group = "Output",
          AT(verbose)), .commands = ON_ALL},

@@ -7,6 +7,7 @@
  *     struct ls_options o;
  *     TRY(ls__options_parse(&o, LS_CMD_TRAIN, argc, argv));     argv without program and command
  *     TRY(ls__options_resolve(&o, LS_CMD_TRAIN));               cross-checks, values that follow from others
+ *     ls__options_release(&o);                                  after a failure too
  *
  * All strings in the result are borrowed from argv and the tables. Every failure is LS_USAGE.
  */
@@ -20,6 +21,8 @@
 enum ls_cmd {
     LS_CMD_TRAIN,
     LS_CMD_EVAL,
+    LS_CMD_CLASSIFY,
+    LS_CMD_EXPORT,
     LS_CMD_BENCH,
     LS_CMD_PLAN,
     LS_CMD_TUNE,
@@ -49,7 +52,7 @@ struct ls_command {
 };
 extern const struct ls_command ls__commands[LS_N_CMDS];
 
-enum { LS_MAX_ARGS = 256 };
+enum { LS_MAX_ARGS = 256, LS_ANY_ARGS = 1 << 30 /* of max_args: as many as there are */ };
 
 /* The values of all options. Commands share members: eval's --batch-size is train.batch_size too. */
 struct ls_options {
@@ -69,11 +72,18 @@ struct ls_options {
     double interval, duration;
     bool include_children, include_io;
     const char *url; /* data fetch */
-    bool man;        /* help */
+    int64_t top;     /* eval, classify */
+    const char *csv; /* classify */
+    bool per_class;  /* eval */
+    const char *confusion;
+    const char *onnx, *safetensors, *pixels; /* export */
+    bool fold, force;
+    bool man; /* help */
     const char *completion;
     bool verbose, help;
 
-    const char *args[LS_MAX_ARGS]; /* positional */
+    const char *args[LS_MAX_ARGS]; /* positional: the first of them */
+    const char **all_args;         /* [n_args] of a command that was given more than that; NULL: args has all */
     int n_args;
     char *const *rest; /* behind "--", of a command that takes it; ends with NULL as argv does */
     int n_rest;
@@ -94,6 +104,9 @@ bool ls__option_is_given(const struct ls_options *o, const char *name);
 
 void ls__options_default(struct ls_options *o);
 enum ls_status ls__options_parse(struct ls_options *o, enum ls_cmd cmd, int argc, char *const *argv) LS_MUST_CHECK;
+void ls__options_release(struct ls_options *o); /* only a command of any number of arguments leaves something */
+/* The positional arguments from the i-th on; *n of them. */
+const char *const *ls__options_args(const struct ls_options *o, int i, int *n);
 enum ls_status ls__options_resolve(struct ls_options *o, enum ls_cmd cmd) LS_MUST_CHECK;
 /* One warning for each option of `train` that was given and does nothing beside the others. After resolve. */
 void ls__options_warn_unused(const struct ls_options *o);

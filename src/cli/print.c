@@ -22,9 +22,17 @@ enum ls_status ls__print_buf(struct ls_buf *b)
     return status;
 }
 
+int ls__columns_of(const char *text)
+{
+    int width = 0;
+    for (; *text; text++) width += ((unsigned char)*text & 0xc0) != 0x80;
+    return width;
+}
+
 void ls__print_plain(const char *text, int width)
 {
-    for (; *text; text++, width--) putchar((unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text);
+    width -= ls__columns_of(text);
+    for (; *text; text++) putchar((unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text);
     if (width > 0) printf("%*s", width, "");
 }
 

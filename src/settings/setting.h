@@ -49,6 +49,7 @@ struct ls_setting {
     /* (optional) TEXT: whether the value is well formed, and in words what it should be */
     bool (*is_valid)(const char *text);
     const char *expected;
+    const char *alone;   /* TEXT: the value when none is given; a next word is the value only if is_valid likes it */
     bool takes_dash;     /* TEXT: the value may begin with '-', as arguments for another program do */
     bool follows_others; /* REAL: LS_NOT_GIVEN until ls_options_check; `def` is what it mostly becomes */
     const char *def;     /* default as it would be typed; NULL: not given (flags: off) */

@@ -2,19 +2,47 @@
 #include "base/control.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "lockstep/train.h"
 #include "run/run.h"
 #include "session/recorded.h"
 #include "session/session.h"
 #include "settings/setting.h"
+#include "train/guess.h"
+#include "train/predictions.h"
 
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Images are seen as the run saw them. */
+/* The names of the set that is evaluated; without any those of the run's. */
+static enum ls_status begin_predictions(struct predictions *p, const struct ls_dataset *d, const struct ls_ckpt *ckpt)
+{
+    p->n = 0;
+    p->room = d->n;
+    p->n_classes = d->n_classes;
+    if (p->k > d->n_classes) p->k = d->n_classes;
+    TRY(ls__calloc(&p->labels, (size_t)d->n, sizeof *p->labels));
+    TRY(ls__calloc(&p->guesses, (size_t)d->n * (size_t)p->k, sizeof *p->guesses));
+    for (int64_t i = 0; i < d->n && ls_dataset_file(d, i); i++) TRY(ls__names_add(&p->files, ls_dataset_file(d, i)));
+    const char *names = d->class_names ? d->class_names : ls_ckpt_meta(ckpt, "classes");
+    return ls__classes_init(&p->classes, names, d->n_classes);
+}
+
+static enum ls_status take_predictions(void *arg, const struct ls_batch *batch, const float *logits)
+{
+    struct predictions *p = arg;
+    if (p->n + batch->n > p->room) return ls_fail(LS_INTERNAL, "more answers than samples");
+    for (int i = 0; i < batch->n; i++, p->n++) {
+        p->labels[p->n] = batch->labels[i];
+        ls__guess(logits + (int64_t)i * p->n_classes, p->n_classes, p->k, p->guesses + p->n * p->k);
+    }
+    return LS_OK;
+}
+
+/* Images are seen as the run saw them. p: what is said of every sample, if somebody wants it. */
 static enum ls_status evaluate(const struct ls_eval_options *o, const struct ls_ckpt *ckpt, const char *path,
-                               const struct ls_train_options *recorded, struct ls_eval_result *r)
+                               const struct ls_train_options *recorded, struct predictions *p, struct ls_eval_result *r)
 {
     struct session s;
     const char *model = ls_ckpt_meta(ckpt, "model"), *data = o->data ? o->data : ls_ckpt_meta(ckpt, "data");
@@ -41,9 +69,12 @@ static enum ls_status evaluate(const struct ls_eval_options *o, const struct ls_
     enum ls_status status = ls__session_open(&s, &so);
     if (status == LS_OK) status = ls__session_load(&s, ckpt, path, false);
     struct ls_begun begun = ls__span_begin(s.lane, LS_SPAN_EVALUATE, "test data", 0);
-    bool is_stopped = false;
-    if (status == LS_OK) status = ls__session_evaluate(&s, true, &r->loss, &r->accuracy, &is_stopped);
-    if (status == LS_OK && is_stopped)
+    struct evaluation e = {.label = "Test", .take = p ? take_predictions : NULL, .arg = p};
+    if (status == LS_OK && p) status = begin_predictions(p, s.test, ckpt);
+    if (status == LS_OK) status = ls__session_evaluate_on(&s, &e);
+    r->loss = e.loss;
+    r->accuracy = e.accuracy;
+    if (status == LS_OK && e.is_stopped)
         status = ls_fail(LS_INTERRUPTED, "stopped by %s before all of %s was evaluated",
                          ls__control_stopped_by(o->control), data);
     r->seconds = 1e-9 * (double)ls__span_end(s.lane, begun);
@@ -68,7 +99,7 @@ void ls_eval_options_default(struct ls_eval_options *o)
     *o = (struct ls_eval_options){.device = t.device, .isa = t.isa, .batch_size = t.batch_size};
 }
 
-enum ls_status ls_eval(const struct ls_eval_options *o, struct ls_eval_result *result)
+static enum ls_status eval(const struct ls_eval_options *o, struct predictions *p, struct ls_eval_result *result)
 {
     char path[LS_PATH_BYTES];
     struct ls_ckpt *ckpt = NULL;
@@ -78,8 +109,20 @@ enum ls_status ls_eval(const struct ls_eval_options *o, struct ls_eval_result *r
     TRY(ls_ckpt_open_best(&ckpt, o->what, path));
     struct recorded recorded;
     enum ls_status status = ls__recorded_open(&recorded, ckpt, path);
-    if (status == LS_OK) status = evaluate(o, ckpt, path, &recorded.o, result);
+    if (status == LS_OK) status = evaluate(o, ckpt, path, &recorded.o, p, result);
     ls__recorded_close(&recorded);
     ls_ckpt_close(&ckpt);
     return status;
+}
+
+enum ls_status ls_eval(const struct ls_eval_options *o, struct ls_eval_result *result)
+{
+    return eval(o, NULL, result);
+}
+
+enum ls_status ls__eval_predictions(const struct ls_eval_options *o, int k, struct predictions *p,
+                                    struct ls_eval_result *result)
+{
+    *p = (struct predictions){.k = k};
+    return eval(o, p, result);
 }
