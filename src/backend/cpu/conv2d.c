@@ -16,17 +16,11 @@ static int skip_of(const struct dnn_kernel *k)
     return strncmp(name, "dnnl", 4) == 0 && name[4] ? name[4] - '1' : 0;
 }
 
-/* oneDNN computes the last padding itself: what is left over on the right and below. */
 static void window_of(const struct ls_prep *prep, const struct dnn_kernel *k, const struct ls_shape *src,
                       const struct ls_shape *dst, struct dnn_window *w)
 {
-    const struct ls_attrs *a = &prep->node->attrs;
-    ls__dnn_window_of(a, w);
+    ls__dnn_window_of(&prep->node->attrs, src, dst, w);
     w->skip = skip_of(k);
-    for (int i = 0; i < 2; i++) {
-        int64_t extent = (w->kernel[i] - 1) * (w->dilates[i] + 1) + 1;
-        w->padding_r[i] = (dst->dims[2 + i] - 1) * w->strides[i] + extent - src->dims[2 + i] - w->padding_l[i];
-    }
 }
 
 static dnnl_alg_kind_t alg_of(const struct dnn_kernel *k)

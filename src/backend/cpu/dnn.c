@@ -261,11 +261,15 @@ enum ls_status ls__dnn_launch(const struct ls_bound *b, const struct ls_step_ctx
     return ls__dnn_check(dnnl_primitive_execute(k->primitive, e->stream, e->n_args, e->args), k->base.name);
 }
 
-void ls__dnn_window_of(const struct ls_attrs *a, struct dnn_window *w)
+void ls__dnn_window_of(const struct ls_attrs *a, const struct ls_shape *src, const struct ls_shape *dst,
+                       struct dnn_window *w)
 {
     *w = (struct dnn_window){.strides = {a->sh, a->sw},
                              .kernel = {a->kh, a->kw},
                              .dilates = {a->dh > 1 ? a->dh - 1 : 0, a->dw > 1 ? a->dw - 1 : 0},
-                             .padding_l = {a->ph, a->pw},
-                             .padding_r = {a->ph, a->pw}};
+                             .padding_l = {a->ph, a->pw}};
+    for (int i = 0; i < 2; i++) {
+        int64_t extent = (w->kernel[i] - 1) * (w->dilates[i] + 1) + 1;
+        w->padding_r[i] = (dst->dims[2 + i] - 1) * w->strides[i] + extent - src->dims[2 + i] - w->padding_l[i];
+    }
 }

@@ -85,6 +85,8 @@ void ls__dnn_release(struct ls_kernel *kernel);
         .launch = ls__dnn_launch, .release = ls__dnn_release                                                           \
     }
 
-void ls__dnn_window_of(const struct ls_attrs *a, struct dnn_window *w);
+/* The window of a convolution or a pooling, with the padding on the right and below that makes the sizes come out. */
+void ls__dnn_window_of(const struct ls_attrs *a, const struct ls_shape *src, const struct ls_shape *dst,
+                       struct dnn_window *w);
 
 #endif

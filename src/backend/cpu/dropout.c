@@ -16,7 +16,7 @@
 #include <stdio.h>
 
 #if defined(__x86_64__)
-#include <immintrin.h>
+#include "backend/cpu/vec.h"
 #endif
 
 enum { ROUNDS = 10 };
@@ -43,123 +43,54 @@ struct dropout {
 
 #if defined(__x86_64__)
 
-#define AVX512 __attribute__((target("avx512f,avx512dq")))
-#define AVX2 __attribute__((target("avx2")))
-#define INLINE static inline __attribute__((always_inline))
-
-AVX512 INLINE __m512i xor3_512(__m512i a, __m512i b, __m512i c)
+/* The words of the counters one after the other, four of each; a word is the lower half of an element of c[0..3]. The
+ * first half of them, and the second. */
+AVX512_TARGET INLINE void v16_words(const v16_int c[4], v16_int words[2])
 {
-    return _mm512_ternarylogic_epi64(a, b, c, 0x96);
+    const v16_int low = v16_all_int64(0xffffffff);
+    const v16_int first = _mm512_set_epi64(11, 3, 10, 2, 9, 1, 8, 0);
+    const v16_int second = _mm512_set_epi64(15, 7, 14, 6, 13, 5, 12, 4);
+    const v16_int a = _mm512_or_si512(_mm512_and_si512(c[0], low), v16_shift_left64(c[1], 32));
+    const v16_int b = _mm512_or_si512(_mm512_and_si512(c[2], low), v16_shift_left64(c[3], 32));
+    words[0] = _mm512_permutex2var_epi64(a, first, b);
+    words[1] = _mm512_permutex2var_epi64(a, second, b);
 }
 
-/* Elements with their words, 16 at a time. */
-AVX512 INLINE void keep_512(const float *src, float *dst, __m512i words, const struct draw *d)
+AVX2_TARGET INLINE void v8_words(const v8_int c[4], v8_int words[2])
 {
-    const __mmask16 keep = _mm512_cmpge_epu32_mask(_mm512_srli_epi32(words, 8), _mm512_set1_epi32((int)d->threshold));
-    _mm512_storeu_ps(dst, _mm512_maskz_mul_ps(keep, _mm512_loadu_ps(src), _mm512_set1_ps(d->scale)));
+    const v8_int low = v8_all_int64(0xffffffff);
+    const v8_int a = _mm256_or_si256(_mm256_and_si256(c[0], low), v8_shift_left64(c[1], 32));
+    const v8_int b = _mm256_or_si256(_mm256_and_si256(c[2], low), v8_shift_left64(c[3], 32));
+    const v8_int even = _mm256_unpacklo_epi64(a, b), odd = _mm256_unpackhi_epi64(a, b); /* counters 0 2, 1 3 */
+    words[0] = _mm256_permute2x128_si256(even, odd, 0x20);
+    words[1] = _mm256_permute2x128_si256(even, odd, 0x31);
 }
 
-/* Eight counters: 32 elements. */
-AVX512 INLINE void finish_512(const float *src, float *dst, const __m512i c[4], const struct draw *d)
+/* VEC elements with their words. */
+AVX512_TARGET INLINE void v16_keep(const float *src, float *dst, v16_int words, const struct draw *d)
 {
-    const __m512i low = _mm512_set1_epi64(0xffffffff);
-    const __m512i first = _mm512_set_epi64(11, 3, 10, 2, 9, 1, 8, 0);
-    const __m512i second = _mm512_set_epi64(15, 7, 14, 6, 13, 5, 12, 4);
-    const __m512i a = _mm512_or_si512(_mm512_and_si512(c[0], low), _mm512_slli_epi64(c[1], 32));
-    const __m512i b = _mm512_or_si512(_mm512_and_si512(c[2], low), _mm512_slli_epi64(c[3], 32));
-    keep_512(src, dst, _mm512_permutex2var_epi64(a, first, b), d);
-    keep_512(src + 16, dst + 16, _mm512_permutex2var_epi64(a, second, b), d);
+    const __mmask16 keep = _mm512_cmpge_epu32_mask(_mm512_srli_epi32(words, 8), v16_all_int((int)d->threshold));
+    v16_store(dst, _mm512_maskz_mul_ps(keep, v16_load(src), v16_all(d->scale)));
 }
 
-/* Elements e to e + 32 n_groups. Several groups at once fill the time that a multiplication takes. */
-AVX512 INLINE void span_512(const float *src, float *dst, int64_t e, const struct draw *d, const int n_groups)
+/* The numbers compared have 24 bits, so the signed comparison serves. */
+AVX2_TARGET INLINE void v8_keep(const float *src, float *dst, v8_int words, const struct draw *d)
 {
-    const __m512i m0 = _mm512_set1_epi64(multiplier0), m1 = _mm512_set1_epi64(multiplier1);
-    __m512i c[4][4], k0 = _mm512_set1_epi64(d->key0), k1 = _mm512_set1_epi64(d->key1);
-    for (int g = 0; g < n_groups; g++) {
-        c[g][0] = _mm512_set1_epi64(d->step);
-        c[g][1] = _mm512_set1_epi64(d->layer);
-        c[g][2] = _mm512_add_epi64(_mm512_set1_epi64(e / 4 + 8 * g), _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0));
-        c[g][3] = _mm512_set1_epi64(d->sample);
-    }
-    for (int r = 0; r < ROUNDS; r++) {
-        for (int g = 0; g < n_groups; g++) {
-            const __m512i p0 = _mm512_mul_epu32(c[g][0], m0), p1 = _mm512_mul_epu32(c[g][2], m1);
-            c[g][0] = xor3_512(_mm512_srli_epi64(p1, 32), c[g][1], k0);
-            c[g][2] = xor3_512(_mm512_srli_epi64(p0, 32), c[g][3], k1);
-            c[g][1] = p1;
-            c[g][3] = p0;
-        }
-        k0 = _mm512_add_epi32(k0, _mm512_set1_epi64(weyl0));
-        k1 = _mm512_add_epi32(k1, _mm512_set1_epi64(weyl1));
-    }
-    for (int g = 0; g < n_groups; g++) finish_512(src + e + 32 * g, dst + e + 32 * g, c[g], d);
+    const v8_int drop = _mm256_cmpgt_epi32(v8_all_int((int)d->threshold), _mm256_srli_epi32(words, 8));
+    v8_store(dst, _mm256_andnot_ps(_mm256_castsi256_ps(drop), v8_mul(v8_load(src), v8_all(d->scale))));
 }
 
-AVX512 static int64_t run_avx512(const float *src, float *dst, int64_t n, const struct draw *d)
-{
-    int64_t e = 0;
-    for (; e + 128 <= n; e += 128) span_512(src, dst, e, d, 4);
-    for (; e + 32 <= n; e += 32) span_512(src, dst, e, d, 1);
-    return e;
-}
-
-AVX2 INLINE __m256i xor3_256(__m256i a, __m256i b, __m256i c)
-{
-    return _mm256_xor_si256(_mm256_xor_si256(a, b), c);
-}
-
-/* Elements with their words, 8 at a time. The numbers compared have 24 bits, so the signed comparison serves. */
-AVX2 INLINE void keep_256(const float *src, float *dst, __m256i words, const struct draw *d)
-{
-    const __m256i drop = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)d->threshold), _mm256_srli_epi32(words, 8));
-    const __m256 scaled = _mm256_mul_ps(_mm256_loadu_ps(src), _mm256_set1_ps(d->scale));
-    _mm256_storeu_ps(dst, _mm256_andnot_ps(_mm256_castsi256_ps(drop), scaled));
-}
-
-/* Four counters: 16 elements. */
-AVX2 INLINE void finish_256(const float *src, float *dst, const __m256i c[4], const struct draw *d)
-{
-    const __m256i low = _mm256_set1_epi64x(0xffffffff);
-    const __m256i a = _mm256_or_si256(_mm256_and_si256(c[0], low), _mm256_slli_epi64(c[1], 32));
-    const __m256i b = _mm256_or_si256(_mm256_and_si256(c[2], low), _mm256_slli_epi64(c[3], 32));
-    const __m256i even = _mm256_unpacklo_epi64(a, b), odd = _mm256_unpackhi_epi64(a, b); /* counters 0 2, 1 3 */
-    keep_256(src, dst, _mm256_permute2x128_si256(even, odd, 0x20), d);
-    keep_256(src + 8, dst + 8, _mm256_permute2x128_si256(even, odd, 0x31), d);
-}
-
-/* Elements e to e + 16 n_groups. */
-AVX2 INLINE void span_256(const float *src, float *dst, int64_t e, const struct draw *d, const int n_groups)
-{
-    const __m256i m0 = _mm256_set1_epi64x(multiplier0), m1 = _mm256_set1_epi64x(multiplier1);
-    __m256i c[2][4], k0 = _mm256_set1_epi64x(d->key0), k1 = _mm256_set1_epi64x(d->key1);
-    for (int g = 0; g < n_groups; g++) {
-        c[g][0] = _mm256_set1_epi64x(d->step);
-        c[g][1] = _mm256_set1_epi64x(d->layer);
-        c[g][2] = _mm256_add_epi64(_mm256_set1_epi64x(e / 4 + 4 * g), _mm256_set_epi64x(3, 2, 1, 0));
-        c[g][3] = _mm256_set1_epi64x(d->sample);
-    }
-    for (int r = 0; r < ROUNDS; r++) {
-        for (int g = 0; g < n_groups; g++) {
-            const __m256i p0 = _mm256_mul_epu32(c[g][0], m0), p1 = _mm256_mul_epu32(c[g][2], m1);
-            c[g][0] = xor3_256(_mm256_srli_epi64(p1, 32), c[g][1], k0);
-            c[g][2] = xor3_256(_mm256_srli_epi64(p0, 32), c[g][3], k1);
-            c[g][1] = p1;
-            c[g][3] = p0;
-        }
-        k0 = _mm256_add_epi32(k0, _mm256_set1_epi64x(weyl0));
-        k1 = _mm256_add_epi32(k1, _mm256_set1_epi64x(weyl1));
-    }
-    for (int g = 0; g < n_groups; g++) finish_256(src + e + 16 * g, dst + e + 16 * g, c[g], d);
-}
-
-AVX2 static int64_t run_avx2(const float *src, float *dst, int64_t n, const struct draw *d)
-{
-    int64_t e = 0;
-    for (; e + 32 <= n; e += 32) span_256(src, dst, e, d, 2);
-    for (; e + 16 <= n; e += 16) span_256(src, dst, e, d, 1);
-    return e;
-}
+#define VEC 16
+#define VEC_TARGET AVX512_TARGET
+#define GROUPS 4
+#include "backend/cpu/dropout_body.h"
+#undef VEC
+#undef VEC_TARGET
+#undef GROUPS
+#define VEC 8
+#define VEC_TARGET AVX2_TARGET
+#define GROUPS 2
+#include "backend/cpu/dropout_body.h"
 
 /* By what oneDNN may use, so that one setting limits both. */
 static dropout_run *choose_run(const char **name)
@@ -168,7 +99,7 @@ static dropout_run *choose_run(const char **name)
     const bool has_avx512 = (isa & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
     const bool has_avx2 = (isa & dnnl_cpu_isa_avx2) == dnnl_cpu_isa_avx2;
     *name = has_avx512 ? "own:avx512" : has_avx2 ? "own:avx2" : "own";
-    return has_avx512 ? run_avx512 : has_avx2 ? run_avx2 : NULL;
+    return has_avx512 ? v16_run : has_avx2 ? v8_run : NULL;
 }
 
 #else

@@ -1,4 +1,4 @@
-/* lanes_conv.h: the convolutions of lanes.h, for the vectors of the lanes_vec*.h included before it.
+/* lanes_conv.h: the convolutions of lanes.h, for the vectors of the including file.
  *
  * Work goes by runs of output rows that lie without a gap in source and result: one row, or, where rows are not whole
  * vectors and the image keeps its size, as many rows as make at most FLAT_VECTORS vectors. Which lanes of a vector lie
@@ -40,9 +40,9 @@ struct runs {
 static struct runs runs_of(const struct lanes_conv *c)
 {
     struct runs r = {.rows = 1, .src_row = (ptrdiff_t)c->iw * c->n, .dst_row = (ptrdiff_t)c->ow * c->n};
-    r.is_flat = c->iw == c->ow && c->ih == c->oh && r.dst_row % WIDTH != 0;
-    while (r.is_flat && r.rows < c->oh && (r.rows + 1) * r.dst_row <= FLAT_VECTORS * WIDTH) r.rows++;
-    r.n_vectors = (int)((r.rows * r.dst_row + WIDTH - 1) / WIDTH);
+    r.is_flat = c->iw == c->ow && c->ih == c->oh && r.dst_row % VEC != 0;
+    while (r.is_flat && r.rows < c->oh && (r.rows + 1) * r.dst_row <= FLAT_VECTORS * VEC) r.rows++;
+    r.n_vectors = (int)((r.rows * r.dst_row + VEC - 1) / VEC);
     r.src_plane = r.src_row * (c->ih + (r.is_flat ? c->kh - 1 : 0));
     r.dst_plane = r.dst_row * c->oh;
     return r;
@@ -53,28 +53,28 @@ static struct runs runs_of(const struct lanes_conv *c)
 static size_t tables_bytes(const struct lanes_conv *c)
 {
     const struct runs r = runs_of(c);
-    return 2 * (size_t)r.n_vectors * (size_t)c->kw * sizeof(stored_mask);
+    return 2 * (size_t)r.n_vectors * (size_t)c->kw * sizeof(V(stored_mask));
 }
 
 /* Flat runs: the source between rows of zeros, and a vector beyond the end, which is read but not used. */
 static size_t padded_bytes(const struct lanes_conv *c, const struct runs *r)
 {
-    return r->is_flat ? aligned(((size_t)c->ic * (size_t)r->src_plane + WIDTH + (size_t)(c->kw * c->n)) * sizeof(float))
+    return r->is_flat ? aligned(((size_t)c->ic * (size_t)r->src_plane + VEC + (size_t)(c->kw * c->n)) * sizeof(float))
                       : 0;
 }
 
-__attribute__((TARGET)) static void make_tables(const struct lanes_conv *c, void *tables)
+VEC_TARGET static void make_tables(const struct lanes_conv *c, void *tables)
 {
     const struct runs r = runs_of(c);
-    stored_mask *by_tap = tables, *by_vector = by_tap + r.n_vectors * c->kw;
-    bool lanes[WIDTH];
+    V(stored_mask) *by_tap = tables, *by_vector = by_tap + r.n_vectors * c->kw;
+    bool lanes[VEC];
     for (int kx = 0; kx < c->kw; kx++)
         for (int v = 0; v < r.n_vectors; v++) {
-            for (int l = 0; l < WIDTH; l++) {
-                const ptrdiff_t at = (ptrdiff_t)v * WIDTH + l, from = at % r.dst_row + (kx - c->pw) * c->n;
+            for (int l = 0; l < VEC; l++) {
+                const ptrdiff_t at = (ptrdiff_t)v * VEC + l, from = at % r.dst_row + (kx - c->pw) * c->n;
                 lanes[l] = (r.is_flat || at < r.dst_row) && from >= 0 && from < r.src_row;
             }
-            by_tap[kx * r.n_vectors + v] = by_vector[v * c->kw + kx] = mask_pack(lanes);
+            by_tap[kx * r.n_vectors + v] = by_vector[v * c->kw + kx] = V(mask_pack)(lanes);
         }
 }
 
@@ -89,7 +89,7 @@ static const float *source_origin(const struct lanes_conv *c, const struct runs 
         memcpy(padded + above, src + (size_t)ic * image, image * sizeof *padded);
         memset(padded + above + image, 0, (plane - above - image) * sizeof *padded);
     }
-    memset(padded, 0, (WIDTH + (size_t)(c->kw * c->n)) * sizeof *padded);
+    memset(padded, 0, (VEC + (size_t)(c->kw * c->n)) * sizeof *padded);
     return padded - (size_t)c->ic * plane;
 }
 
@@ -109,7 +109,7 @@ static struct span inner_vectors(const struct lanes_conv *c, const struct runs *
 {
     if (r->is_flat) return (struct span){0, 0};
     const ptrdiff_t most = min((int)r->dst_row, (int)r->src_row - (c->kw - 1 - c->pw) * c->n);
-    const int begin = (c->pw * c->n + WIDTH - 1) / WIDTH, end = (int)(most / WIDTH);
+    const int begin = (c->pw * c->n + VEC - 1) / VEC, end = (int)(most / VEC);
     return (struct span){begin, max(begin, end)};
 }
 
@@ -169,7 +169,7 @@ struct forward_job {
     const struct lanes_conv *c;
     const struct runs *r;
     const float *src, *w, *bias; /* src: origin of the run's first row */
-    const stored_mask *masks;
+    const V(stored_mask) * masks;
     float *dst;
     ptrdiff_t len;     /* of the run, floats */
     struct span inner; /* vectors that need no masks */
@@ -183,42 +183,42 @@ enum edge { NO_EDGE, ROW_EDGE, FLAT_EDGE };
 
 /* n_oc channels of n_v vectors from float `at` of the run on. Called with constants for n_oc, n_v and edge, so that acc
  * is registers. */
-VEC void forward_block(const struct forward_job *j, ptrdiff_t at, const int n_oc, const int n_v, const enum edge edge)
+VEC_TARGET INLINE void forward_block(const struct forward_job *j, ptrdiff_t at, const int n_oc, const int n_v,
+                                     const enum edge edge)
 {
-    vec acc[MAX_OC][MAX_V];
+    V(float) acc[MAX_OC][MAX_V];
     const int kw = j->c->kw, n = j->c->n;
 #pragma GCC unroll 8
     for (int o = 0; o < n_oc; o++)
 #pragma GCC unroll 7
-        for (int i = 0; i < n_v; i++) acc[o][i] = j->bias ? vec_set1(j->bias[o]) : vec_zero();
+        for (int i = 0; i < n_v; i++) acc[o][i] = j->bias ? V(all)(j->bias[o]) : V(zero)();
     for (int ic = 0; ic < j->c->ic; ic++)
         for (int ky = j->ky.begin; ky < j->ky.end; ky++) {
             const float *row = j->src + ic * j->r->src_plane + ky * j->r->src_row + at - j->c->pw * n;
             const float *taps = j->w + (ic * j->c->kh + ky) * kw * n_oc;
-            const stored_mask *masks = j->masks + at / WIDTH;
+            const V(stored_mask) *masks = j->masks + at / VEC;
             for (int kx = 0; kx < kw; kx++, taps += n_oc, row += n, masks += j->r->n_vectors) {
                 if (edge == ROW_EDGE) { /* vector by vector */
 #pragma GCC unroll 7
                     for (int i = 0; i < n_v; i++) {
-                        if (mask_is_empty(masks + i)) continue;
-                        const vec v = vec_load_in(mask_of(masks + i), row + i * WIDTH);
+                        if (V(mask_is_empty)(masks + i)) continue;
+                        const V(float) v = V(load_in)(V(mask_of)(masks + i), row + i * VEC);
 #pragma GCC unroll 8
-                        for (int o = 0; o < n_oc; o++) acc[o][i] = vec_fma(vec_set1(taps[o]), v, acc[o][i]);
+                        for (int o = 0; o < n_oc; o++) acc[o][i] = V(fma)(V(all)(taps[o]), v, acc[o][i]);
                     }
                     continue;
                 }
-                vec v[MAX_V];
+                V(float) v[MAX_V];
 #pragma GCC unroll 7
                 for (int i = 0; i < n_v; i++) {
-                    v[i] =
-                        edge == NO_EDGE ? vec_load(row + i * WIDTH) : vec_load_in(mask_of(masks + i), row + i * WIDTH);
+                    v[i] = edge == NO_EDGE ? V(load)(row + i * VEC) : V(load_in)(V(mask_of)(masks + i), row + i * VEC);
                     KEEP(v[i]);
                 }
 #pragma GCC unroll 8
                 for (int o = 0; o < n_oc; o++) {
-                    const vec weight = vec_set1(taps[o]);
+                    const V(float) weight = V(all)(taps[o]);
 #pragma GCC unroll 7
-                    for (int i = 0; i < n_v; i++) acc[o][i] = vec_fma(weight, v[i], acc[o][i]);
+                    for (int i = 0; i < n_v; i++) acc[o][i] = V(fma)(weight, v[i], acc[o][i]);
                 }
             }
         }
@@ -226,18 +226,18 @@ VEC void forward_block(const struct forward_job *j, ptrdiff_t at, const int n_oc
     for (int o = 0; o < n_oc; o++)
 #pragma GCC unroll 7
         for (int i = 0; i < n_v; i++) {
-            float *to = j->dst + o * j->r->dst_plane + at + i * WIDTH;
-            const vec result = j->relu ? vec_relu(acc[o][i]) : acc[o][i];
+            float *to = j->dst + o * j->r->dst_plane + at + i * VEC;
+            const V(float) result = j->relu ? V(relu)(acc[o][i]) : acc[o][i];
             if (edge != NO_EDGE)
-                vec_store_in(to, vec_inside(at + i * WIDTH, j->len), result);
+                V(store_in)(to, V(inside)(at + i * VEC, j->len), result);
             else
-                vec_store(to, result);
+                V(store)(to, result);
         }
 }
 
-VEC void forward_vectors(const struct forward_job *j, int first, const int n_oc, const int n_v)
+VEC_TARGET INLINE void forward_vectors(const struct forward_job *j, int first, const int n_oc, const int n_v)
 {
-    const ptrdiff_t at = (ptrdiff_t)first * WIDTH;
+    const ptrdiff_t at = (ptrdiff_t)first * VEC;
     if (j->r->is_flat)
         forward_block(j, at, n_oc, n_v, FLAT_EDGE);
     else if (j->inner.begin <= first && first + n_v <= j->inner.end)
@@ -247,9 +247,9 @@ VEC void forward_vectors(const struct forward_job *j, int first, const int n_oc,
 }
 
 /* What a block moved back computes again comes out the same. */
-VEC void forward_run(const struct forward_job *j, const int n_oc)
+VEC_TARGET INLINE void forward_run(const struct forward_job *j, const int n_oc)
 {
-    const int n_v = VECTORS_WITH(n_oc), n_vectors = (int)((j->len + WIDTH - 1) / WIDTH);
+    const int n_v = VECTORS_WITH(n_oc), n_vectors = (int)((j->len + VEC - 1) / VEC);
     const bool is_single = rest_is_single(n_vectors, n_oc);
     int v = 0;
     for (; v + n_v <= n_vectors; v += n_v) forward_vectors(j, v, n_oc, n_v);
@@ -262,7 +262,7 @@ VEC void forward_run(const struct forward_job *j, const int n_oc)
         if (n_oc <= MAX_OC) forward_run(j, n_oc <= MAX_OC ? n_oc : 1);                                                 \
         break;
 
-__attribute__((TARGET)) static void forward_channels(const struct forward_job *j, int n_oc)
+VEC_TARGET static void forward_channels(const struct forward_job *j, int n_oc)
 {
     switch (n_oc) {
         RUN_CASE(1)
@@ -321,14 +321,14 @@ static int weights_channels(const struct lanes_conv *c)
     return (c->oc + n_blocks - 1) / n_blocks;
 }
 
-/* Some channels and one input channel. The sums [n_oc][kh][kw][WIDTH] stay in registers over the rows of a block, which
+/* Some channels and one input channel. The sums [n_oc][kh][kw][VEC] stay in registers over the rows of a block, which
  * are so few that all kernel rows find them in the first cache. */
 struct weights_job {
     const struct lanes_conv *c;
     const struct runs *r;
-    const float *src, *diff_dst; /* src: origin of output row 0 */
-    const stored_mask *masks;    /* [n_vectors][kw] */
-    struct span inner;           /* vectors that need none */
+    const float *src, *diff_dst;  /* src: origin of output row 0 */
+    const V(stored_mask) * masks; /* [n_vectors][kw] */
+    struct span inner;            /* vectors that need none */
     float *acc;
 };
 
@@ -340,52 +340,52 @@ struct weights_row {
 
 /* The vectors [begin, end) of a run. is_edge: not all lanes lie inside the source row at all taps; is_last: nor inside
  * the run. */
-VEC void weights_vectors(const struct weights_job *j, const struct weights_row *w, int begin, int end,
-                         vec acc[WEIGHTS_OC_3][5], const int n_oc, const int kw, const bool is_edge, const bool is_last)
+VEC_TARGET INLINE void weights_vectors(const struct weights_job *j, const struct weights_row *w, int begin, int end,
+                                       V(float) acc[WEIGHTS_OC_3][5], const int n_oc, const int kw, const bool is_edge,
+                                       const bool is_last)
 {
-    const stored_mask *masks = j->masks + begin * kw;
-    const float *src = w->src + begin * WIDTH, *diff_dst = w->diff_dst + begin * WIDTH;
+    const V(stored_mask) *masks = j->masks + begin * kw;
+    const float *src = w->src + begin * VEC, *diff_dst = w->diff_dst + begin * VEC;
     const ptrdiff_t plane = j->r->dst_plane, n = j->c->n;
-    for (int v = begin; v < end; v++, masks += kw, src += WIDTH, diff_dst += WIDTH) {
-        vec g[WEIGHTS_OC_3];
+    for (int v = begin; v < end; v++, masks += kw, src += VEC, diff_dst += VEC) {
+        V(float) g[WEIGHTS_OC_3];
 #pragma GCC unroll 6
         for (int o = 0; o < n_oc; o++) {
-            g[o] = is_last ? vec_load_in(vec_inside((ptrdiff_t)v * WIDTH, w->len), diff_dst + o * plane)
-                           : vec_load(diff_dst + o * plane);
+            g[o] = is_last ? V(load_in)(V(inside)((ptrdiff_t)v * VEC, w->len), diff_dst + o * plane)
+                           : V(load)(diff_dst + o * plane);
             KEEP(g[o]);
         }
 #pragma GCC unroll 5
         for (int k = 0; k < kw; k++) {
-            vec s = is_edge ? vec_load_in(mask_of(masks + k), src + k * n) : vec_load(src + k * n);
+            V(float) s = is_edge ? V(load_in)(V(mask_of)(masks + k), src + k * n) : V(load)(src + k * n);
             KEEP(s);
 #pragma GCC unroll 6
-            for (int o = 0; o < n_oc; o++) acc[o][k] = vec_fma(g[o], s, acc[o][k]);
+            for (int o = 0; o < n_oc; o++) acc[o][k] = V(fma)(g[o], s, acc[o][k]);
         }
     }
 }
 
-VEC void weights_run(const struct weights_job *j, const struct weights_row *w, vec acc[WEIGHTS_OC_3][5], const int n_oc,
-                     const int kw)
+VEC_TARGET INLINE void weights_run(const struct weights_job *j, const struct weights_row *w,
+                                   V(float) acc[WEIGHTS_OC_3][5], const int n_oc, const int kw)
 {
-    const int whole = (int)(w->len / WIDTH), begin = min(j->inner.begin, whole), end = min(j->inner.end, whole);
+    const int whole = (int)(w->len / VEC), begin = min(j->inner.begin, whole), end = min(j->inner.end, whole);
     weights_vectors(j, w, 0, begin, acc, n_oc, kw, true, false);
     weights_vectors(j, w, begin, end, acc, n_oc, kw, false, false);
     weights_vectors(j, w, end, whole, acc, n_oc, kw, true, false);
-    if (w->len % WIDTH) weights_vectors(j, w, whole, whole + 1, acc, n_oc, kw, true, true);
+    if (w->len % VEC) weights_vectors(j, w, whole, whole + 1, acc, n_oc, kw, true, true);
 }
 
 /* Kernel row ky over the output rows [rows.begin, rows.end), from zero where they are the first. */
-VEC void weights_rows(const struct weights_job *j, struct span rows, int ky, const int n_oc, const int kw)
+VEC_TARGET INLINE void weights_rows(const struct weights_job *j, struct span rows, int ky, const int n_oc, const int kw)
 {
     const struct lanes_conv *c = j->c;
-    vec acc[WEIGHTS_OC_3][5];
-    float *saved = j->acc + (ptrdiff_t)ky * kw * WIDTH;
-    const ptrdiff_t per_oc = (ptrdiff_t)c->kh * kw * WIDTH;
+    V(float) acc[WEIGHTS_OC_3][5];
+    float *saved = j->acc + (ptrdiff_t)ky * kw * VEC;
+    const ptrdiff_t per_oc = (ptrdiff_t)c->kh * kw * VEC;
 #pragma GCC unroll 6
     for (int o = 0; o < n_oc; o++)
 #pragma GCC unroll 5
-        for (int k = 0; k < kw; k++)
-            acc[o][k] = rows.begin == 0 ? vec_zero() : vec_load(saved + o * per_oc + k * WIDTH);
+        for (int k = 0; k < kw; k++) acc[o][k] = rows.begin == 0 ? V(zero)() : V(load)(saved + o * per_oc + k * VEC);
     if (!j->r->is_flat) { /* those that have a source row */
         rows.begin = max(rows.begin, c->ph - ky);
         rows.end = min(rows.end, c->ih + c->ph - ky);
@@ -401,7 +401,7 @@ VEC void weights_rows(const struct weights_job *j, struct span rows, int ky, con
 #pragma GCC unroll 6
     for (int o = 0; o < n_oc; o++)
 #pragma GCC unroll 5
-        for (int k = 0; k < kw; k++) vec_store(saved + o * per_oc + k * WIDTH, acc[o][k]);
+        for (int k = 0; k < kw; k++) V(store)(saved + o * per_oc + k * VEC, acc[o][k]);
 }
 
 #define ROWS_CASE(n_oc, kw)                                                                                            \
@@ -409,7 +409,7 @@ VEC void weights_rows(const struct weights_job *j, struct span rows, int ky, con
         if ((n_oc) <= WEIGHTS_OC_##kw) weights_rows(j, rows, ky, (n_oc) <= WEIGHTS_OC_##kw ? (n_oc) : 1, kw);          \
         break;
 
-__attribute__((TARGET)) static void weights_kernel_row(const struct weights_job *j, struct span rows, int ky, int n_oc)
+VEC_TARGET static void weights_kernel_row(const struct weights_job *j, struct span rows, int ky, int n_oc)
 {
     switch (n_oc * 8 + j->c->kw) {
         ROWS_CASE(1, 3)
@@ -425,11 +425,11 @@ __attribute__((TARGET)) static void weights_kernel_row(const struct weights_job 
     }
 }
 
-/* Sums for n_oc channels, filled up to whole groups of WIDTH. */
+/* Sums for n_oc channels, filled up to whole groups of VEC. */
 static size_t acc_bytes(const struct lanes_conv *c)
 {
     const size_t n = (size_t)weights_channels(c) * (size_t)(c->kh * c->kw);
-    return aligned((n + WIDTH - 1) / WIDTH * WIDTH * WIDTH * sizeof(float));
+    return aligned((n + VEC - 1) / VEC * VEC * VEC * sizeof(float));
 }
 
 static void weights_of(const struct weights_job *j, int n_oc)
@@ -443,29 +443,27 @@ static void weights_of(const struct weights_job *j, int n_oc)
 
 /* The sums of the lanes, to diff_weights [n_oc, ic, taps] at one ic. A group's sums go where the first group lay, which
  * has been read by then. */
-__attribute__((TARGET)) static void finish_weights(const struct lanes_conv *c, float *acc, int n_oc,
-                                                   float *diff_weights)
+VEC_TARGET static void finish_weights(const struct lanes_conv *c, float *acc, int n_oc, float *diff_weights)
 {
     const int taps = c->kh * c->kw, n = n_oc * taps;
-    for (int first = 0; first < n; first += WIDTH) vec_store(acc + first, vec_sums(acc + (ptrdiff_t)first * WIDTH));
+    for (int first = 0; first < n; first += VEC) V(store)(acc + first, V(sums)(acc + (ptrdiff_t)first * VEC));
     for (int o = 0; o < n_oc; o++)
         memcpy(diff_weights + (ptrdiff_t)o * c->ic * taps, acc + (ptrdiff_t)o * taps, (size_t)taps * sizeof *acc);
 }
 
 /* In four partial sums per lane. */
-__attribute__((TARGET)) static float sum_plane(const float *plane, ptrdiff_t count)
+VEC_TARGET static float sum_plane(const float *plane, ptrdiff_t count)
 {
     enum { CHAINS = 4 };
-    float rows[WIDTH * WIDTH] = {0}, out[WIDTH];
-    vec sums[CHAINS] = {vec_zero(), vec_zero(), vec_zero(), vec_zero()};
+    float rows[VEC * VEC] = {0}, out[VEC];
+    V(float) sums[CHAINS] = {V(zero)(), V(zero)(), V(zero)(), V(zero)()};
     ptrdiff_t i = 0;
-    for (; i + CHAINS * WIDTH <= count; i += CHAINS * WIDTH)
+    for (; i + CHAINS * VEC <= count; i += CHAINS * VEC)
 #pragma GCC unroll 4
-        for (int k = 0; k < CHAINS; k++) sums[k] = vec_add(sums[k], vec_load(plane + i + k * WIDTH));
-    for (int k = 0; i < count; i += WIDTH, k++)
-        sums[k] = vec_add(sums[k], vec_load_in(vec_inside(i, count), plane + i));
-    vec_store(rows, vec_add(vec_add(sums[0], sums[1]), vec_add(sums[2], sums[3])));
-    vec_store(out, vec_sums(rows));
+        for (int k = 0; k < CHAINS; k++) sums[k] = V(add)(sums[k], V(load)(plane + i + k * VEC));
+    for (int k = 0; i < count; i += VEC, k++) sums[k] = V(add)(sums[k], V(load_in)(V(inside)(i, count), plane + i));
+    V(store)(rows, V(add)(V(add)(sums[0], sums[1]), V(add)(sums[2], sums[3])));
+    V(store)(out, V(sums)(rows));
     return out[0];
 }
 
@@ -488,7 +486,7 @@ static void backward_weights(const struct lanes_conv *c, const void *tables, con
                                           .r = &r,
                                           .src = origin + ic * r.src_plane,
                                           .diff_dst = diff_dst + first * r.dst_plane,
-                                          .masks = (const stored_mask *)tables + r.n_vectors * c->kw,
+                                          .masks = (const V(stored_mask) *)tables + r.n_vectors * c->kw,
                                           .inner = inner_vectors(c, &r),
                                           .acc = scratch};
             weights_of(&j, n_oc);

@@ -21,9 +21,9 @@ struct wino {
     int n_oc;                      /* channels of outputs at once */
 };
 
-__attribute__((TARGET)) static bool wino_has_layout(const struct lanes_conv *c)
+VEC_TARGET static bool wino_has_layout(const struct lanes_conv *c)
 {
-    return c->kw == TAPS && (c->n % WIDTH == 0 || pairs_are_supported(c->n));
+    return c->kw == TAPS && (c->n % VEC == 0 || V(pairs_are_supported)(c->n));
 }
 
 static struct wino wino_of(const struct lanes_conv *c, int n_oc, ptrdiff_t chunk_bytes)
@@ -34,7 +34,7 @@ static struct wino wino_of(const struct lanes_conv *c, int n_oc, ptrdiff_t chunk
     const int most = max(1, (int)(chunk_bytes / per_row) - (c->kh - 1) / 2), n_chunks = (c->oh + most - 1) / most;
     w.rows = (c->oh + n_chunks - 1) / n_chunks;
     w.in_plane = w.row * (w.rows + c->kh - 1);
-    w.out_plane = (w.row * w.rows + WIDTH - 1) / WIDTH * WIDTH;
+    w.out_plane = (w.row * w.rows + VEC - 1) / VEC * VEC;
     w.in_point = w.in_plane * c->ic;
     w.out_point = w.out_plane * n_oc;
     return w;
@@ -43,104 +43,105 @@ static struct wino wino_of(const struct lanes_conv *c, int n_oc, ptrdiff_t chunk
 /* The pixels of a row by their place in a tile, each a row that a vector may be read from beyond its end. */
 static ptrdiff_t phase_floats(const struct lanes_conv *c, const struct wino *w)
 {
-    return w->row + c->n + 2 * WIDTH;
+    return w->row + c->n + 2 * VEC;
 }
 
-VEC vec vec_scale_add(float factor, vec a, vec b)
+VEC_TARGET INLINE V(float) scale_add(float factor, V(float) a, V(float) b)
 {
-    return vec_fma(vec_set1(factor), a, b);
+    return V(fma)(V(all)(factor), a, b);
 }
 
-VEC vec vec_difference(vec a, vec b)
+VEC_TARGET INLINE V(float) difference(V(float) a, V(float) b)
 {
-    return vec_scale_add(-1, b, a);
+    return scale_add(-1, b, a);
 }
 
 /* B' d. */
-VEC void points_of(const vec d[POINTS], vec t[POINTS])
+VEC_TARGET INLINE void points_of(const V(float) d[POINTS], V(float) t[POINTS])
 {
-    t[0] = vec_scale_add(5.25f, vec_difference(d[4], d[2]), vec_difference(d[0], d[6]));
-    t[7] = vec_scale_add(5.25f, vec_difference(d[3], d[5]), vec_difference(d[7], d[1]));
-    vec even = vec_scale_add(-4.25f, d[4], vec_add(d[2], d[6])), odd = vec_scale_add(-4.25f, d[3], vec_add(d[1], d[5]));
-    t[1] = vec_add(even, odd);
-    t[2] = vec_difference(even, odd);
-    even = vec_scale_add(0.25f, d[2], vec_scale_add(-1.25f, d[4], d[6]));
-    odd = vec_scale_add(-2.5f, d[3], vec_scale_add(2, d[5], vec_scale_add(0.5f, d[1], vec_zero())));
-    t[3] = vec_add(even, odd);
-    t[4] = vec_difference(even, odd);
-    even = vec_scale_add(4, d[2], vec_scale_add(-5, d[4], d[6]));
-    odd = vec_scale_add(-2.5f, d[3], vec_scale_add(2, d[1], vec_scale_add(0.5f, d[5], vec_zero())));
-    t[5] = vec_add(even, odd);
-    t[6] = vec_difference(even, odd);
+    t[0] = scale_add(5.25f, difference(d[4], d[2]), difference(d[0], d[6]));
+    t[7] = scale_add(5.25f, difference(d[3], d[5]), difference(d[7], d[1]));
+    V(float) even = scale_add(-4.25f, d[4], V(add)(d[2], d[6])), odd = scale_add(-4.25f, d[3], V(add)(d[1], d[5]));
+    t[1] = V(add)(even, odd);
+    t[2] = difference(even, odd);
+    even = scale_add(0.25f, d[2], scale_add(-1.25f, d[4], d[6]));
+    odd = scale_add(-2.5f, d[3], scale_add(2, d[5], scale_add(0.5f, d[1], V(zero)())));
+    t[3] = V(add)(even, odd);
+    t[4] = difference(even, odd);
+    even = scale_add(4, d[2], scale_add(-5, d[4], d[6]));
+    odd = scale_add(-2.5f, d[3], scale_add(2, d[1], scale_add(0.5f, d[5], V(zero)())));
+    t[5] = V(add)(even, odd);
+    t[6] = difference(even, odd);
 }
 
 /* A row of pixels that fill vectors, to eight rows `point` floats apart. */
-VEC void spread_row_whole(const struct lanes_conv *c, const struct wino *w, const float *row, float *to)
+VEC_TARGET INLINE void spread_row_whole(const struct lanes_conv *c, const struct wino *w, const float *row, float *to)
 {
     const ptrdiff_t n = c->n, point = w->in_point;
     for (int tile = 0; tile < w->tiles; tile++) {
         const int x = OUTPUTS * tile - c->pw;
         const bool is_inner = x >= 0 && x + POINTS <= c->iw;
-        for (ptrdiff_t l = 0; l < n; l += WIDTH) {
-            vec d[POINTS], t[POINTS];
+        for (ptrdiff_t l = 0; l < n; l += VEC) {
+            V(float) d[POINTS], t[POINTS];
 #pragma GCC unroll 8
             for (int k = 0; k < POINTS; k++)
-                d[k] = is_inner || (x + k >= 0 && x + k < c->iw) ? vec_load(row + (x + k) * n + l) : vec_zero();
+                d[k] = is_inner || (x + k >= 0 && x + k < c->iw) ? V(load)(row + (x + k) * n + l) : V(zero)();
             points_of(d, t);
 #pragma GCC unroll 8
-            for (int k = 0; k < POINTS; k++) vec_store(to + k * point + tile * n + l, t[k]);
+            for (int k = 0; k < POINTS; k++) V(store)(to + k * point + tile * n + l, t[k]);
         }
     }
 }
 
 /* The pixels of a row of w pixels, which begins `pad` pixels before the first, by their place in a tile: every fourth
  * to a row of its own. Zero outside. */
-VEC void split_row(const struct pairs *pairs, int n, const float *row, int w, int pad, ptrdiff_t len, float *to,
-                   ptrdiff_t phase)
+VEC_TARGET INLINE void split_row(const struct V(pairs) * pairs, int n, const float *row, int w, int pad, ptrdiff_t len,
+                                 float *to, ptrdiff_t phase)
 {
     const ptrdiff_t row_len = (ptrdiff_t)w * n;
-    for (ptrdiff_t at = 0; at < len; at += WIDTH) {
-        vec v[OUTPUTS], even[2], odd[2];
+    for (ptrdiff_t at = 0; at < len; at += VEC) {
+        V(float) v[OUTPUTS], even[2], odd[2];
 #pragma GCC unroll 4
         for (int i = 0; i < OUTPUTS; i++) {
-            const ptrdiff_t from = OUTPUTS * at + i * WIDTH - (ptrdiff_t)pad * n;
-            v[i] = vec_load_in(vec_inside(from, row_len), row + from);
+            const ptrdiff_t from = OUTPUTS * at + i * VEC - (ptrdiff_t)pad * n;
+            v[i] = V(load_in)(V(inside)(from, row_len), row + from);
         }
-        pairs_split(pairs, v[0], v[1], &even[0], &odd[0]);
-        pairs_split(pairs, v[2], v[3], &even[1], &odd[1]);
-        pairs_split(pairs, even[0], even[1], &v[0], &v[2]);
-        pairs_split(pairs, odd[0], odd[1], &v[1], &v[3]);
+        V(pairs_split)(pairs, v[0], v[1], &even[0], &odd[0]);
+        V(pairs_split)(pairs, v[2], v[3], &even[1], &odd[1]);
+        V(pairs_split)(pairs, even[0], even[1], &v[0], &v[2]);
+        V(pairs_split)(pairs, odd[0], odd[1], &v[1], &v[3]);
 #pragma GCC unroll 4
-        for (int i = 0; i < OUTPUTS; i++) vec_store(to + i * phase + at, v[i]);
+        for (int i = 0; i < OUTPUTS; i++) V(store)(to + i * phase + at, v[i]);
     }
 }
 
 /* A row of pixels of which a vector holds several. */
-VEC void spread_row_parts(const float *phases, ptrdiff_t phase, int n, ptrdiff_t len, float *to, ptrdiff_t point)
+VEC_TARGET INLINE void spread_row_parts(const float *phases, ptrdiff_t phase, int n, ptrdiff_t len, float *to,
+                                        ptrdiff_t point)
 {
-    for (ptrdiff_t at = 0; at < len; at += WIDTH) {
-        vec d[POINTS], t[POINTS];
+    for (ptrdiff_t at = 0; at < len; at += VEC) {
+        V(float) d[POINTS], t[POINTS];
 #pragma GCC unroll 8
-        for (int k = 0; k < POINTS; k++) d[k] = vec_load(phases + k % OUTPUTS * phase + at + k / OUTPUTS * n);
+        for (int k = 0; k < POINTS; k++) d[k] = V(load)(phases + k % OUTPUTS * phase + at + k / OUTPUTS * n);
         points_of(d, t);
-        if (at + WIDTH <= len) {
+        if (at + VEC <= len) {
 #pragma GCC unroll 8
-            for (int k = 0; k < POINTS; k++) vec_store(to + k * point + at, t[k]);
+            for (int k = 0; k < POINTS; k++) V(store)(to + k * point + at, t[k]);
             continue;
         }
-        const vmask in = vec_inside(at, len);
+        const V(mask) in = V(inside)(at, len);
 #pragma GCC unroll 8
-        for (int k = 0; k < POINTS; k++) vec_store_in(to + k * point + at, in, t[k]);
+        for (int k = 0; k < POINTS; k++) V(store_in)(to + k * point + at, in, t[k]);
     }
 }
 
 /* The source rows that output rows [y, y + n_rows) need, at all points: [POINTS][ic][rows][tiles][n] */
-__attribute__((TARGET)) static void spread(const struct lanes_conv *c, const struct wino *w, const float *src, int y,
-                                           int n_rows, float *phases, float *to)
+VEC_TARGET static void spread(const struct lanes_conv *c, const struct wino *w, const float *src, int y, int n_rows,
+                              float *phases, float *to)
 {
-    struct pairs pairs = {0};
+    struct V(pairs) pairs = {0};
     const ptrdiff_t phase = phase_floats(c, w);
-    if (c->n % WIDTH) pairs = pairs_of(c->n);
+    if (c->n % VEC) pairs = V(pairs_of)(c->n);
     for (int ic = 0; ic < c->ic; ic++)
         for (int r = 0; r < n_rows + c->kh - 1; r++) {
             const int from = y + r - c->ph;
@@ -150,7 +151,7 @@ __attribute__((TARGET)) static void spread(const struct lanes_conv *c, const str
                 continue;
             }
             const float *pixels = src + ((ptrdiff_t)ic * c->ih + from) * c->iw * c->n;
-            if (c->n % WIDTH == 0) {
+            if (c->n % VEC == 0) {
                 spread_row_whole(c, w, pixels, row);
                 continue;
             }
@@ -188,70 +189,69 @@ static void weights_at_points(const struct lanes_conv *c, const float *weights, 
 }
 
 /* A' m, with bias and relu. */
-VEC void outputs_of(const float *m, ptrdiff_t point, float bias, bool relu, vec y[OUTPUTS])
+VEC_TARGET INLINE void outputs_of(const float *m, ptrdiff_t point, float bias, bool relu, V(float) y[OUTPUTS])
 {
-    vec t[POINTS];
+    V(float) t[POINTS];
 #pragma GCC unroll 8
-    for (int k = 0; k < POINTS; k++) t[k] = vec_load(m + k * point);
-    const vec sum1 = vec_add(t[1], t[2]), sum2 = vec_add(t[3], t[4]), sum3 = vec_add(t[5], t[6]);
-    const vec diff1 = vec_difference(t[1], t[2]), diff2 = vec_difference(t[3], t[4]),
-              diff3 = vec_difference(t[5], t[6]);
-    const vec b = vec_set1(bias);
-    y[0] = vec_add(vec_add(vec_add(t[0], b), sum1), vec_add(sum2, sum3));
-    y[1] = vec_scale_add(2, diff2, vec_scale_add(0.5f, diff3, vec_add(diff1, b)));
-    y[2] = vec_scale_add(4, sum2, vec_scale_add(0.25f, sum3, vec_add(sum1, b)));
-    y[3] = vec_scale_add(8, diff2, vec_scale_add(0.125f, diff3, vec_add(vec_add(diff1, t[7]), b)));
+    for (int k = 0; k < POINTS; k++) t[k] = V(load)(m + k * point);
+    const V(float) sum1 = V(add)(t[1], t[2]), sum2 = V(add)(t[3], t[4]), sum3 = V(add)(t[5], t[6]);
+    const V(float) diff1 = difference(t[1], t[2]), diff2 = difference(t[3], t[4]), diff3 = difference(t[5], t[6]);
+    const V(float) b = V(all)(bias);
+    y[0] = V(add)(V(add)(V(add)(t[0], b), sum1), V(add)(sum2, sum3));
+    y[1] = scale_add(2, diff2, scale_add(0.5f, diff3, V(add)(diff1, b)));
+    y[2] = scale_add(4, sum2, scale_add(0.25f, sum3, V(add)(sum1, b)));
+    y[3] = scale_add(8, diff2, scale_add(0.125f, diff3, V(add)(V(add)(diff1, t[7]), b)));
 #pragma GCC unroll 4
-    for (int i = 0; relu && i < OUTPUTS; i++) y[i] = vec_relu(y[i]);
+    for (int i = 0; relu && i < OUTPUTS; i++) y[i] = V(relu)(y[i]);
 }
 
-VEC void gather_row_whole(const struct lanes_conv *c, const struct wino *w, const float *m, float bias, bool relu,
-                          float *dst)
+VEC_TARGET INLINE void gather_row_whole(const struct lanes_conv *c, const struct wino *w, const float *m, float bias,
+                                        bool relu, float *dst)
 {
     const ptrdiff_t n = c->n;
     for (int tile = 0; tile < w->tiles; tile++)
-        for (ptrdiff_t l = 0; l < n; l += WIDTH) {
-            vec y[OUTPUTS];
+        for (ptrdiff_t l = 0; l < n; l += VEC) {
+            V(float) y[OUTPUTS];
             outputs_of(m + tile * n + l, w->out_point, bias, relu, y);
 #pragma GCC unroll 4
             for (int i = 0; i < OUTPUTS; i++)
-                if (OUTPUTS * tile + i < c->ow) vec_store(dst + (OUTPUTS * tile + i) * n + l, y[i]);
+                if (OUTPUTS * tile + i < c->ow) V(store)(dst + (OUTPUTS * tile + i) * n + l, y[i]);
         }
 }
 
-VEC void gather_row_parts(const struct lanes_conv *c, const struct wino *w, const struct pairs *pairs, const float *m,
-                          float bias, bool relu, float *dst)
+VEC_TARGET INLINE void gather_row_parts(const struct lanes_conv *c, const struct wino *w, const struct V(pairs) * pairs,
+                                        const float *m, float bias, bool relu, float *dst)
 {
     const ptrdiff_t len = (ptrdiff_t)c->ow * c->n;
-    for (ptrdiff_t at = 0; at < w->row; at += WIDTH) {
-        vec y[OUTPUTS], even[2], odd[2];
+    for (ptrdiff_t at = 0; at < w->row; at += VEC) {
+        V(float) y[OUTPUTS], even[2], odd[2];
         outputs_of(m + at, w->out_point, bias, relu, y);
-        pairs_join(pairs, y[0], y[2], &even[0], &even[1]);
-        pairs_join(pairs, y[1], y[3], &odd[0], &odd[1]);
-        pairs_join(pairs, even[0], odd[0], &y[0], &y[1]);
-        pairs_join(pairs, even[1], odd[1], &y[2], &y[3]);
+        V(pairs_join)(pairs, y[0], y[2], &even[0], &even[1]);
+        V(pairs_join)(pairs, y[1], y[3], &odd[0], &odd[1]);
+        V(pairs_join)(pairs, even[0], odd[0], &y[0], &y[1]);
+        V(pairs_join)(pairs, even[1], odd[1], &y[2], &y[3]);
 #pragma GCC unroll 4
         for (int i = 0; i < OUTPUTS; i++) {
-            const ptrdiff_t to = OUTPUTS * at + i * WIDTH;
-            if (to + WIDTH <= len)
-                vec_store(dst + to, y[i]);
+            const ptrdiff_t to = OUTPUTS * at + i * VEC;
+            if (to + VEC <= len)
+                V(store)(dst + to, y[i]);
             else
-                vec_store_in(dst + to, vec_inside(to, len), y[i]);
+                V(store_in)(dst + to, V(inside)(to, len), y[i]);
         }
     }
 }
 
-__attribute__((TARGET)) static void gather(const struct lanes_conv *c, const struct wino *w, const float *m, int n_oc,
-                                           int n_rows, const float *bias, bool relu, float *dst)
+VEC_TARGET static void gather(const struct lanes_conv *c, const struct wino *w, const float *m, int n_oc, int n_rows,
+                              const float *bias, bool relu, float *dst)
 {
-    struct pairs pairs = {0};
+    struct V(pairs) pairs = {0};
     const ptrdiff_t dst_row = (ptrdiff_t)c->ow * c->n;
-    if (c->n % WIDTH) pairs = pairs_of(c->n);
+    if (c->n % VEC) pairs = V(pairs_of)(c->n);
     for (int o = 0; o < n_oc; o++)
         for (int r = 0; r < n_rows; r++) {
             const float *from = m + o * w->out_plane + r * w->row;
             float *to = dst + ((ptrdiff_t)o * c->oh + r) * dst_row;
-            if (c->n % WIDTH == 0)
+            if (c->n % VEC == 0)
                 gather_row_whole(c, w, from, bias ? bias[o] : 0, relu, to);
             else
                 gather_row_parts(c, w, &pairs, from, bias ? bias[o] : 0, relu, to);
@@ -263,7 +263,7 @@ __attribute__((TARGET)) static void gather(const struct lanes_conv *c, const str
 /* Rows that may be handled one by one: whole vectors, and enough of them. */
 static bool wino_rows_are_long(ptrdiff_t row)
 {
-    return row % WIDTH == 0 && row >= 4 * WIDTH;
+    return row % VEC == 0 && row >= 4 * VEC;
 }
 
 /* Taps that find a source, over all places of a row or a column of outputs. */
@@ -279,7 +279,7 @@ static int64_t taps_inside(int out, int in, int kernel, int pad)
 static bool wino_is_better(const struct lanes_conv *c)
 {
     if (!wino_has_layout(c)) return false;
-    const int64_t columns = c->n % WIDTH == 0 ? taps_inside(c->ow, c->iw, c->kw, c->pw) : (int64_t)c->ow * c->kw;
+    const int64_t columns = c->n % VEC == 0 ? taps_inside(c->ow, c->iw, c->kw, c->pw) : (int64_t)c->ow * c->kw;
     const int64_t plain = taps_inside(c->oh, c->ih, c->kh, c->ph) * columns * c->ic * c->oc;
     const int64_t tiles = (c->ow + OUTPUTS - 1) / OUTPUTS;
     const int64_t rows =
@@ -291,7 +291,7 @@ static bool wino_is_better(const struct lanes_conv *c)
 static struct runs wino_runs(const struct wino *w, int n_rows)
 {
     return (struct runs){.rows = n_rows,
-                         .n_vectors = (int)((n_rows * w->row + WIDTH - 1) / WIDTH),
+                         .n_vectors = (int)((n_rows * w->row + VEC - 1) / VEC),
                          .src_row = w->row,
                          .src_plane = w->in_plane,
                          .dst_row = w->row,
@@ -300,7 +300,7 @@ static struct runs wino_runs(const struct wino *w, int n_rows)
 
 struct wino_scratch {
     float *packed, *in, *out, *phases;
-    stored_mask *masks; /* all lanes, for every vector of a chunk but the last */
+    V(stored_mask) * masks; /* all lanes, for every vector of a chunk but the last */
     size_t bytes;
 };
 
@@ -308,25 +308,25 @@ static struct wino_scratch wino_scratch_of(const struct lanes_conv *c, const str
 {
     struct wino_scratch s = {0};
     const size_t packed = aligned((size_t)c->oc * (size_t)(c->ic * c->kh) * POINTS * sizeof(float));
-    const size_t in = aligned(((size_t)w->in_point * POINTS + WIDTH) * sizeof(float));
-    const size_t out = aligned(((size_t)w->out_point * POINTS + WIDTH) * sizeof(float));
+    const size_t in = aligned(((size_t)w->in_point * POINTS + VEC) * sizeof(float));
+    const size_t out = aligned(((size_t)w->out_point * POINTS + VEC) * sizeof(float));
     const size_t phases = aligned(OUTPUTS * (size_t)phase_floats(c, w) * sizeof(float));
     char *at = memory;
     s.packed = (float *)at;
     s.in = (float *)(at + packed);
     s.out = (float *)(at + packed + in);
     s.phases = (float *)(at + packed + in + out);
-    s.masks = (stored_mask *)(at + packed + in + out + phases);
-    s.bytes = packed + in + out + phases + aligned(((size_t)w->out_plane / WIDTH + 1) * sizeof(stored_mask));
+    s.masks = (V(stored_mask) *)(at + packed + in + out + phases);
+    s.bytes = packed + in + out + phases + aligned(((size_t)w->out_plane / VEC + 1) * sizeof(V(stored_mask)));
     return s;
 }
 
-__attribute__((TARGET)) static void fill_masks(ptrdiff_t len, stored_mask *masks)
+VEC_TARGET static void fill_masks(ptrdiff_t len, V(stored_mask) * masks)
 {
-    bool lanes[WIDTH];
-    for (ptrdiff_t at = 0; at < len; at += WIDTH) {
-        for (int l = 0; l < WIDTH; l++) lanes[l] = at + l < len;
-        *masks++ = mask_pack(lanes);
+    bool lanes[VEC];
+    for (ptrdiff_t at = 0; at < len; at += VEC) {
+        for (int l = 0; l < VEC; l++) lanes[l] = at + l < len;
+        *masks++ = V(mask_pack)(lanes);
     }
 }
 
@@ -376,7 +376,7 @@ static void wino_points(const struct lanes_conv *c, const struct wino *w, const 
                                           .masks = s->masks,
                                           .dst = s->out + k * w->out_point + row * w->row,
                                           .len = len,
-                                          .inner = {0, (int)(len / WIDTH)},
+                                          .inner = {0, (int)(len / VEC)},
                                           .ky = ky};
             forward_channels(&j, n_oc);
         }
@@ -408,88 +408,90 @@ static void wino_forward(const struct lanes_conv *c, const float *src, const flo
 enum { WEIGHTS_CHUNK_BYTES = 720 << 10 };
 
 /* G d of four pixels of diff_dst. */
-VEC void diff_points_of(const vec d[OUTPUTS], vec t[POINTS])
+VEC_TARGET INLINE void diff_points_of(const V(float) d[OUTPUTS], V(float) t[POINTS])
 {
-    const vec zero = vec_zero();
+    const V(float) zero = V(zero)();
     t[0] = d[0];
-    vec even = vec_scale_add(-2.0f / 9, d[2], vec_scale_add(-2.0f / 9, d[0], zero));
-    vec odd = vec_scale_add(-2.0f / 9, d[3], vec_scale_add(-2.0f / 9, d[1], zero));
-    t[1] = vec_add(even, odd);
-    t[2] = vec_difference(even, odd);
-    even = vec_scale_add(4.0f / 90, d[2], vec_scale_add(1.0f / 90, d[0], zero));
-    odd = vec_scale_add(8.0f / 90, d[3], vec_scale_add(2.0f / 90, d[1], zero));
-    t[3] = vec_add(even, odd);
-    t[4] = vec_difference(even, odd);
-    even = vec_scale_add(8.0f / 45, d[2], vec_scale_add(32.0f / 45, d[0], zero));
-    odd = vec_scale_add(4.0f / 45, d[3], vec_scale_add(16.0f / 45, d[1], zero));
-    t[5] = vec_add(even, odd);
-    t[6] = vec_difference(even, odd);
+    V(float) even = scale_add(-2.0f / 9, d[2], scale_add(-2.0f / 9, d[0], zero));
+    V(float) odd = scale_add(-2.0f / 9, d[3], scale_add(-2.0f / 9, d[1], zero));
+    t[1] = V(add)(even, odd);
+    t[2] = difference(even, odd);
+    even = scale_add(4.0f / 90, d[2], scale_add(1.0f / 90, d[0], zero));
+    odd = scale_add(8.0f / 90, d[3], scale_add(2.0f / 90, d[1], zero));
+    t[3] = V(add)(even, odd);
+    t[4] = difference(even, odd);
+    even = scale_add(8.0f / 45, d[2], scale_add(32.0f / 45, d[0], zero));
+    odd = scale_add(4.0f / 45, d[3], scale_add(16.0f / 45, d[1], zero));
+    t[5] = V(add)(even, odd);
+    t[6] = difference(even, odd);
     t[7] = d[3];
 }
 
-VEC void spread_diff_row_whole(const struct lanes_conv *c, const struct wino *w, const float *row, float *to)
+VEC_TARGET INLINE void spread_diff_row_whole(const struct lanes_conv *c, const struct wino *w, const float *row,
+                                             float *to)
 {
     const ptrdiff_t n = c->n;
     for (int tile = 0; tile < w->tiles; tile++)
-        for (ptrdiff_t l = 0; l < n; l += WIDTH) {
-            vec d[OUTPUTS], t[POINTS];
+        for (ptrdiff_t l = 0; l < n; l += VEC) {
+            V(float) d[OUTPUTS], t[POINTS];
 #pragma GCC unroll 4
             for (int i = 0; i < OUTPUTS; i++)
-                d[i] = OUTPUTS * tile + i < c->ow ? vec_load(row + (OUTPUTS * tile + i) * n + l) : vec_zero();
+                d[i] = OUTPUTS * tile + i < c->ow ? V(load)(row + (OUTPUTS * tile + i) * n + l) : V(zero)();
             diff_points_of(d, t);
 #pragma GCC unroll 8
-            for (int k = 0; k < POINTS; k++) vec_store(to + k * w->out_point + tile * n + l, t[k]);
+            for (int k = 0; k < POINTS; k++) V(store)(to + k * w->out_point + tile * n + l, t[k]);
         }
 }
 
-VEC void spread_diff_row_parts(const struct wino *w, const float *phases, ptrdiff_t phase, float *to)
+VEC_TARGET INLINE void spread_diff_row_parts(const struct wino *w, const float *phases, ptrdiff_t phase, float *to)
 {
-    for (ptrdiff_t at = 0; at < w->row; at += WIDTH) {
-        vec d[OUTPUTS], t[POINTS];
+    for (ptrdiff_t at = 0; at < w->row; at += VEC) {
+        V(float) d[OUTPUTS], t[POINTS];
 #pragma GCC unroll 4
-        for (int i = 0; i < OUTPUTS; i++) d[i] = vec_load(phases + i * phase + at);
+        for (int i = 0; i < OUTPUTS; i++) d[i] = V(load)(phases + i * phase + at);
         diff_points_of(d, t);
 #pragma GCC unroll 8
-        for (int k = 0; k < POINTS; k++) vec_store_in(to + k * w->out_point + at, vec_inside(at, w->row), t[k]);
+        for (int k = 0; k < POINTS; k++) V(store_in)(to + k * w->out_point + at, V(inside)(at, w->row), t[k]);
     }
 }
 
 /* Rows [y, y + n_rows) of diff_dst at all points: [POINTS][oc][rows][tiles][n], zero up to a whole vector. */
-__attribute__((TARGET)) static void spread_diff(const struct lanes_conv *c, const struct wino *w, const float *diff_dst,
-                                                int y, int n_rows, float *phases, float *to)
+VEC_TARGET static void spread_diff(const struct lanes_conv *c, const struct wino *w, const float *diff_dst, int y,
+                                   int n_rows, float *phases, float *to)
 {
-    struct pairs pairs = {0};
+    struct V(pairs) pairs = {0};
     const ptrdiff_t phase = phase_floats(c, w), used = n_rows * w->row;
-    if (c->n % WIDTH) pairs = pairs_of(c->n);
+    if (c->n % VEC) pairs = V(pairs_of)(c->n);
     for (int o = 0; o < c->oc; o++) {
         for (int r = 0; r < n_rows; r++) {
             const float *pixels = diff_dst + ((ptrdiff_t)o * c->oh + y + r) * c->ow * c->n;
             float *row = to + o * w->out_plane + r * w->row;
-            if (c->n % WIDTH == 0) {
+            if (c->n % VEC == 0) {
                 spread_diff_row_whole(c, w, pixels, row);
                 continue;
             }
             split_row(&pairs, c->n, pixels, c->ow, 0, w->row, phases, phase);
             spread_diff_row_parts(w, phases, phase, row);
         }
-        for (int k = 0; k < POINTS && used % WIDTH; k++)
-            memset(to + k * w->out_point + o * w->out_plane + used, 0, (size_t)(WIDTH - used % WIDTH) * sizeof *to);
+        for (int k = 0; k < POINTS && used % VEC; k++)
+            memset(to + k * w->out_point + o * w->out_plane + used, 0, (size_t)(VEC - used % VEC) * sizeof *to);
     }
 }
 
-/* n_oc channels against kh rows of one input channel at one point, to acc [n_oc][kh][WIDTH]. */
-VEC void accumulate_point(const struct weights_job *j, const struct weights_row *row, const int n_oc, const int kh)
+/* n_oc channels against kh rows of one input channel at one point, to acc [n_oc][kh][VEC]. */
+VEC_TARGET INLINE void accumulate_point(const struct weights_job *j, const struct weights_row *row, const int n_oc,
+                                        const int kh)
 {
-    vec acc[WEIGHTS_OC_3][5];
+    V(float) acc[WEIGHTS_OC_3][5];
 #pragma GCC unroll 6
     for (int o = 0; o < n_oc; o++)
 #pragma GCC unroll 5
-        for (int k = 0; k < kh; k++) acc[o][k] = vec_zero();
-    weights_vectors(j, row, 0, (int)(row->len / WIDTH), acc, n_oc, kh, false, false);
+        for (int k = 0; k < kh; k++) acc[o][k] = V(zero)();
+    weights_vectors(j, row, 0, (int)(row->len / VEC), acc, n_oc, kh, false, false);
 #pragma GCC unroll 6
     for (int o = 0; o < n_oc; o++)
 #pragma GCC unroll 5
-        for (int k = 0; k < kh; k++) vec_store(j->acc + (o * kh + k) * WIDTH, acc[o][k]);
+        for (int k = 0; k < kh; k++) V(store)(j->acc + (o * kh + k) * VEC, acc[o][k]);
 }
 
 #define POINT_CASE(n_oc, kh)                                                                                           \
@@ -497,7 +499,7 @@ VEC void accumulate_point(const struct weights_job *j, const struct weights_row 
         if ((n_oc) <= WEIGHTS_OC_##kh) accumulate_point(j, row, (n_oc) <= WEIGHTS_OC_##kh ? (n_oc) : 1, kh);           \
         break;
 
-__attribute__((TARGET)) static void accumulate(const struct weights_job *j, const struct weights_row *row, int n_oc)
+VEC_TARGET static void accumulate(const struct weights_job *j, const struct weights_row *row, int n_oc)
 {
     switch (n_oc * 8 + j->c->kw) {
         POINT_CASE(1, 3)
@@ -514,7 +516,7 @@ __attribute__((TARGET)) static void accumulate(const struct weights_job *j, cons
 }
 
 struct weights_scratch {
-    float *in, *out, *phases, *acc, *sums; /* acc [ic][n_oc][kh][WIDTH], sums [POINTS][oc][ic][kh] */
+    float *in, *out, *phases, *acc, *sums; /* acc [ic][n_oc][kh][VEC], sums [POINTS][oc][ic][kh] */
     size_t bytes;
 };
 
@@ -529,10 +531,10 @@ static struct weights_scratch weights_scratch_of(const struct lanes_conv *c, con
     struct weights_scratch s = {0};
     char *at = memory;
     const size_t n_acc = (size_t)(wino_weights_channels(c) * c->ic * c->kh);
-    const size_t in = aligned(((size_t)w->in_point * POINTS + WIDTH) * sizeof(float));
+    const size_t in = aligned(((size_t)w->in_point * POINTS + VEC) * sizeof(float));
     const size_t out = aligned((size_t)w->out_point * POINTS * sizeof(float));
     const size_t phases = aligned(OUTPUTS * (size_t)phase_floats(c, w) * sizeof(float));
-    const size_t acc = aligned((n_acc + WIDTH - 1) / WIDTH * WIDTH * WIDTH * sizeof(float));
+    const size_t acc = aligned((n_acc + VEC - 1) / VEC * VEC * VEC * sizeof(float));
     s.in = (float *)at;
     s.out = (float *)(at + in);
     s.phases = (float *)(at + in + out);
@@ -543,20 +545,19 @@ static struct weights_scratch weights_scratch_of(const struct lanes_conv *c, con
 }
 
 /* Adds the sums over one chunk at one point for n_oc channels from `first` on. */
-__attribute__((TARGET)) static void add_point(const struct lanes_conv *c, const struct wino *w,
-                                              const struct weights_scratch *s, int point, int first, int n_oc,
-                                              ptrdiff_t len)
+VEC_TARGET static void add_point(const struct lanes_conv *c, const struct wino *w, const struct weights_scratch *s,
+                                 int point, int first, int n_oc, ptrdiff_t len)
 {
     const struct lanes_conv column = {.n = (int)w->row, .kw = c->kh, .kh = 1};
     const struct runs r = {.dst_plane = w->out_plane};
     const int per_ic = n_oc * c->kh;
     for (int ic = 0; ic < c->ic; ic++) {
-        const struct weights_job j = {.c = &column, .r = &r, .acc = s->acc + (ptrdiff_t)ic * per_ic * WIDTH};
+        const struct weights_job j = {.c = &column, .r = &r, .acc = s->acc + (ptrdiff_t)ic * per_ic * VEC};
         const struct weights_row row = {s->in + point * w->in_point + ic * w->in_plane,
                                         s->out + point * w->out_point + first * w->out_plane, len};
         accumulate(&j, &row, n_oc);
     }
-    for (int i = 0; i < c->ic * per_ic; i += WIDTH) vec_store(s->acc + i, vec_sums(s->acc + (ptrdiff_t)i * WIDTH));
+    for (int i = 0; i < c->ic * per_ic; i += VEC) V(store)(s->acc + i, V(sums)(s->acc + (ptrdiff_t)i * VEC));
     const float *from = s->acc;
     for (int ic = 0; ic < c->ic; ic++)
         for (int o = first; o < first + n_oc; o++, from += c->kh) {
@@ -588,10 +589,10 @@ static void wino_backward_weights(const struct lanes_conv *c, const float *src, 
     const int step = wino_weights_channels(c);
     const ptrdiff_t plane = (ptrdiff_t)c->oh * c->ow * c->n;
     memset(s.sums, 0, (size_t)(POINTS * c->oc * c->ic * c->kh) * sizeof *s.sums);
-    memset(s.in + w.in_point * POINTS, 0, WIDTH * sizeof *s.in);
+    memset(s.in + w.in_point * POINTS, 0, VEC * sizeof *s.in);
     for (int y = 0; y < c->oh; y += w.rows) {
         const int n_rows = min(w.rows, c->oh - y);
-        const ptrdiff_t len = (n_rows * w.row + WIDTH - 1) / WIDTH * WIDTH;
+        const ptrdiff_t len = (n_rows * w.row + VEC - 1) / VEC * VEC;
         spread(c, &w, src, y, n_rows, s.phases, s.in);
         spread_diff(c, &w, diff_dst, y, n_rows, s.phases, s.out);
         for (int k = 0; k < POINTS; k++)

@@ -11,13 +11,9 @@
 #include "backend/cpu/lanes.h"
 
 #if defined(__x86_64__)
-#include <immintrin.h>
-#include <stddef.h>
+#include "backend/cpu/vec_lanes.h"
 
 enum { SIDE = 4, CHUNK = 1024, MAX_SAMPLES = 32 };
-
-#define TARGET __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq")))
-#define INLINE512 static inline __attribute__((always_inline, target("avx512f,avx512vl,avx512bw,avx512dq")))
 
 struct dot_kernel {
     struct ls_kernel base;
@@ -26,55 +22,55 @@ struct dot_kernel {
 };
 
 /* The four vectors' sums within each 128-bit lane: lane l of the result is [sum of v0's lane l, v1's, v2's, v3's]. */
-INLINE512 __m512 sum_within_lanes(const __m512 v[SIDE])
+AVX512_TARGET INLINE v16_float sum_within_lanes(const v16_float v[SIDE])
 {
-    const __m512 a = _mm512_add_ps(_mm512_unpacklo_ps(v[0], v[1]), _mm512_unpackhi_ps(v[0], v[1]));
-    const __m512 b = _mm512_add_ps(_mm512_unpacklo_ps(v[2], v[3]), _mm512_unpackhi_ps(v[2], v[3]));
-    return _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xEE));
+    const v16_float a = v16_add(_mm512_unpacklo_ps(v[0], v[1]), _mm512_unpackhi_ps(v[0], v[1]));
+    const v16_float b = v16_add(_mm512_unpacklo_ps(v[2], v[3]), _mm512_unpackhi_ps(v[2], v[3]));
+    return v16_add(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xEE));
 }
 
 /* All lanes of 16 vectors: lane o, element n of the result is the sum of acc[o][n]. */
-INLINE512 __m512 sum_all(const __m512 acc[SIDE][SIDE])
+AVX512_TARGET INLINE v16_float sum_all(const v16_float acc[SIDE][SIDE])
 {
-    const __m512 u0 = sum_within_lanes(acc[0]), u1 = sum_within_lanes(acc[1]);
-    const __m512 u2 = sum_within_lanes(acc[2]), u3 = sum_within_lanes(acc[3]);
-    const __m512 a = _mm512_add_ps(_mm512_shuffle_f32x4(u0, u1, 0x44), _mm512_shuffle_f32x4(u0, u1, 0xEE));
-    const __m512 b = _mm512_add_ps(_mm512_shuffle_f32x4(u2, u3, 0x44), _mm512_shuffle_f32x4(u2, u3, 0xEE));
-    return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xDD));
+    const v16_float u0 = sum_within_lanes(acc[0]), u1 = sum_within_lanes(acc[1]);
+    const v16_float u2 = sum_within_lanes(acc[2]), u3 = sum_within_lanes(acc[3]);
+    const v16_float a = v16_add(_mm512_shuffle_f32x4(u0, u1, 0x44), _mm512_shuffle_f32x4(u0, u1, 0xEE));
+    const v16_float b = v16_add(_mm512_shuffle_f32x4(u2, u3, 0x44), _mm512_shuffle_f32x4(u2, u3, 0xEE));
+    return v16_add(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xDD));
 }
 
 /* Dot products of four samples with four rows of weights over `count` elements; out[o * 4 + n]. Rows that do not exist
  * repeat the first one (the caller passes its address), so there are always four. */
-TARGET static void dots(const float *const src[SIDE], const float *const weights[SIDE], int count, float out[LANES])
+AVX512_TARGET static void dots(const float *const src[SIDE], const float *const weights[SIDE], int count,
+                               float out[LANES])
 {
-    __m512 acc[SIDE][SIDE];
+    v16_float acc[SIDE][SIDE];
 #pragma GCC unroll 4
     for (int o = 0; o < SIDE; o++)
 #pragma GCC unroll 4
-        for (int n = 0; n < SIDE; n++) acc[o][n] = _mm512_setzero_ps();
+        for (int n = 0; n < SIDE; n++) acc[o][n] = v16_zero();
     int i = 0;
     for (; i + LANES <= count; i += LANES) {
-        __m512 x[SIDE];
+        v16_float x[SIDE];
 #pragma GCC unroll 4
-        for (int n = 0; n < SIDE; n++) x[n] = _mm512_loadu_ps(src[n] + i);
+        for (int n = 0; n < SIDE; n++) x[n] = v16_load(src[n] + i);
 #pragma GCC unroll 4
         for (int o = 0; o < SIDE; o++) {
-            const __m512 w = _mm512_loadu_ps(weights[o] + i);
+            const v16_float w = v16_load(weights[o] + i);
 #pragma GCC unroll 4
-            for (int n = 0; n < SIDE; n++) acc[o][n] = _mm512_fmadd_ps(w, x[n], acc[o][n]);
+            for (int n = 0; n < SIDE; n++) acc[o][n] = v16_fma(w, x[n], acc[o][n]);
         }
     }
     if (i < count) {
-        const __mmask16 in = (__mmask16)((1 << (count - i)) - 1);
+        const v16_mask in = (v16_mask)((1 << (count - i)) - 1);
 #pragma GCC unroll 4
         for (int o = 0; o < SIDE; o++) {
-            const __m512 w = _mm512_maskz_loadu_ps(in, weights[o] + i);
+            const v16_float w = v16_load_in(in, weights[o] + i);
 #pragma GCC unroll 4
-            for (int n = 0; n < SIDE; n++)
-                acc[o][n] = _mm512_fmadd_ps(w, _mm512_maskz_loadu_ps(in, src[n] + i), acc[o][n]);
+            for (int n = 0; n < SIDE; n++) acc[o][n] = v16_fma(w, v16_load_in(in, src[n] + i), acc[o][n]);
         }
     }
-    _mm512_storeu_ps(out, sum_all(acc));
+    v16_store(out, sum_all(acc));
 }
 
 static int min(int a, int b)

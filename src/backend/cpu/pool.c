@@ -4,15 +4,6 @@
 #include "backend/cpu/dnn.h"
 #include "backend/cpu/impls.h"
 
-/* The window, with the padding on the right and below that makes the sizes come out. */
-static void window_of(const struct ls_attrs *a, const struct ls_shape *src, const struct ls_shape *dst,
-                      struct dnn_window *w)
-{
-    ls__dnn_window_of(a, w);
-    for (int i = 0; i < 2; i++)
-        w->padding_r[i] = (dst->dims[2 + i] - 1) * w->strides[i] + w->kernel[i] - src->dims[2 + i] - w->padding_l[i];
-}
-
 /* What oneDNN has no words for is left to ref. */
 static enum ls_status check_window(const struct ls_attrs *a, const struct ls_shape *src, const struct ls_shape *dst,
                                    bool is_max)
@@ -37,7 +28,7 @@ static enum ls_status forward(const struct ls_prep *prep, struct dnn_kernel *k, 
     const struct ls_value *src = ls__dnn_value_in(prep, 0), *dst = ls__dnn_value_out(prep, 0);
     struct dnn_window w;
     TRY(check_window(&prep->node->attrs, &src->shape, &dst->shape, is_max));
-    window_of(&prep->node->attrs, &src->shape, &dst->shape, &w);
+    ls__dnn_window_of(&prep->node->attrs, &src->shape, &dst->shape, &w);
     if (w.padding_r[0] < 0 || w.padding_r[1] < 0) { /* rows at the end that no window reaches */
         w.padding_r[0] = w.padding_r[0] < 0 ? 0 : w.padding_r[0];
         w.padding_r[1] = w.padding_r[1] < 0 ? 0 : w.padding_r[1];
@@ -60,7 +51,7 @@ static enum ls_status backward(const struct ls_prep *prep, struct dnn_kernel *k,
     const_dnnl_primitive_desc_t hint = ls__dnn_hint(prep, is_max ? &ls__cpu_maxpool : &ls__cpu_avgpool);
     struct dnn_window w;
     if (!hint) return ls_fail(LS_UNSUPPORTED, "the forward pooling is not oneDNN's");
-    window_of(&prep->node->attrs, &diff_src->shape, &diff_dst->shape, &w);
+    ls__dnn_window_of(&prep->node->attrs, &diff_src->shape, &diff_dst->shape, &w);
     if (w.padding_r[0] < 0) w.padding_r[0] = 0;
     if (w.padding_r[1] < 0) w.padding_r[1] = 0;
     TRY(ls__dnn_layout_md(prep->device, &prep->forward->in[0], diff_src, 1, &md[0]));

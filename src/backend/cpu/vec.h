@@ -1,7 +1,8 @@
 /* vec.h: vectors of 16 floats (AVX-512) and of 8 (AVX2) under one set of names, for kernels written once.
  *
- * A file that is compiled for both defines VEC as 16 or 8 before the template, which says V(load), V(fma) and
- * VEC_TARGET. Only what cannot be told apart by the compiler is here.
+ * A file that is compiled for both defines VEC as 16 or 8 and VEC_TARGET, at least AVX512_TARGET's or AVX2_TARGET's
+ * instructions, before the template, which says V(load), V(fma) and VEC_TARGET. Only what cannot be told apart by the
+ * compiler is here; vec_lanes.h has more words, for samples that lie side by side in the lanes.
  */
 #ifndef LS_BACKEND_CPU_VEC_H
 #define LS_BACKEND_CPU_VEC_H
@@ -102,6 +103,17 @@ AVX512_TARGET INLINE v16_float v16_fma(v16_float a, v16_float b, v16_float c)
 AVX2_TARGET INLINE v8_float v8_fma(v8_float a, v8_float b, v8_float c)
 {
     return _mm256_fmadd_ps(a, b, c);
+}
+
+/* c - a * b, rounded once. */
+AVX512_TARGET INLINE v16_float v16_fnma(v16_float a, v16_float b, v16_float c)
+{
+    return _mm512_fnmadd_ps(a, b, c);
+}
+
+AVX2_TARGET INLINE v8_float v8_fnma(v8_float a, v8_float b, v8_float c)
+{
+    return _mm256_fnmadd_ps(a, b, c);
 }
 
 /* x > 0 ? x : 0, but NaN stays. */
@@ -216,6 +228,58 @@ AVX512_TARGET INLINE v16_int v16_shift_left64(v16_int x, int by)
 AVX2_TARGET INLINE v8_int v8_shift_left64(v8_int x, int by)
 {
     return _mm256_slli_epi64(x, by);
+}
+
+AVX512_TARGET INLINE v16_int v16_shift_right64(v16_int x, int by)
+{
+    return _mm512_srli_epi64(x, (unsigned)by);
+}
+
+AVX2_TARGET INLINE v8_int v8_shift_right64(v8_int x, int by)
+{
+    return _mm256_srli_epi64(x, by);
+}
+
+AVX512_TARGET INLINE v16_int v16_all_int64(int64_t x)
+{
+    return _mm512_set1_epi64(x);
+}
+
+AVX2_TARGET INLINE v8_int v8_all_int64(int64_t x)
+{
+    return _mm256_set1_epi64x(x);
+}
+
+/* 0, 1, 2, ... in 64 bits each. */
+AVX512_TARGET INLINE v16_int v16_count64(void)
+{
+    return _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
+}
+
+AVX2_TARGET INLINE v8_int v8_count64(void)
+{
+    return _mm256_set_epi64x(3, 2, 1, 0);
+}
+
+/* Products of the lower halves of 64-bit elements, without sign. */
+AVX512_TARGET INLINE v16_int v16_mul_halves(v16_int a, v16_int b)
+{
+    return _mm512_mul_epu32(a, b);
+}
+
+AVX2_TARGET INLINE v8_int v8_mul_halves(v8_int a, v8_int b)
+{
+    return _mm256_mul_epu32(a, b);
+}
+
+AVX512_TARGET INLINE v16_int v16_xor3(v16_int a, v16_int b, v16_int c)
+{
+    return _mm512_ternarylogic_epi64(a, b, c, 0x96);
+}
+
+AVX2_TARGET INLINE v8_int v8_xor3(v8_int a, v8_int b, v8_int c)
+{
+    return _mm256_xor_si256(_mm256_xor_si256(a, b), c);
 }
 
 AVX512_TARGET INLINE v16_int v16_as_int(v16_float x)

@@ -1,17 +1,16 @@
 /* winograd_code.h: the three directions of winograd.h for one instruction set.
  *
  * Included once per instruction set by a file that defines
- *     vec, v_zero ... v_max   a vector of WINO_LANES floats and its operations
- *     WINO_ROWS               rows of a matrix product that fit into the registers, two vectors wide
- *     WINO_TARGET             the target attribute
- *     WINO_CODE               the name of the struct wino_code
+ *     VEC, VEC_TARGET   floats of a vector, instruction set (vec.h)
+ *     WINO_ROWS         rows of a matrix product that fit into the registers, two vectors wide
+ *     WINO_CODE         the name of the struct wino_code
  */
 #include "backend/cpu/winograd.h"
 
 #include "backend/cpu/winograd_points.h"
 #include "backend/cpu/winograd_product.h"
 
-#define CODE __attribute__((noinline, WINO_TARGET)) static
+#define CODE __attribute__((noinline)) VEC_TARGET static
 enum { AHEAD = 4 }; /* tiles between asking for pixels and using them */
 
 static ptrdiff_t v_stride(const struct wino_conv *c)
@@ -22,13 +21,13 @@ static ptrdiff_t v_stride(const struct wino_conv *c)
 /* Of M in forward and Z in backward by weights. */
 static ptrdiff_t z_stride(const struct wino_conv *c)
 {
-    return (ptrdiff_t)c->chunk * 2 * WINO_LANES + WINO_PAD;
+    return (ptrdiff_t)c->chunk * 2 * VEC + WINO_PAD;
 }
 
 /* Of U in forward and M in backward by weights. */
 static ptrdiff_t u_stride(void)
 {
-    return WINO_DEPTH * 2 * WINO_LANES + WINO_PAD;
+    return WINO_DEPTH * 2 * VEC + WINO_PAD;
 }
 
 /* Input channels of a slice. */
@@ -41,7 +40,7 @@ static int depth_of(const struct wino_conv *c, size_t slice)
 /* Vectors of output channels of a block: two, or the last one. */
 static int vectors_of(const struct wino_conv *c, size_t block)
 {
-    return c->oc - (int)block * 2 * WINO_LANES > WINO_LANES ? 2 : 1;
+    return c->oc - (int)block * 2 * VEC > VEC ? 2 : 1;
 }
 
 struct tile {
@@ -66,15 +65,15 @@ static void next_tile(const struct wino_conv *c, struct tile *t)
 }
 
 /* Asks for the m x m pixels of a tile ahead of time; the plane is [height][width][lanes]. */
-INLINE void fetch_tile(const float *plane, int height, int width, const struct tile *at, const int m,
-                       const bool is_written)
+VEC_TARGET INLINE void fetch_tile(const float *plane, int height, int width, const struct tile *at, const int m,
+                                  const bool is_written)
 {
 #pragma GCC unroll 4
     for (int i = 0; i < m; i++)
 #pragma GCC unroll 4
         for (int j = 0; j < m; j++) {
             const int y = at->y + i < height ? at->y + i : height - 1;
-            const float *pixel = plane + ((ptrdiff_t)y * width + at->x + j) * WINO_LANES;
+            const float *pixel = plane + ((ptrdiff_t)y * width + at->x + j) * VEC;
             if (is_written)
                 __builtin_prefetch(pixel, 1, 3);
             else
@@ -82,43 +81,44 @@ INLINE void fetch_tile(const float *plane, int height, int width, const struct t
         }
 }
 
-static const float zeros[WINO_LANES];
+static const float zeros[VEC];
 
 /* --- src -> V --- */
 
 /* One tile, from its first pixel; `width` pixels to a row. */
-INLINE void transform_tile(const struct wino_conv *c, const float *from, int width, float *v)
+VEC_TARGET INLINE void transform_tile(const struct wino_conv *c, const float *from, int width, float *v)
 {
-    vec x[6][6];
+    V(float) x[6][6];
 #pragma GCC unroll 6
     for (int i = 0; i < 6; i++)
 #pragma GCC unroll 6
-        for (int j = 0; j < 6; j++) x[i][j] = v_load(from + ((ptrdiff_t)i * width + j) * WINO_LANES);
-    to_points_2d((const vec(*)[6])x, v, v_stride(c));
+        for (int j = 0; j < 6; j++) x[i][j] = V(load)(from + ((ptrdiff_t)i * width + j) * VEC);
+    to_points_2d((const V(float)(*)[6])x, v, v_stride(c));
 }
 
 /* The tile at pixel (top, left) of a plane [ih][iw][lanes], zero where it lies outside. (Loads with masks instead of
  * this copy were slower.) */
-INLINE void copy_edge_tile(const struct wino_conv *c, const float *plane, int top, int left, float *tile)
+VEC_TARGET INLINE void copy_edge_tile(const struct wino_conv *c, const float *plane, int top, int left, float *tile)
 {
     const int x_begin = left < 0 ? -left : 0, x_end = c->iw - left < WINO_SIDE ? c->iw - left : WINO_SIDE;
-    for (int i = 0; i < WINO_SIDE; i++, tile += WINO_SIDE * WINO_LANES) {
+    for (int i = 0; i < WINO_SIDE; i++, tile += WINO_SIDE * VEC) {
         const bool is_row = top + i >= 0 && top + i < c->ih;
-        const float *row = plane + ((ptrdiff_t)(is_row ? top + i : 0) * c->iw + left) * WINO_LANES;
+        const float *row = plane + ((ptrdiff_t)(is_row ? top + i : 0) * c->iw + left) * VEC;
         for (int j = 0; j < WINO_SIDE; j++) {
             const bool is_inside = is_row && j >= x_begin && j < x_end;
-            v_store(tile + j * WINO_LANES, v_load(is_inside ? row + j * WINO_LANES : zeros));
+            V(store)(tile + j * VEC, V(load)(is_inside ? row + j * VEC : zeros));
         }
     }
 }
 
-INLINE void transform_src_of(const struct wino_conv *c, const float *src, int first, int n, float *v, const int m)
+VEC_TARGET INLINE void transform_src_of(const struct wino_conv *c, const float *src, int first, int n, float *v,
+                                        const int m)
 {
-    const int n_planes = c->ic / WINO_LANES;
-    const ptrdiff_t plane_count = (ptrdiff_t)c->ih * c->iw * WINO_LANES;
-    float edge[WINO_POINTS * WINO_LANES] __attribute__((aligned(64)));
+    const int n_planes = c->ic / VEC;
+    const ptrdiff_t plane_count = (ptrdiff_t)c->ih * c->iw * VEC;
+    float edge[WINO_POINTS * VEC] __attribute__((aligned(64)));
     for (int plane = 0; plane < n_planes; plane++) {
-        const int channel = plane * WINO_LANES;
+        const int channel = plane * VEC;
         float *to = v + (size_t)(channel / WINO_DEPTH) * c->v_count + channel % WINO_DEPTH;
         struct tile at = tile_at(c, first), scout = tile_at(c, first + AHEAD);
         for (int t = 0; t < n; t++, to += WINO_DEPTH, next_tile(c, &at), next_tile(c, &scout)) {
@@ -126,7 +126,7 @@ INLINE void transform_src_of(const struct wino_conv *c, const float *src, int fi
             fetch_tile(src + ((ptrdiff_t)scout.n * n_planes + plane) * plane_count, c->ih, c->iw, &scout, m, false);
             const int top = at.y - c->ph, left = at.x - c->pw;
             if (top >= 0 && left >= 0 && top + WINO_SIDE <= c->ih && left + WINO_SIDE <= c->iw) {
-                transform_tile(c, from + ((ptrdiff_t)top * c->iw + left) * WINO_LANES, c->iw, to);
+                transform_tile(c, from + ((ptrdiff_t)top * c->iw + left) * VEC, c->iw, to);
             } else {
                 copy_edge_tile(c, from, top, left, edge);
                 transform_tile(c, edge, WINO_SIDE, to);
@@ -146,30 +146,31 @@ CODE void transform_src(const struct wino_conv *c, const float *src, int first, 
 /* --- weights -> U --- */
 
 /* The square of lanes x lanes channels of all taps that holds input channel k of a slice and vector i of a block. */
-INLINE const float *square_of(const struct wino_conv *c, const float *weights, size_t block, int i, size_t slice, int k)
+VEC_TARGET INLINE const float *square_of(const struct wino_conv *c, const float *weights, size_t block, int i,
+                                         size_t slice, int k)
 {
-    const ptrdiff_t ib = ((ptrdiff_t)slice * WINO_DEPTH + k) / WINO_LANES, ob = (ptrdiff_t)block * 2 + i;
-    const ptrdiff_t at = c->is_turned ? ib * (c->oc / WINO_LANES) + ob : ob * (c->ic / WINO_LANES) + ib;
-    return weights + at * c->kernel * c->kernel * WINO_LANES * WINO_LANES;
+    const ptrdiff_t ib = ((ptrdiff_t)slice * WINO_DEPTH + k) / VEC, ob = (ptrdiff_t)block * 2 + i;
+    const ptrdiff_t at = c->is_turned ? ib * (c->oc / VEC) + ob : ob * (c->ic / VEC) + ib;
+    return weights + at * c->kernel * c->kernel * VEC * VEC;
 }
 
 /* Square by square, so that each is read to its end while it is in the first cache; the one that follows it in memory
  * comes into the second meanwhile. */
-INLINE void transform_weights_of(const struct wino_conv *c, const float *weights, size_t block, size_t slice,
-                                 const int kernel, float *u)
+VEC_TARGET INLINE void transform_weights_of(const struct wino_conv *c, const float *weights, size_t block, size_t slice,
+                                            const int kernel, float *u)
 {
-    const int taps = kernel * kernel, square = WINO_LANES * WINO_LANES, n_vec = vectors_of(c, block);
+    const int taps = kernel * kernel, square = VEC * VEC, n_vec = vectors_of(c, block);
     for (int r = 0; r < depth_of(c, slice) * n_vec; r++) {
-        const int i = r / WINO_LANES % n_vec, k = r / WINO_LANES / n_vec * WINO_LANES + r % WINO_LANES;
-        const float *from = square_of(c, weights, block, i, slice, k) + k % WINO_LANES * WINO_LANES;
-        vec x[WINO_MAX_KERNEL][WINO_MAX_KERNEL];
+        const int i = r / VEC % n_vec, k = r / VEC / n_vec * VEC + r % VEC;
+        const float *from = square_of(c, weights, block, i, slice, k) + k % VEC * VEC;
+        V(float) x[WINO_MAX_KERNEL][WINO_MAX_KERNEL];
 #pragma GCC unroll 25
         for (int tap = 0; tap < taps; tap++) {
             const float *tap_from = from + (c->is_turned ? taps - 1 - tap : tap) * square;
-            x[tap / kernel][tap % kernel] = v_load(tap_from);
+            x[tap / kernel][tap % kernel] = V(load)(tap_from);
             __builtin_prefetch(tap_from + taps * square, 0, 2);
         }
-        evaluate_2d((const vec(*)[WINO_MAX_KERNEL])x, kernel, true, u + (k * n_vec + i) * WINO_LANES, u_stride());
+        evaluate_2d((const V(float)(*)[WINO_MAX_KERNEL])x, kernel, true, u + (k * n_vec + i) * VEC, u_stride());
     }
 }
 
@@ -183,33 +184,33 @@ CODE void transform_weights(const struct wino_conv *c, const float *weights, siz
 
 /* --- M -> dst --- */
 
-INLINE void write_tile(const struct wino_conv *c, const float *m, const struct tile *at, float *plane, vec bias,
-                       bool relu, const int count, const bool is_edge)
+VEC_TARGET INLINE void write_tile(const struct wino_conv *c, const float *m, const struct tile *at, float *plane,
+                                  V(float) bias, bool relu, const int count, const bool is_edge)
 {
-    vec y[WINO_MAX_KERNEL][WINO_MAX_KERNEL];
+    V(float) y[WINO_MAX_KERNEL][WINO_MAX_KERNEL];
     interpolate_2d(m, z_stride(c), count, false, y);
 #pragma GCC unroll 4
     for (int i = 0; i < count; i++)
 #pragma GCC unroll 4
         for (int j = 0; j < count; j++) {
             if (is_edge && (at->y + i >= c->oh || at->x + j >= c->ow)) continue;
-            vec out = v_add(y[i][j], bias);
-            if (relu) out = v_max(v_zero(), out); /* in this order a NaN stays one */
-            v_store(plane + ((ptrdiff_t)(at->y + i) * c->ow + at->x + j) * WINO_LANES, out);
+            V(float) out = V(add)(y[i][j], bias);
+            if (relu) out = V(relu)(out);
+            V(store)(plane + ((ptrdiff_t)(at->y + i) * c->ow + at->x + j) * VEC, out);
         }
 }
 
-INLINE void write_dst_of(const struct wino_conv *c, const float *m, size_t block, int first, int n, const float *bias,
-                         bool relu, float *dst, const int count)
+VEC_TARGET INLINE void write_dst_of(const struct wino_conv *c, const float *m, size_t block, int first, int n,
+                                    const float *bias, bool relu, float *dst, const int count)
 {
-    const int n_planes = c->oc / WINO_LANES, n_vec = vectors_of(c, block);
-    const ptrdiff_t plane_count = (ptrdiff_t)c->oh * c->ow * WINO_LANES;
+    const int n_planes = c->oc / VEC, n_vec = vectors_of(c, block);
+    const ptrdiff_t plane_count = (ptrdiff_t)c->oh * c->ow * VEC;
     for (int i = 0; i < n_vec; i++) {
         const ptrdiff_t plane = (ptrdiff_t)block * 2 + i;
-        const vec add = v_load(bias ? bias + plane * WINO_LANES : zeros);
-        const float *from = m + i * WINO_LANES;
+        const V(float) add = V(load)(bias ? bias + plane * VEC : zeros);
+        const float *from = m + i * VEC;
         struct tile at = tile_at(c, first), scout = tile_at(c, first + AHEAD);
-        for (int t = 0; t < n; t++, from += n_vec * WINO_LANES, next_tile(c, &at), next_tile(c, &scout)) {
+        for (int t = 0; t < n; t++, from += n_vec * VEC, next_tile(c, &at), next_tile(c, &scout)) {
             float *to = dst + (at.n * n_planes + plane) * plane_count;
             fetch_tile(dst + (scout.n * n_planes + plane) * plane_count, c->oh, c->ow, &scout, count, true);
             if (at.y + count <= c->oh && at.x + count <= c->ow)
@@ -258,32 +259,32 @@ CODE void forward(const struct wino_conv *c, const float *src, const float *weig
 
 /* --- diff_dst -> Z, and its sums, which are the gradient of the bias --- */
 
-INLINE void transform_diff_tile(const struct wino_conv *c, const float *plane, const struct tile *at, const int count,
-                                const bool is_edge, float *z, float *sum)
+VEC_TARGET INLINE void transform_diff_tile(const struct wino_conv *c, const float *plane, const struct tile *at,
+                                           const int count, const bool is_edge, float *z, float *sum)
 {
-    vec y[WINO_MAX_KERNEL][WINO_MAX_KERNEL], total = v_zero();
+    V(float) y[WINO_MAX_KERNEL][WINO_MAX_KERNEL], total = V(zero)();
 #pragma GCC unroll 4
     for (int i = 0; i < count; i++)
 #pragma GCC unroll 4
         for (int j = 0; j < count; j++) {
             const bool is_inside = !is_edge || (at->y + i < c->oh && at->x + j < c->ow);
-            const float *from = plane + ((ptrdiff_t)(at->y + i) * c->ow + at->x + j) * WINO_LANES;
-            y[i][j] = v_load(is_inside ? from : zeros);
-            total = v_add(total, y[i][j]);
+            const float *from = plane + ((ptrdiff_t)(at->y + i) * c->ow + at->x + j) * VEC;
+            y[i][j] = V(load)(is_inside ? from : zeros);
+            total = V(add)(total, y[i][j]);
         }
-    if (sum) v_store(sum, v_add(v_load(sum), total));
-    evaluate_2d((const vec(*)[WINO_MAX_KERNEL])y, count, false, z, z_stride(c));
+    if (sum) V(store)(sum, V(add)(V(load)(sum), total));
+    evaluate_2d((const V(float)(*)[WINO_MAX_KERNEL])y, count, false, z, z_stride(c));
 }
 
-INLINE void transform_diff_dst_of(const struct wino_conv *c, const float *diff_dst, int first, int n, float *z,
-                                  float *diff_bias, const int count)
+VEC_TARGET INLINE void transform_diff_dst_of(const struct wino_conv *c, const float *diff_dst, int first, int n,
+                                             float *z, float *diff_bias, const int count)
 {
-    const int n_planes = c->oc / WINO_LANES;
-    const ptrdiff_t plane_count = (ptrdiff_t)c->oh * c->ow * WINO_LANES;
+    const int n_planes = c->oc / VEC;
+    const ptrdiff_t plane_count = (ptrdiff_t)c->oh * c->ow * VEC;
     for (int plane = 0; plane < n_planes; plane++) {
-        const int width = vectors_of(c, (size_t)plane / 2) * WINO_LANES;
-        float *to = z + (size_t)(plane / 2) * c->z_count + plane % 2 * WINO_LANES;
-        float *sum = diff_bias ? diff_bias + plane * WINO_LANES : NULL;
+        const int width = vectors_of(c, (size_t)plane / 2) * VEC;
+        float *to = z + (size_t)(plane / 2) * c->z_count + plane % 2 * VEC;
+        float *sum = diff_bias ? diff_bias + plane * VEC : NULL;
         struct tile at = tile_at(c, first), scout = tile_at(c, first + AHEAD);
         for (int t = 0; t < n; t++, to += width, next_tile(c, &at), next_tile(c, &scout)) {
             const float *from = diff_dst + ((ptrdiff_t)at.n * n_planes + plane) * plane_count;
@@ -308,18 +309,18 @@ CODE void transform_diff_dst(const struct wino_conv *c, const float *diff_dst, i
 
 /* --- M -> diff_weights --- */
 
-INLINE void write_diff_weights_of(const struct wino_conv *c, const float *m, size_t block, size_t slice,
-                                  const int kernel, float *diff_weights)
+VEC_TARGET INLINE void write_diff_weights_of(const struct wino_conv *c, const float *m, size_t block, size_t slice,
+                                             const int kernel, float *diff_weights)
 {
-    const int taps = kernel * kernel, square = WINO_LANES * WINO_LANES, n_vec = vectors_of(c, block);
+    const int taps = kernel * kernel, square = VEC * VEC, n_vec = vectors_of(c, block);
     for (int k = 0; k < depth_of(c, slice); k++)
         for (int i = 0; i < n_vec; i++) {
-            const ptrdiff_t ib = ((ptrdiff_t)slice * WINO_DEPTH + k) / WINO_LANES, ob = (ptrdiff_t)block * 2 + i;
-            float *to = diff_weights + (ob * (c->ic / WINO_LANES) + ib) * taps * square + k % WINO_LANES * WINO_LANES;
-            vec w[WINO_MAX_KERNEL][WINO_MAX_KERNEL];
-            interpolate_2d(m + (k * n_vec + i) * WINO_LANES, u_stride(), kernel, true, w);
+            const ptrdiff_t ib = ((ptrdiff_t)slice * WINO_DEPTH + k) / VEC, ob = (ptrdiff_t)block * 2 + i;
+            float *to = diff_weights + (ob * (c->ic / VEC) + ib) * taps * square + k % VEC * VEC;
+            V(float) w[WINO_MAX_KERNEL][WINO_MAX_KERNEL];
+            interpolate_2d(m + (k * n_vec + i) * VEC, u_stride(), kernel, true, w);
 #pragma GCC unroll 25
-            for (int tap = 0; tap < taps; tap++) v_store(to + tap * square, w[tap / kernel][tap % kernel]);
+            for (int tap = 0; tap < taps; tap++) V(store)(to + tap * square, w[tap / kernel][tap % kernel]);
         }
 }
 
@@ -358,4 +359,4 @@ CODE void backward_weights(const struct wino_conv *c, const float *src, const fl
     }
 }
 
-const struct wino_code WINO_CODE = {WINO_LANES, forward, backward_weights};
+const struct wino_code WINO_CODE = {VEC, forward, backward_weights};

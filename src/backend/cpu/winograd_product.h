@@ -5,38 +5,40 @@
  * so that they become displacements. With `fetches` the two matrices at `next` come into the second cache meanwhile, a
  * line of each per step of the depth: worth it when they lie further away, 4 % lost when they do not.
  */
-INLINE void product_rows(const float *a, const int row_step, const int depth_step, const float *b, int depth, float *c,
-                         bool adds, const float *const soon[2], const bool fetches, const int rows, const int n_vec)
+VEC_TARGET INLINE void product_rows(const float *a, const int row_step, const int depth_step, const float *b, int depth,
+                                    float *c, bool adds, const float *const soon[2], const bool fetches, const int rows,
+                                    const int n_vec)
 {
-    vec sum[WINO_ROWS][2];
-    const int width = n_vec * WINO_LANES;
+    V(float) sum[WINO_ROWS][2];
+    const int width = n_vec * VEC;
     const float *soon_0 = soon[0], *soon_1 = soon[1];
 #pragma GCC unroll 14
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
-        for (int i = 0; i < n_vec; i++) sum[r][i] = adds ? v_load(c + r * width + i * WINO_LANES) : v_zero();
+        for (int i = 0; i < n_vec; i++) sum[r][i] = adds ? V(load)(c + r * width + i * VEC) : V(zero)();
     for (int k = 0; k < depth; k++, b += width, a += depth_step) {
-        vec right[2];
+        V(float) right[2];
         if (fetches) __builtin_prefetch(soon_0 + k * 16, 0, 2);
         if (fetches) __builtin_prefetch(soon_1 + k * 16, 0, 2);
 #pragma GCC unroll 2
-        for (int i = 0; i < n_vec; i++) right[i] = v_load(b + i * WINO_LANES);
+        for (int i = 0; i < n_vec; i++) right[i] = V(load)(b + i * VEC);
 #pragma GCC unroll 14
         for (int r = 0; r < rows; r++) {
-            const vec left = v_set1(a[r * row_step]);
+            const V(float) left = V(all)(a[r * row_step]);
 #pragma GCC unroll 2
-            for (int i = 0; i < n_vec; i++) sum[r][i] = v_fma(left, right[i], sum[r][i]);
+            for (int i = 0; i < n_vec; i++) sum[r][i] = V(fma)(left, right[i], sum[r][i]);
         }
     }
 #pragma GCC unroll 14
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
-        for (int i = 0; i < n_vec; i++) v_store(c + r * width + i * WINO_LANES, sum[r][i]);
+        for (int i = 0; i < n_vec; i++) V(store)(c + r * width + i * VEC, sum[r][i]);
 }
 
 /* The rows in as few and as equal groups as fit into registers. */
-INLINE void product(const float *a, const int row_step, const int depth_step, const float *b, int rows, int depth,
-                    float *c, bool adds, const float *const next[2], const bool fetches, const int n_vec)
+VEC_TARGET INLINE void product(const float *a, const int row_step, const int depth_step, const float *b, int rows,
+                               int depth, float *c, bool adds, const float *const next[2], const bool fetches,
+                               const int n_vec)
 {
     const float *soon[2] = {next[0], next[1]};
     int n_groups = (rows + WINO_ROWS - 1) / WINO_ROWS;
@@ -66,7 +68,7 @@ INLINE void product(const float *a, const int row_step, const int depth_step, co
 #undef ROWS_CASE
         }
         a += n * row_step;
-        c += n * n_vec * WINO_LANES;
+        c += n * n_vec * VEC;
         rows -= n;
         soon[0] += depth * 16;
         soon[1] += depth * 16;
@@ -74,10 +76,10 @@ INLINE void product(const float *a, const int row_step, const int depth_step, co
 }
 
 /* For forward: a is V, tile by tile, its depth the channels. */
-__attribute__((noinline, WINO_TARGET)) static void product_over_channels(const float *v, const float *u, int n_tiles,
-                                                                         int n_channels, float *m, bool adds,
-                                                                         const float *const next[2], bool fetches,
-                                                                         int n_vec)
+__attribute__((noinline)) VEC_TARGET static void product_over_channels(const float *v, const float *u, int n_tiles,
+                                                                       int n_channels, float *m, bool adds,
+                                                                       const float *const next[2], bool fetches,
+                                                                       int n_vec)
 {
     if (n_vec == 2 && fetches)
         product(v, WINO_DEPTH, 1, u, n_tiles, n_channels, m, adds, next, true, 2);
@@ -88,10 +90,9 @@ __attribute__((noinline, WINO_TARGET)) static void product_over_channels(const f
 }
 
 /* For backward by weights: a is V again, its rows now the channels, its depth the tiles. */
-__attribute__((noinline, WINO_TARGET)) static void product_over_tiles(const float *v, const float *z, int n_tiles,
-                                                                      int n_channels, float *m, bool adds,
-                                                                      const float *const next[2], bool fetches,
-                                                                      int n_vec)
+__attribute__((noinline)) VEC_TARGET static void product_over_tiles(const float *v, const float *z, int n_tiles,
+                                                                    int n_channels, float *m, bool adds,
+                                                                    const float *const next[2], bool fetches, int n_vec)
 {
     if (n_vec == 2 && fetches)
         product(v, 1, WINO_DEPTH, z, n_channels, n_tiles, m, adds, next, true, 2);
