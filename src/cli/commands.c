@@ -167,12 +167,16 @@ const struct ls_command ls__commands[LS_N_CMDS] = {
             .args = "[MODEL]",
             .min_args = 0,
             .max_args = 1,
-            .summary = "list the models that come with the program",
+            .summary = "list the models that come with the program, or the layers of one",
             .text = "A table of the models: parameters, GFLOP of the forward pass per image, memory of the activations "
-                    "per image, input. With MODEL (a name or a .net file) only that one.",
+                    "per image, input. With MODEL (a name or a .net file) its layers: result, parameters, operations "
+                    "and memory of each, the totals, and the image sizes it takes. Operations and memory are those of "
+                    "one image, or of --batch-size of them.",
             .examples =
                 {
                     {"lockstep models", "all of them"},
+                    {"lockstep models resnet18", "its layers, and what they cost"},
+                    {"lockstep models mobilenetv2 --input 3x96x96 -b 32", "for smaller images, 32 at a time"},
                     {"lockstep models my.net --classes 100", "a file of your own"},
                 },
         },

@@ -62,7 +62,8 @@ static_assert(offsetof(struct ls_options, train) == 0, "the training's options c
 /* One entry, one paragraph; in the order of the help, groups together. */
 /* clang-format off */
 const struct ls_option ls__options[] = {
-    {OF_TRAINING(BATCH_SIZE), .commands = ON(TRAIN) | ON(EVAL) | ON(BENCH) | ON(TUNE) | ON(PLAN) | ON(PREDICT)},
+    {OF_TRAINING(BATCH_SIZE), .commands = ON(TRAIN) | ON(EVAL) | ON(BENCH) | ON(TUNE) | ON(PLAN) | ON(PREDICT) |
+        ON(MODELS)},
     {OF_TRAINING(EPOCHS), .commands = ON(TRAIN)},
     {OF_TRAINING(ITERATIONS), .commands = ON(TRAIN)},
     {OF_TRAINING(SEED), .commands = ON(TRAIN)},

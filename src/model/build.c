@@ -23,7 +23,8 @@ struct builder {
     const struct ls_model *model;
     const struct ls_model_options *options;
     struct ls_graph *g;
-    int *values; /* of tensors: [n_layers + 1] */
+    int *values;           /* of tensors: [n_layers + 1] */
+    struct ls_mark *marks; /* [n_layers + 1], or NULL */
     int64_t n_parameters;
 };
 
@@ -453,19 +454,38 @@ static enum ls_status check_result(struct builder *b)
     return check_all_read(b);
 }
 
+/* Before layer `layer`, or at the end; its predecessor's tensor is known by now. */
+static void mark(struct builder *b, int layer)
+{
+    if (!b->marks) return;
+    if (layer > 0) b->marks[layer - 1].out = b->values[layer];
+    b->marks[layer].node = b->g->n_nodes;
+    b->marks[layer].value = b->g->n_values;
+}
+
 static enum ls_status build(struct builder *b)
 {
     const struct ls_model_options *o = b->options;
     TRY(ls_graph_add_value(b->g, "input", LS_VALUE_INPUT, LS_F32, &LS_SHAPE4(o->mb, o->c, o->h, o->w), &b->g->input));
     b->values[0] = b->g->input;
-    for (int i = 0; i < b->model->n_layers; i++) TRY(build_layer(b, &b->model->layers[i], &b->values[i + 1]));
+    for (int i = 0; i < b->model->n_layers; i++) {
+        mark(b, i);
+        TRY(build_layer(b, &b->model->layers[i], &b->values[i + 1]));
+    }
+    mark(b, b->model->n_layers);
     return check_result(b);
 }
 
 enum ls_status ls_model_build(const struct ls_model *model, const struct ls_model_options *options,
                               struct ls_graph **out)
 {
-    struct builder b = {.model = model, .options = options};
+    return ls__build(model, options, NULL, out);
+}
+
+enum ls_status ls__build(const struct ls_model *model, const struct ls_model_options *options, struct ls_mark *marks,
+                         struct ls_graph **out)
+{
+    struct builder b = {.model = model, .options = options, .marks = marks};
     *out = NULL;
     if (!options) return ls_fail(LS_USAGE, "%s: built without options", model->origin);
     TRY(check_options(model, options));

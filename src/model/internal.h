@@ -175,6 +175,17 @@ struct ls_model {
 };
 enum ls_status ls__expand(struct ls_model *model, const struct ls_text *text) LS_MUST_CHECK;
 
+/* --- build.c: layers into a graph --- */
+
+/* What building a layer added: nodes and values from here to the next mark's. */
+struct ls_mark {
+    int node, value; /* first */
+    int out;         /* the value of its tensor */
+};
+/* ls_model_build; marks (may be NULL) has room for n_layers + 1. */
+enum ls_status ls__build(const struct ls_model *model, const struct ls_model_options *options, struct ls_mark *marks,
+                         struct ls_graph **out) LS_MUST_CHECK;
+
 /* LS_DATA, "origin:line: ..." */
 enum ls_status ls__text_fail(const char *origin, int line, const char *fmt, ...) LS_PRINTF(3, 4) LS_MUST_CHECK;
 

@@ -114,6 +114,11 @@ void ls_model_input(const struct ls_model *model, int *c, int *h, int *w)
     *w = model->input[2];
 }
 
+bool ls_model_input_is_fixed(const struct ls_model *model)
+{
+    return model->is_input_fixed;
+}
+
 enum ls_status ls_model_summarize(const struct ls_model *model, int c, int h, int w, int n_classes,
                                   struct ls_model_summary *out)
 {

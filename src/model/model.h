@@ -23,6 +23,8 @@ const char *ls_model_text(const struct ls_model *model, size_t *len); /* as pars
 
 /* The input the model asks for; a dimension that adapts to the data is 0. */
 void ls_model_input(const struct ls_model *model, int *c, int *h, int *w);
+/* Whether it refuses data of another size; else that is the size it was made for. */
+bool ls_model_input_is_fixed(const struct ls_model *model);
 
 /* Forward graph for shards of mb samples of c x h x w and n_classes classes, ending in logits [mb,n_classes]
  * (g->logits). With is_training dropout is active and batch norm uses the shard's statistics. Shapes that do not fit
@@ -44,6 +46,19 @@ struct ls_model_summary {
 };
 enum ls_status ls_model_summarize(const struct ls_model *model, int c, int h, int w, int n_classes,
                                   struct ls_model_summary *out) LS_MUST_CHECK;
+
+/* A layer of the model, blocks unrolled, for a batch of options->mb. */
+struct ls_model_row {
+    const char *name; /* the model's */
+    char type[24];    /* "conv 3x3 /2", "bn" */
+    struct ls_shape out;
+    int64_t parameters, buffers; /* trained; kept with the weights (running statistics) */
+    double flops;                /* forward; a multiply-add counts 2 */
+    int64_t activation_bytes;    /* its result, float32; 0 where it is another's under a new shape */
+};
+/* *rows has *n_rows entries and is the caller's to free. */
+enum ls_status ls_model_table(const struct ls_model *model, const struct ls_model_options *options,
+                              struct ls_model_row **rows, int *n_rows) LS_MUST_CHECK;
 
 /* The zoo, compiled in from models/NAME.net. */
 struct ls_zoo_entry {

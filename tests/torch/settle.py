@@ -30,17 +30,34 @@ def along(values, x):
     return values.view(1, -1, *([1] * (x.dim() - 2)))
 
 
-def relu_margin(x):
-    """Per channel: distance of the value nearest to zero, relative."""
-    return channels_first(x).abs().amin(1) / rms(x)
+KINKED = (nn.ReLU, nn.ReLU6, nn.LeakyReLU)
+
+
+def kinks(module, x):
+    """[c, all the rest]: distances to the places where the slope changes."""
+    values = channels_first(x)
+    return torch.cat([values, values - 6], 1) if isinstance(module, nn.ReLU6) else values
+
+
+def relu_margin(module, x):
+    """Per channel: distance of the value nearest to a kink, relative."""
+    return kinks(module, x).abs().amin(1) / rms(x)
+
+
+def pair(value):
+    return value if isinstance(value, tuple) else (value, value)
 
 
 def pool_margin(pool, x):
     """Per channel: distance of the two largest values of a window, relative; windows of zeros do not count."""
-    k, s, p = pool.kernel_size, pool.stride, pool.padding
-    padded = nn.functional.pad(x, (p, p, p, p))
-    top = padded.unfold(2, k, s).unfold(3, k, s).flatten(4).topk(2).values
-    gap = torch.where(top[..., 0] > 0, top[..., 0] - top[..., 1], torch.inf)
+    (kh, kw), (sh, sw), (ph, pw), (dh, dw) = map(pair, (pool.kernel_size, pool.stride, pool.padding, pool.dilation))
+    outside = -1e30  # never the second either, in a window of two and more
+    more = (sh, sw) if pool.ceil_mode else (0, 0)
+    padded = nn.functional.pad(x, (pw, pw + more[1], ph, ph + more[0]), value=outside)
+    windows = nn.functional.unfold(padded, (kh, kw), (dh, dw), 0, (sh, sw))
+    top = windows.reshape(*x.shape[:2], kh * kw, -1).topk(2, 2).values
+    counts = (top[:, :, 0] != 0) & (top[:, :, 1] > outside / 2)
+    gap = torch.where(counts, top[:, :, 0] - top[:, :, 1], torch.inf)
     return channels_first(gap).amin(1) / rms(x)
 
 
@@ -63,9 +80,10 @@ class Settler:
         self.margin, self.last, self.filters = margin, None, None
         self.handles = []
         for module in net.modules():
-            if isinstance(module, (nn.Conv2d, nn.Linear, nn.BatchNorm2d)):
+            if hasattr(module, "settle_filters") or isinstance(
+                    module, (nn.Conv2d, nn.Linear, nn.BatchNorm2d, nn.GroupNorm, nn.LayerNorm)):
                 self.handles.append(module.register_forward_hook(self.seen))
-            elif isinstance(module, nn.ReLU):
+            elif isinstance(module, KINKED):
                 self.handles.append(module.register_forward_pre_hook(self.before_relu))
             elif isinstance(module, nn.MaxPool2d):
                 self.handles.append(module.register_forward_pre_hook(self.before_pool))
@@ -75,17 +93,20 @@ class Settler:
             handle.remove()
 
     def seen(self, module, inputs, output):
+        if hasattr(module, "settle_filters"):  # joins what these make
+            self.filters = module.settle_filters
+            return
         if module.bias is not None:
             self.last = module
         if isinstance(module, nn.Conv2d):
-            self.filters = module
+            self.filters = [module]
 
-    def before_relu(self, _, inputs):
+    def before_relu(self, module, inputs):
         x = inputs[0]
         scale, margin = rms(x), widened(self.margin, x)
-        bad = (relu_margin(x) < margin).nonzero().flatten().tolist()
+        bad = (relu_margin(module, x) < margin).nonzero().flatten().tolist()
         for c in bad:
-            shift = shift_to_gap(x[:, c].flatten(), margin * scale[c].item())
+            shift = shift_to_gap(kinks(module, x)[c], margin * scale[c].item())
             old = self.last.bias.data[c].item()
             new = torch.tensor(old + shift.item()).float().double().item()
             self.last.bias.data[c] = new
@@ -95,8 +116,9 @@ class Settler:
     def before_pool(self, pool, inputs):
         bad = pool_margin(pool, inputs[0]) < self.margin
         if bad.any():
-            weight = self.filters.weight.data
-            weight[bad] = (weight[bad] * (1 + 0.05 * torch.randn_like(weight[bad]))).float().double()
+            for conv, part in zip(self.filters, bad.split([f.out_channels for f in self.filters])):
+                weight = conv.weight.data
+                weight[part] = (weight[part] * (1 + 0.05 * torch.randn_like(weight[part]))).float().double()
             raise Restart
 
 
@@ -125,11 +147,11 @@ class Watch:
     def __init__(self, net):
         self.least = float("inf")
         self.handles = [m.register_forward_pre_hook(self.look) for m in net.modules()
-                        if isinstance(m, (nn.ReLU, nn.MaxPool2d))]
+                        if isinstance(m, (*KINKED, nn.MaxPool2d))]
 
     def look(self, module, inputs):
         x = inputs[0].detach()
-        margin = relu_margin(x) if isinstance(module, nn.ReLU) else pool_margin(module, x)
+        margin = relu_margin(module, x) if isinstance(module, KINKED) else pool_margin(module, x)
         self.least = min(self.least, margin.min().item())
 
     def remove(self):
