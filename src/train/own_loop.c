@@ -1,4 +1,5 @@
-/* own_loop.c: a training whose loop is the caller's (lockstep/trainer.h): the loop's pieces of train.c, one call each.
+/* own_loop.c: a training whose loop is the caller's (lockstep/trainer.h): the pieces of step.c and train.c, one call
+ * each.
  *
  * Invariant: after a failure nothing is called but close, which hands the failure to the other ranks of the job.
  */

@@ -1,0 +1,111 @@
+/* step.c: one step of a training: a batch from the loader, the step itself, what it adds to the tallies, a line of
+ * metrics and the progress bar. In: the trainer's state before it; out: the state after it, and struct ls_step for the
+ * caller.
+ */
+#include "base/clock.h"
+#include "base/control.h"
+#include "train/trainer.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static void log_step(struct trainer *t, double lr)
+{
+    struct tally *y = &t->st.log_tally;
+    if (t->o->log_every <= 0 || t->st.step % t->o->log_every != 0 || y->n == 0) return;
+    ls__trainer_metric(t, "train", y->loss_sum / (double)y->n, (double)y->n_correct / (double)y->n, lr, y->n,
+                       ls__seconds_since(t->log_ns));
+    *y = (struct tally){0};
+    t->log_ns = ls__now_ns();
+}
+
+static enum ls_status load_and_train(struct trainer *t, double lr, struct ls_exec_stats *stats)
+{
+    struct ls_batch batch;
+    struct ls_begun begun = ls__span_begin(t->s.lane, LS_SPAN_LOAD, "batch", t->st.step);
+    enum ls_status status = ls_loader_next(t->loader, &batch);
+    ls__span_end(t->s.lane, begun);
+    TRY(status);
+    const struct ls_exec_step step = {.batch = &batch,
+                                      .transform = &t->s.transform,
+                                      .shard_size = t->s.shard_size,
+                                      .seed = (uint64_t)t->o->seed,
+                                      .step = t->st.step,
+                                      .lr = lr,
+                                      .clip_norm = t->o->clip_norm};
+    t->images += batch.n;
+    return ls__sync_step(&t->sync, &step, ls__control_stop_wanted(t->o->control),
+                         ls__control_save_wanted(t->o->control), stats);
+}
+
+static enum ls_status one_step(struct trainer *t, struct ls_step *out)
+{
+    struct train_state *st = &t->st;
+    struct ls_exec_stats stats;
+    const int64_t images = t->images;
+    const double lr = ls_schedule_lr(&t->schedule, st->step);
+    struct ls_begun begun = ls__span_begin(t->s.lane, LS_SPAN_STEP, "step", st->step);
+    enum ls_status status = load_and_train(t, lr, &stats);
+    double seconds = 1e-9 * (double)ls__span_end(t->s.lane, begun);
+    TRY(status);
+    t->save_wanted = stats.save_wanted;
+    t->stop_wanted = stats.stop_wanted;
+    ls__forecast_note(&t->forecast, seconds);
+    st->train_seconds += seconds;
+    st->epoch_seconds += seconds;
+    if (t->first_step_seconds == 0) t->first_step_seconds = ls__seconds_since(t->opened_ns);
+    st->step++;
+    st->epoch_step++;
+    ls__record_step(t->record, st->step, st->epoch + 1);
+    ls__tally_add(&st->epoch_tally, &stats);
+    ls__tally_add(&st->log_tally, &stats);
+    *out = (struct ls_step){.step = st->step,
+                            .epoch = st->epoch + 1,
+                            .images = t->images - images,
+                            .loss = stats.n > 0 ? stats.loss_sum / (double)stats.n : NAN,
+                            .accuracy = stats.n > 0 ? (double)stats.n_correct / (double)stats.n : NAN,
+                            .lr = lr,
+                            .seconds = seconds,
+                            .is_epoch_over = st->epoch_step == t->schedule.steps_per_epoch};
+    return LS_OK;
+}
+
+static void show_progress(struct trainer *t)
+{
+    char note[64];
+    const struct tally *y = &t->st.epoch_tally;
+    if (!t->is_chief || y->n == 0) return;
+    if (t->st.epoch_step == 1 || t->progress.total == 0) {
+        char label[64];
+        snprintf(label, sizeof label, "Epoch %lld/%lld", (long long)t->st.epoch + 1, (long long)t->o->epochs);
+        int64_t after = t->last_step - t->st.step, of_epoch = t->schedule.steps_per_epoch - t->st.epoch_step;
+        if (of_epoch > after) of_epoch = after; /* -i ends it within the epoch */
+        ls__progress_begin(&t->progress, label, t->st.epoch_step + of_epoch);
+        t->progress.unit = " images";
+        t->progress.weight = t->s.batch_size;
+        t->progress.after = after - of_epoch;
+        ls__progress_start_at(&t->progress, t->st.epoch_step); /* the bar's clock starts now, after this step */
+    }
+    snprintf(note, sizeof note, "loss=%.3f acc=%.1f%%", y->loss_sum / (double)y->n,
+             100 * (double)y->n_correct / (double)y->n);
+    ls__progress_update(&t->progress, t->st.epoch_step, note);
+}
+
+/* A process alone stops at once; of several all stop after the same step, once the wish has gone round. */
+bool ls__trainer_stop_wanted(const struct trainer *t)
+{
+    return t->stop_wanted || t->is_cut_short ||
+           (ls_comm_place(t->comm)->n_ranks == 1 && ls__control_stop_wanted(t->o->control));
+}
+
+enum ls_status ls__trainer_step(struct trainer *t, struct ls_step *step)
+{
+    const struct ls_control *control = t->o->control;
+    if (t->log_ns == 0) t->log_ns = ls__now_ns() - (int64_t)(1e9 * t->st.log_seconds);
+    TRY(one_step(t, step));
+    log_step(t, step->lr);
+    show_progress(t);
+    step->is_stop_wanted = ls__trainer_stop_wanted(t);
+    if (control && control->on_step) control->on_step(control->context, step);
+    return LS_OK;
+}
