@@ -52,11 +52,11 @@ uninstall: ## remove what install put there (the same PREFIX and DESTDIR)
 format: ## format the C files
 	@scripts/check-format --fix
 
-lint: ## layers, bans, format; cppcheck and shellcheck where they are installed
-	@scripts/lint
+lint: ## layers, bans, docs, format; clang-tidy, cppcheck and shellcheck where they are installed
+	@scripts/lint || [ $$? -eq 77 ]
 
 clean: ## remove what was built (runs/ stays)
-	@rm -rf build build-asan build-fuzz
+	@rm -rf build build-asan build-tsan build-fuzz
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|' 2>/dev/null || \

@@ -180,7 +180,7 @@ enum ls_status ls__dir_write_atomic(const struct ls_dir *d, const char *name, co
                                     size_t n_pieces, enum ls_status on_fail)
 {
     char temp[NAME_BYTES];
-    int fd;
+    int fd = -1;
     TRY(make_temporary(d, name, temp, &fd, on_fail));
     enum ls_status status = fill(fd, pieces, n_pieces);
     if (status == LS_OK && renameat(d->fd, temp, d->fd, name) != 0)
@@ -194,7 +194,7 @@ enum ls_status ls__dir_try_write(const struct ls_dir *d, const char *name, const
                                  enum ls_status on_fail)
 {
     char temp[NAME_BYTES];
-    int fd;
+    int fd = -1;
     TRY(make_temporary(d, name, temp, &fd, on_fail));
     enum ls_status status = reserve(fd, bytes);
     if (status == LS_OK) status = write_all(fd, head);

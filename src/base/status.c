@@ -9,7 +9,7 @@ enum { MESSAGE_BYTES = 1024 };
 
 static _Thread_local char message[MESSAGE_BYTES];
 
-enum ls_status ls_fail(enum ls_status status, const char *fmt, ...)
+enum ls_status(ls_fail)(enum ls_status status, const char *fmt, ...)
 {
     /* Arguments may point into `message` itself, so build beside it. */
     char made[MESSAGE_BYTES];
@@ -21,7 +21,7 @@ enum ls_status ls_fail(enum ls_status status, const char *fmt, ...)
     return status;
 }
 
-enum ls_status ls_fail_in(enum ls_status status, const char *fmt, ...)
+enum ls_status(ls_fail_in)(enum ls_status status, const char *fmt, ...)
 {
     char context[MESSAGE_BYTES], made[2 * MESSAGE_BYTES + 4];
     va_list args;

@@ -12,4 +12,10 @@
         if (try_status_ != LS_OK) return try_status_;                                                                  \
     } while (0)
 
+/* What ls_fail promises, for readers that are programs: its result is the status it was given. */
+#ifdef __clang_analyzer__
+#define ls_fail(status, ...) ((void)ls_fail(status, __VA_ARGS__), (status))
+#define ls_fail_in(status, ...) ((void)ls_fail_in(status, __VA_ARGS__), (status))
+#endif
+
 #endif

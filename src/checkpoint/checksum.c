@@ -17,7 +17,7 @@ static void to_hex(XXH128_hash_t hash, char hex[LS_CKPT_CHECKSUM_DIGITS + 1])
 {
     XXH128_canonical_t bytes;
     XXH128_canonicalFromHash(&bytes, hash);
-    for (int i = 0; i < LS_CKPT_CHECKSUM_DIGITS / 2; i++) {
+    for (size_t i = 0; i < LS_CKPT_CHECKSUM_DIGITS / 2; i++) {
         hex[2 * i] = "0123456789abcdef"[bytes.digest[i] >> 4];
         hex[2 * i + 1] = "0123456789abcdef"[bytes.digest[i] & 15];
     }

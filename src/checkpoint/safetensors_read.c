@@ -298,7 +298,8 @@ static enum ls_status place(struct ls_ckpt *c, const struct view *v, const struc
     uint8_t *to = c->copies;
     for (int i = 0; i < c->n_tensors; i++) {
         if (!is_misaligned(&c->tensors[i])) continue;
-        if (spans[i].end > spans[i].begin) memcpy(to, c->tensors[i].data, (size_t)(spans[i].end - spans[i].begin));
+        if (to && spans[i].end > spans[i].begin)
+            memcpy(to, c->tensors[i].data, (size_t)(spans[i].end - spans[i].begin));
         c->tensors[i].data = to ? (const void *)to : (const void *)v->file; /* empty ones need no place */
         if (to) to += padded_bytes(&spans[i]);
     }

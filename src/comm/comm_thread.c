@@ -205,7 +205,7 @@ static bool await_closed(struct comm_thread *k)
     enum { PATIENCE_S = 5 };
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += 2 * PATIENCE_S; /* ls__link_close takes as long */
+    until.tv_sec += (time_t)2 * PATIENCE_S; /* ls__link_close takes as long */
     while (!k->is_closed && pthread_cond_timedwait(&k->done, &k->lock, &until) != ETIMEDOUT) continue;
     return k->is_closed;
 }

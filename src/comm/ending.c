@@ -88,13 +88,13 @@ static void pause_ms(int ms)
 
 /* This rank's own trouble, in words for all. The chief speaks for the job; so does a failure that its whole machine has
  * met with. */
-static void post_own(struct ls_comm *c, enum ls_status status)
+static enum ls_status post_own(struct ls_comm *c, enum ls_status status)
 {
     const struct board *b = c->board;
     bool is_all = c->place.n_machines == 1 && b->outcome.status == status;
     if (c->place.rank > 0 && !(is_all && strcmp(b->outcome.message, ls_error_message()) == 0))
         status = ls_fail_in(status, "rank %d on %s", c->place.rank, c->place.host);
-    status = ls__ending_found(c, ENDING_SURE, status);
+    return ls__ending_found(c, ENDING_SURE, status);
 }
 
 /* Somebody else has failed, and will say why. */
@@ -151,7 +151,7 @@ static enum ls_status end_in_failure(struct ls_comm *c, enum ls_status mine)
     struct ending e;
     bool is_others = mine == LS_REMOTE || mine == LS_TIMEOUT;
     c->has_failed = true;
-    if (!is_others) post_own(c, mine);
+    if (!is_others) mine = post_own(c, mine);
     if (is_others) await_ending(c);
     if (!atomic_load(&c->board->has_ending)) mine = ls__ending_found(c, ENDING_GUESSED, mine);
     bool is_heard = settle(c);

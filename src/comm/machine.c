@@ -354,7 +354,7 @@ void ls_comm_note(struct ls_comm *c, int64_t step, const char *what)
 
 void ls__board_rank_what(const struct board_rank *s, char what[WHAT_BYTES])
 {
-    for (int i = 0; i < WHAT_BYTES / 8; i++) {
+    for (size_t i = 0; i < WHAT_BYTES / 8; i++) {
         unsigned long long word = atomic_load_explicit(&s->what[i], memory_order_relaxed);
         memcpy(what + 8 * i, &word, 8);
     }

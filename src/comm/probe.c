@@ -150,7 +150,7 @@ static int64_t next_size(const struct ls_comm *c, const struct probe *p, int64_t
 static enum ls_status measure_sums(struct ls_comm *c, struct probe *p, struct crowd *crowd, double *bandwidth,
                                    double *work)
 {
-    double rates[MAX_ROUNDS], works[MAX_ROUNDS], took = 0;
+    double rates[MAX_ROUNDS] = {0}, works[MAX_ROUNDS] = {0}, took = 0;
     int n_rounds = 0;
     int64_t begin = ls__now_ns(), n = MIN_SUMS;
     for (;;) {
@@ -206,7 +206,7 @@ static enum ls_status stream(struct ls_comm *c, struct probe *p, int64_t n)
         struct ls_request *open[2 * STREAM_DEPTH];
         int n_open = 0, n_left = 0;
         TRY(refill(c, &in, data, false));
-        TRY(refill(c, &out, data + STREAM_DEPTH * STREAM_BYTES, true));
+        TRY(refill(c, &out, data + (size_t)STREAM_DEPTH * STREAM_BYTES, true));
         for (int i = 0; i < STREAM_DEPTH; i++) {
             if (in.requests[i].is_open) open[n_open++] = &in.requests[i];
             if (out.requests[i].is_open) open[n_open++] = &out.requests[i];

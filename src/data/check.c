@@ -173,7 +173,7 @@ static enum ls_status check_split(const char *spec, enum ls_split split, const s
     TRY(ls__calloc(&found, 1, sizeof *found));
     ls__buf_addf(report, "%s, %s split\n", spec, split_name(split));
     enum ls_status status = set ? ls__catalog_locate(found, set, split, with_extra, options->data_dir) : LS_OK;
-    for (int i = 0; i < found->n; i++) describe_file(report, &set->files[found->file[i]], found->path[i]);
+    for (int i = 0; set && i < found->n; i++) describe_file(report, &set->files[found->file[i]], found->path[i]);
     free(found);
     if (status == LS_OK) status = ls_data_open(&ds, spec, split, options);
     if (status == LS_OK) status = describe_split(report, ds, set && !with_extra ? set->content[split] : NULL);

@@ -99,7 +99,7 @@ enum ls_status ls__file_md5(const char *path, char hex[33])
         if (status == LS_OK) EVP_DigestUpdate(md, buffer, got);
     }
     if (status == LS_OK) EVP_DigestFinal_ex(md, digest, &n_digest);
-    for (unsigned i = 0; i < n_digest && i < 16; i++) snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+    for (size_t i = 0; i < n_digest && i < 16; i++) snprintf(hex + 2 * i, 3, "%02x", digest[i]);
     EVP_MD_CTX_free(md);
     free(buffer);
     ls__stream_close(&s);

@@ -168,7 +168,7 @@ static enum ls_status broken(const struct ls_stream *s, const char *why)
  * bytes of the file at least, so their number is bounded by its length. */
 static enum ls_status end_member(struct ls_stream *s)
 {
-    uint8_t next;
+    uint8_t next = 0;
     size_t got = 0;
     if (s->is_gzip && s->at < s->raw_end) TRY(ls__stream_peek(s, &next, 1, &got));
     s->has_ended = got == 0 || next != 0x1f; /* else: what follows is junk, for whoever wants the end to find */

@@ -126,12 +126,12 @@ static void draw_beside(const struct bars *b, size_t g, double across)
 {
     for (int i = 0; i < b->panel->n_series; i++, across += b->thick) {
         const struct ls_draw_series *s = &b->panel->series[i];
-        double at = g < s->n ? ls__scale_at(&b->s, s->y[g]) : NAN, end = at;
+        double at = g < s->n ? ls__scale_at(&b->s, s->y[g]) : NAN;
         if (isnan(at)) {
             if (g < s->n && s->texts) draw_value(b, s, g, b->base, across);
             continue;
         }
-        end = kept_inside(b, at);
+        double end = kept_inside(b, at);
         tip_of(b, s, g);
         draw_bar(b, b->base, end, across + 1, b->thick - 2, ls__series_ink(b->panel, i));
         b->p->ops->end_tip(b->p);

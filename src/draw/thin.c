@@ -65,7 +65,7 @@ static enum ls_status pass(struct ls_track *t, const double *x, const double *y,
             r.n++;
         } else {
             TRY(add_run(t, &r));
-            if (t->n > 4 * LS_TRACK_POINTS && stride == 1) {
+            if (t->n > (size_t)4 * LS_TRACK_POINTS && stride == 1) {
                 *is_too_long = true;
                 return LS_OK;
             }

@@ -108,8 +108,8 @@ enum ls_status ls_exec_add_plan(struct ls_exec *e, struct ls_plan **plan)
         return status;
     }
     struct bound_plan *bp = &e->plans[e->n_plans++];
-    const struct bound_plan *before = e->n_plans > 1 ? bp - 1 : NULL;
-    *bp = (struct bound_plan){.plan = *plan, .first_op = before ? before->first_op + before->plan->n_ops : 0};
+    *bp = (struct bound_plan){.plan = *plan};
+    if (e->n_plans > 1) bp->first_op = bp[-1].first_op + bp[-1].plan->n_ops;
     *plan = NULL;
     TRY(ls__exec_measure_ops(e));
     TRY(ls__sums_place(e, bp->plan));

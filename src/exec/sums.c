@@ -75,9 +75,8 @@ static enum ls_status make_buckets(struct ls_exec *e, const struct ls_plan *p)
     for (int64_t at = 0; at < s->control;) {
         int entry = 0;
         while (!s->places[entry].is_placed || s->places[entry].begin != at) entry++;
-        struct ls_comm_bucket *last = s->n_buckets ? &s->buckets[s->n_buckets - 1] : NULL;
         bool is_first = s->n_buckets <= 1; /* the first holds the stats alone: evaluation sums them only */
-        if (!last || is_first || last->end - last->begin >= target)
+        if (is_first || s->buckets[s->n_buckets - 1].end - s->buckets[s->n_buckets - 1].begin >= target)
             s->buckets[s->n_buckets++] = (struct ls_comm_bucket){.begin = at, .end = at};
         s->buckets[s->n_buckets - 1].end = s->places[entry].end;
         s->places[entry].bucket = s->n_buckets - 1;
@@ -118,7 +117,7 @@ enum ls_status ls__sums_place(struct ls_exec *e, const struct ls_plan *p)
     place_outputs(e, p, LS_SHARD);
     place_outputs(e, p, LS_JOIN);
     s->control = s->n;
-    s->n += (LS_CONTROL_MACHINES + e->n_machines + 7) / 8 * 8;
+    s->n += ((int64_t)LS_CONTROL_MACHINES + e->n_machines + 7) / 8 * 8;
     return allocate(e, p);
 }
 

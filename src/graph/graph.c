@@ -67,7 +67,7 @@ static enum ls_status check_inputs(const struct ls_graph *g, const struct ls_nod
         return ls_fail(LS_INTERNAL, "%s takes %d to %d inputs, not %d", ls_op_name(n->op), def->min_in, def->max_in,
                        n->n_in);
     for (int i = 0; i < n->n_in; i++)
-        if (n->in[i] < -1 || n->in[i] >= g->n_values || (n->in[i] == -1 && i < def->min_in))
+        if (n->in[i] < -1 || n->in[i] >= g->n_values || (i < def->min_in && n->in[i] == -1))
             return ls_fail(LS_INTERNAL, "%s: input %d is no value", ls_op_name(n->op), i);
     return LS_OK;
 }

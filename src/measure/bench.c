@@ -27,7 +27,7 @@ static enum ls_status fake_spec(const char *model_name, int64_t batch, char *spe
     if (!w) w = h;
     if (batch == 0) batch = DEFAULT_BATCH;
     int64_t n = batch * 4 < 512 ? 512 : batch * 4;
-    snprintf(spec, size, "fake:%dx%dx%d:%d:%lld", c, h, w, h >= 224 ? 1000 : 10, (long long)(n / batch * batch));
+    snprintf(spec, size, "fake:%dx%dx%d:%d:%lld", c, h, w, h >= 224 ? 1000 : 10, (long long)n / batch * batch);
     return LS_OK;
 }
 
@@ -95,13 +95,12 @@ static double join_flops(const struct ls_plan *plan)
 static enum ls_status measure(const struct ls_bench_options *o, struct session *s, int64_t called_ns,
                               struct ls_bench_result *r)
 {
-    double *times, sum = 0;
+    double *times;
     TRY(ls_exec_init_store(s->exec, 1));
     TRY(ls__calloc(&times, MAX_TIMED, sizeof *times));
     enum ls_status status = time_steps(o, s, r, called_ns, times);
     if (status == LS_OK && o->layers) status = list_ops(s, r);
     if (status == LS_OK && r->steps > 0) {
-        for (int64_t i = 0; i < r->steps; i++) sum += times[i];
         double median = ls__median(times, (int)r->steps);
         const struct ls_plan *plan = ls_exec_plan(s->exec, s->shard_size, true);
         r->ms_per_step = 1e3 * median;

@@ -212,7 +212,7 @@ enum { MAX_ROUNDS = 20 };
 static enum ls_status rehearse_rounds(struct session *s, const struct ls_exec_step *step, int n,
                                       struct ls_exec_rehearsal *r)
 {
-    double pre[MAX_ROUNDS], shard[MAX_ROUNDS], join[MAX_ROUNDS];
+    double pre[MAX_ROUNDS] = {0}, shard[MAX_ROUNDS] = {0}, join[MAX_ROUNDS] = {0};
     for (int i = 0; i < n; i++) {
         if (i == n - 1) TRY(ls_exec_end_rehearsal(s->exec)); /* the last one's sums are weighed */
         s->store->version++; /* copies of parameters are made anew, as after an update */

@@ -97,7 +97,7 @@ static enum ls_status slide(const struct builder *b, const struct ls_layer *l, i
     const struct ls_attrs *a = &l->attrs;
     const struct ls_shape *src = shape_of(b, l->src);
     int64_t eh = (int64_t)(a->kh - 1) * a->dh + 1, ew = (int64_t)(a->kw - 1) * a->dw + 1;
-    int64_t h = src->dims[2] + 2 * a->ph, w = src->dims[3] + 2 * a->pw;
+    int64_t h = src->dims[2] + 2L * a->ph, w = src->dims[3] + 2L * a->pw;
     char pad[32], dilation[32], with[48] = "";
     if (a->dh > 1 || a->dw > 1) snprintf(with, sizeof with, " (dilation %s)", pair_text(a->dh, a->dw, dilation));
     if (eh > h || ew > w)

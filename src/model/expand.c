@@ -264,9 +264,10 @@ static enum ls_status run_range(struct expansion *e, struct scope *scope, int fi
 static enum ls_status check_recursion(const struct expansion *e, const struct scope *scope, const struct block *b,
                                       const struct ls_line *line)
 {
+    const bool is_deepest = scope->depth == LS_MODEL_DEPTH;
     for (const struct scope *s = scope; s; s = s->up)
         if (s->block == b) return ls__text_fail(e->model->origin, line->line, "block %s uses itself", b->name);
-    if (scope->depth == LS_MODEL_DEPTH)
+    if (is_deepest)
         return ls__text_fail(e->model->origin, line->line, "blocks are used more than %d deep", LS_MODEL_DEPTH);
     return LS_OK;
 }

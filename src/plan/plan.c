@@ -145,7 +145,7 @@ enum ls_status ls_plan_hash(const struct ls_plan *p, char hex[33])
     }
     XXH128_canonical_t canonical;
     XXH128_canonicalFromHash(&canonical, XXH3_128bits(b.text ? b.text : "", b.text ? b.len : 0));
-    for (int i = 0; i < 16; i++) {
+    for (size_t i = 0; i < 16; i++) {
         hex[2 * i] = "0123456789abcdef"[canonical.digest[i] >> 4];
         hex[2 * i + 1] = "0123456789abcdef"[canonical.digest[i] & 15];
     }

@@ -28,8 +28,9 @@ static bool is_milestones(const char *text)
 {
     int64_t before = 0;
     for (;;) {
-        char *end = NULL;
-        long long v = *text >= '0' && *text <= '9' ? strtoll(text, &end, 10) : 0;
+        char *end;
+        if (*text < '0' || *text > '9') return false;
+        long long v = strtoll(text, &end, 10);
         if (v <= before || v > 1000000) return false;
         before = v;
         if (*end == '\0') return true;

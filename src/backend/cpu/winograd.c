@@ -58,7 +58,7 @@ static enum ls_status check(const struct ls_attrs *a, const struct ls_shape *src
 /* Cuts the work into chunks of at most `most` tiles, or ALL_TILES. Returns the floats of scratch. */
 static size_t cut(struct wino_conv *c, int lanes, bool is_weights, int most)
 {
-    const size_t pad = WINO_POINTS * WINO_PAD;
+    const size_t pad = (size_t)WINO_POINTS * WINO_PAD;
     const int m = wino_out(c);
     c->tiles_y = (c->oh + m - 1) / m;
     c->tiles_x = (c->ow + m - 1) / m;

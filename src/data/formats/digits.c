@@ -31,7 +31,8 @@ enum { PICTURE_KEYS = 0, LABEL_KEYS = 2, RGB_KEYS = 4 }; /* added to the split i
 
 enum {
     STRIDE = 32, /* of the canvas, whatever the picture's width */
-    GROUP = 4,   /* pixels worked on together */
+    MIDDLE = STRIDE / 2,
+    GROUP = 4, /* pixels worked on together */
     CURVE_PIECES = 3,
     MAX_SEGMENTS = GLYPH_POINTS * CURVE_PIECES
 };
@@ -174,7 +175,7 @@ static void draw_layer(struct canvas *canvas, const struct stroke_set *strokes, 
     int y0, y1;
     find_rows(strokes, canvas->side, reach, &y0, &y1);
     const int n = (y1 - y0) * STRIDE;
-    float *cover = canvas->distance2 + y0 * STRIDE;
+    float *cover = canvas->distance2 + (ptrdiff_t)y0 * STRIDE;
     for (int i = 0; i < n; i++) cover[i] = 1e6f;
     for (int k = 0; k < strokes->n; k++) stamp_segment(canvas, &strokes->segments[k], reach);
     for (int i = 0; i < n; i++) {
@@ -184,7 +185,7 @@ static void draw_layer(struct canvas *canvas, const struct stroke_set *strokes, 
     }
     for (int c = 0; c < canvas->c; c++) {
         const float ink = pen->ink[c];
-        float *pixels = canvas->pixels[c] + y0 * STRIDE;
+        float *pixels = canvas->pixels[c] + (ptrdiff_t)y0 * STRIDE;
         for (int i = 0; i < n; i++) pixels[i] += (ink - pixels[i]) * cover[i];
     }
 }
@@ -317,7 +318,7 @@ static void choose_colours(struct scene *s)
         s->pen.ink[c] = ink + tint * draw_triangular(d);
         for (int y = 0; y < canvas->side; y++)
             for (int x = 0; x < STRIDE; x++)
-                canvas->pixels[c][y * STRIDE + x] = level + dx * (float)(x - STRIDE / 2) + dy * (float)(y - STRIDE / 2);
+                canvas->pixels[c][y * STRIDE + x] = level + dx * (float)(x - MIDDLE) + dy * (float)(y - MIDDLE);
     }
 }
 
@@ -412,7 +413,7 @@ static void develop(struct scene *s, uint8_t *out)
                 for (int k = 0; k < 4; k++) r.v[k] = htole32(r.v[k]);
                 memcpy(noise + x, r.v, 16);
             }
-            develop_row(&canvas->pixels[c][y * STRIDE], noise, canvas->side, grain, out);
+            develop_row(canvas->pixels[c] + (ptrdiff_t)y * STRIDE, noise, canvas->side, grain, out);
         }
 }
 

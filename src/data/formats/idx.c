@@ -36,7 +36,7 @@ static enum ls_status read_header(struct ls_stream *s, int rank, uint32_t dims[3
         return ls_fail(LS_DATA, "%s: IDX magic number is 0x%08x, expected 0x%08x (%s)", s->name, be32(head), magic,
                        rank == 1 ? "labels" : "images");
     for (int i = 0; i < rank; i++) {
-        dims[i] = be32(head + 4 + 4 * i);
+        dims[i] = be32(head + 4 + (size_t)4 * i);
         if (__builtin_mul_overflow(bytes, (uint64_t)dims[i], &bytes)) bytes = UINT64_MAX;
     }
     if (bytes > ls__stream_max_left(s) || (!s->is_inflating && bytes != ls__stream_max_left(s)))

@@ -117,7 +117,7 @@ static enum ls_status read_dims(struct matrix *m)
     TRY(read_short(m, &tag, body, sizeof body, "too many dimensions"));
     m->rank = (int)(tag.bytes / 4);
     for (int i = 0; i < m->rank; i++) {
-        m->dims[i] = (int32_t)le32(body + 4 * i);
+        m->dims[i] = (int32_t)le32(body + (size_t)4 * i);
         if (m->dims[i] <= 0) return refuse(m->s, "a dimension that is not positive");
     }
     return LS_OK;
@@ -218,7 +218,7 @@ static enum ls_status read_labels(struct matrix *m, uint16_t *labels, int64_t n)
     if ((tag.type != MI_UINT8 && tag.type != MI_DOUBLE) || tag.bytes != width * (uint64_t)n)
         return refuse(m->s, "y's data has another type or size than its dimensions say");
     for (int64_t i = 0; i < n; i++) {
-        uint8_t b[8];
+        uint8_t b[8] = {0};
         if (tag.is_small)
             b[0] = tag.small[i]; /* a small element has at most 4 bytes and was checked to have n */
         else
