@@ -109,7 +109,7 @@ static enum ls_status open_data(struct session *s, const struct session_options 
 
 static struct ls_model_options build_options(const struct session *s, int64_t mb, bool is_training)
 {
-    const struct ls_dataset *d = s->train ? s->train : s->test;
+    const struct ls_dataset *d = s->train ? s->train : s->test ? s->test : s->validation;
     return (struct ls_model_options){
         .mb = mb, .c = d->c, .h = d->h, .w = d->w, .n_classes = d->n_classes, .is_training = is_training};
 }

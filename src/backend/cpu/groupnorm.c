@@ -152,7 +152,8 @@ static void fill_group(const struct groupnorm *k, float *values, int64_t group, 
 
 static double group_count(const struct groupnorm *k)
 {
-    return (double)(k->view.c / k->n_groups * k->view.hw);
+    const int64_t n_channels = k->view.c / k->n_groups;
+    return (double)(n_channels * k->view.hw);
 }
 
 static void sum_channels(const struct dnn_view *v, const float *x, double *sums)
