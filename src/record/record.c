@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "record/resources.h"
+#include "record/tensorboard.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,6 +19,10 @@ static const double resources_interval = 0.5;
 struct ls_record {
     struct ls_dir dir; /* the run directory, or ranks/N in it */
     struct ls_resources *resources;
+    struct ls_tensorboard *tensorboard; /* rank 0's */
+    struct ls_trace *trace;
+    int n_threads;
+    struct ls_time_split told; /* as of the last ls__record_time */
 };
 
 static enum ls_status open_dir(struct ls_record *r, const struct ls_record_options *o)
@@ -54,10 +59,12 @@ static bool last_row(int fd, double *seconds)
 
 static enum ls_status open_resources(struct ls_record *r, const struct ls_record_options *o)
 {
-    struct ls_resources_options ro = {.interval = resources_interval, .with_gpu = o->with_gpu};
-    int flags = O_RDWR | O_CREAT | O_APPEND | (o->is_resumed ? 0 : O_TRUNC);
+    bool is_resumed = o->first_step > 0;
+    struct ls_resources_options ro = {
+        .interval = resources_interval, .with_gpu = o->with_gpu, .trace = o->trace, .n_threads = o->n_threads};
+    int flags = O_RDWR | O_CREAT | O_APPEND | (is_resumed ? 0 : O_TRUNC);
     TRY(ls__dir_open_file(&r->dir, "resources.csv", flags, &ro.fd, LS_IO));
-    ro.is_going_on = o->is_resumed && last_row(ro.fd, &ro.first_seconds);
+    ro.is_going_on = is_resumed && last_row(ro.fd, &ro.first_seconds);
     if (!ro.is_going_on && ftruncate(ro.fd, 0) != 0) ro.first_seconds = 0;
     return ls__resources_open(&r->resources, &ro);
 }
@@ -67,8 +74,11 @@ struct ls_record *ls__record_open(const struct ls_record_options *o)
     struct ls_record *r;
     if (ls__calloc(&r, 1, sizeof *r) != LS_OK) return NULL;
     r->dir.fd = -1;
+    r->trace = o->trace;
+    r->n_threads = o->n_threads;
     enum ls_status status = open_dir(r, o);
     if (status == LS_OK) status = open_resources(r, o);
+    if (status == LS_OK && o->rank == 0) status = ls__tensorboard_open(&r->tensorboard, &r->dir, o->first_step);
     if (status == LS_OK) return r;
     ls__log(LS_LOG_WARN, "rank %d is not recorded: %s", o->rank, ls_error_message());
     ls__record_close(&r);
@@ -80,6 +90,7 @@ void ls__record_close(struct ls_record **record)
     struct ls_record *r = *record;
     if (!r) return;
     ls__resources_close(&r->resources);
+    ls__tensorboard_close(&r->tensorboard);
     ls__dir_close(&r->dir);
     free(r);
     *record = NULL;
@@ -93,4 +104,55 @@ void ls__record_step(struct ls_record *r, int64_t step, int64_t epoch)
 void ls__record_mark(struct ls_record *r, const char *event)
 {
     if (r) ls__resources_mark(r->resources, event);
+}
+
+struct ls_tensorboard *ls__record_tensorboard(struct ls_record *r)
+{
+    return r ? r->tensorboard : NULL;
+}
+
+/* The names that people know from PyTorch's examples. The averages of whole epochs have their own: the steps' curve is
+ * no place for them. */
+void ls__record_metric(struct ls_record *r, const struct ls_metric *m)
+{
+    static const struct {
+        const char *name, *tag;
+        bool by_split; /* "Loss/train"; else of training steps only */
+    } tags[] = {{"loss", "Loss", true},
+                {"accuracy", "Accuracy", true},
+                {"lr", "LearningRate", false},
+                {"images_per_second", "Throughput/images_per_sec", false}};
+    if (!r || !r->tensorboard) return;
+    for (int i = 0; i < LS_MAX_METRICS && m->values[i].name; i++) {
+        for (size_t k = 0; k < sizeof tags / sizeof tags[0]; k++) {
+            char tag[64];
+            if (strcmp(tags[k].name, m->values[i].name) != 0) continue;
+            if (!tags[k].by_split && strcmp(m->split, "train") != 0) continue;
+            snprintf(tag, sizeof tag, "%s%s%s", tags[k].tag, tags[k].by_split ? "/" : "",
+                     tags[k].by_split ? m->split : "");
+            ls__tensorboard_scalar(r->tensorboard, m->step, tag, m->values[i].value);
+        }
+    }
+}
+
+void ls__record_time(struct ls_record *r, int64_t step)
+{
+    if (!r || !r->tensorboard) return;
+    const struct ls_time_split now = ls__trace_split(r->trace, r->n_threads), *told = &r->told;
+    const struct {
+        const char *tag;
+        double seconds;
+    } parts[] = {{"Time/load", now.load - told->load},
+                 {"Time/compute", now.compute - told->compute},
+                 {"Time/update", now.update - told->update},
+                 {"Time/communicate", now.communicate - told->communicate},
+                 {"Time/wait", now.wait - told->wait},
+                 {"Time/checkpoint", now.checkpoint - told->checkpoint},
+                 {"Time/evaluate", now.evaluate - told->evaluate}};
+    enum { N_PARTS = sizeof parts / sizeof parts[0] };
+    double all = 0;
+    for (int i = 0; i < N_PARTS; i++) all += parts[i].seconds;
+    for (int i = 0; i < N_PARTS && all > 0; i++)
+        ls__tensorboard_scalar(r->tensorboard, step, parts[i].tag, 100 * parts[i].seconds / all);
+    r->told = now;
 }

@@ -14,16 +14,21 @@
 #define LS_RECORD_RECORD_H
 
 #include "base/status.h"
+#include "run/run.h"
+#include "trace/trace.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct ls_record;
+struct ls_tensorboard;
 
 struct ls_record_options {
     const char *run_dir;
     int rank;
-    bool is_resumed; /* what is there already is gone on with */
+    int64_t first_step; /* > 0: resumed, and what is there already is gone on with */
+    struct ls_trace *trace;
+    int n_threads; /* whose time the trace splits */
     bool with_gpu;
 };
 
@@ -32,5 +37,11 @@ struct ls_record *ls__record_open(const struct ls_record_options *o);
 void ls__record_close(struct ls_record **record);
 void ls__record_step(struct ls_record *record, int64_t step, int64_t epoch);
 void ls__record_mark(struct ls_record *record, const char *event); /* a word that lives for ever */
+/* A line of metrics.jsonl, for TensorBoard too. */
+void ls__record_metric(struct ls_record *record, const struct ls_metric *metric);
+/* Where the time since the last call went, in per cent, for TensorBoard. */
+void ls__record_time(struct ls_record *record, int64_t step);
+/* Rank 0's event file; NULL elsewhere. */
+struct ls_tensorboard *ls__record_tensorboard(struct ls_record *record);
 
 #endif

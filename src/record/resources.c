@@ -41,7 +41,8 @@ struct ls_resources {
 
 static const char *const header[] = {
     [LS_RESOURCES_CSV] = "elapsed_time,nproc,cpu,mem_real,mem_virtual,threads,read_bytes,write_bytes,net_received,"
-                         "net_sent,switches,gpu,gpu_mem,step,epoch,event\n",
+                         "net_sent,switches,gpu,gpu_mem,load,compute,update,communicate,hidden,wait,checkpoint,"
+                         "evaluate,other,step,epoch,event\n",
     [LS_RESOURCES_PLAIN] = "# Elapsed time   CPU (%)     Real (MB)   Virtual (MB)",
     [LS_RESOURCES_PSCSV] = "elapsed_time,nproc,cpu,mem_real,mem_virtual",
 };
@@ -73,6 +74,18 @@ static void write_header(struct ls_resources *r)
     if (r->o.form != LS_RESOURCES_CSV)
         ls__buf_addf(&b, "%s\n", !r->o.with_io ? "" : r->o.form == LS_RESOURCES_PLAIN ? io_plain : io_csv);
     write_text(r, &b);
+}
+
+/* Where the time of this sitting went so far. */
+static void add_seconds(const struct ls_resources *r, struct ls_buf *b)
+{
+    if (!r->o.trace) {
+        ls__buf_adds(b, ",,,,,,,,,");
+        return;
+    }
+    const struct ls_time_split s = ls__trace_split(r->o.trace, r->o.n_threads);
+    ls__buf_addf(b, ",%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,%.3f", s.load, s.compute, s.update, s.communicate,
+                 s.hidden, s.wait, s.checkpoint, s.evaluate, s.other + s.setup);
 }
 
 /* MB are 2^20 bytes, as psrecord's. */
@@ -120,6 +133,7 @@ static void add_row(const struct ls_resources *r, struct ls_buf *b, double secon
         ls__buf_addf(b, "%.0f,%.1f", gpu.percent, (double)gpu.used_bytes / mb);
     else
         ls__buf_adds(b, ",");
+    add_seconds(r, b);
     ls__buf_addf(b, ",%lld,%lld,%s\n", (long long)atomic_load(&r->step), (long long)atomic_load(&r->epoch), event);
 }
 

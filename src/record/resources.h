@@ -11,14 +11,15 @@
  * that a week takes 50,000 rows (4 MB), not 1.2 million.
  *
  * The columns, psrecord's first: elapsed_time,nproc,cpu,mem_real,mem_virtual, then threads,read_bytes,write_bytes,
- * net_received,net_sent,switches,gpu,gpu_mem,step,epoch,event (docs/formats/run-directory.md). Counters are since the
- * recording began.
+ * net_received,net_sent,switches,gpu,gpu_mem,load,...,other,step,epoch,event (docs/formats/run-directory.md). Counters
+ * are since the recording began.
  */
 #ifndef LS_RECORD_RESOURCES_H
 #define LS_RECORD_RESOURCES_H
 
 #include "base/status.h"
 #include "record/process.h"
+#include "trace/trace.h"
 
 struct ls_resources;
 
@@ -36,9 +37,11 @@ struct ls_resources_options {
     int fd;           /* taken over, also after a failure; -1: nothing is written */
     bool is_going_on; /* the file has rows already: elapsed_time goes on from first_seconds, and no header */
     double first_seconds;
-    double interval;   /* seconds */
-    bool keeps_points; /* for ls__resources_points */
-    bool with_gpu;     /* ask NVIDIA's library, if it is here */
+    double interval;        /* seconds */
+    bool keeps_points;      /* for ls__resources_points */
+    struct ls_trace *trace; /* the columns of where the time went; NULL: they are empty */
+    int n_threads;
+    bool with_gpu; /* ask NVIDIA's library, if it is here */
 };
 
 /* One sample, for a plot. */

@@ -10,6 +10,7 @@
 #include "checkpoint/writer.h"
 #include "session/workers.h"
 #include "train/manifest.h"
+#include "train/observe.h"
 #include "train/trainer.h"
 
 #include <stdio.h>
@@ -273,22 +274,6 @@ static enum ls_status take_carried(struct trainer *t)
     return ls__carry_take(t->carry, &t->st, t->resumed, t->resumed_path);
 }
 
-/* Every rank records into the chief's directory. */
-static enum ls_status open_record(struct trainer *t)
-{
-    char dir[LS_PATH_BYTES] = "";
-    bool is_resumed = t->st.step > 0;
-    if (t->is_chief && !realpath(ls__run_dir(t->run), dir)) dir[0] = '\0';
-    TRY(ls_comm_broadcast(t->comm, 0, dir, sizeof dir));
-    bool is_seen = t->is_chief || ls__dir_exists(dir); /* no shared file system */
-    if (t->o->record && is_seen && *dir)
-        t->record = ls__record_open(&(struct ls_record_options){.run_dir = dir,
-                                                                .rank = ls_comm_place(t->comm)->rank,
-                                                                .is_resumed = is_resumed,
-                                                                .with_gpu = t->s.backend->memory != NULL});
-    return LS_OK;
-}
-
 enum ls_status ls__trainer_set_up(struct trainer *t)
 {
     TRY(ls__sync_choose(&t->sync, t->o));
@@ -318,5 +303,5 @@ enum ls_status ls__trainer_set_up(struct trainer *t)
     enum ls_status status = take_carried(t);
     ls_ckpt_close(&t->resumed);
     TRY(status);
-    return open_record(t);
+    return ls__observe_open(t);
 }

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "session/workers.h"
 #include "train/judge.h"
+#include "train/observe.h"
 #include "train/result.h"
 #include "train/trainer.h"
 
@@ -24,15 +25,16 @@ void ls__trainer_metric(struct trainer *t, const char *split, double loss, doubl
                         double seconds)
 {
     if (!t->is_chief) return;
-    ls__run_metric(t->run,
-                   &(struct ls_metric){.step = t->st.step,
-                                       .epoch = t->st.epoch + 1,
-                                       .split = split,
-                                       .values = {{"loss", loss},
-                                                  {"accuracy", accuracy},
-                                                  {"lr", lr},
-                                                  {"images_per_second", seconds > 0 ? (double)images / seconds : 0},
-                                                  {"seconds", t->st.train_seconds}}});
+    const struct ls_metric metric = {.step = t->st.step,
+                                     .epoch = t->st.epoch + 1,
+                                     .split = split,
+                                     .values = {{"loss", loss},
+                                                {"accuracy", accuracy},
+                                                {"lr", lr},
+                                                {"images_per_second", seconds > 0 ? (double)images / seconds : 0},
+                                                {"seconds", t->st.train_seconds}}};
+    ls__run_metric(t->run, &metric);
+    ls__record_metric(t->record, &metric);
 }
 
 static void tell_epoch(struct trainer *t, enum judged by)
@@ -86,7 +88,7 @@ static enum ls_status end_epoch(struct trainer *t)
     st->train_accuracy = (double)st->epoch_tally.n_correct / n;
     ls__trainer_metric(t, "epoch", st->train_loss, st->train_accuracy, lr, st->epoch_tally.n, st->epoch_seconds);
     ls__judge_write(t, by, lr, seconds);
-    ls__record_mark(t->record, "epoch");
+    ls__observe_epoch(t);
     tell_epoch(t, by);
     notify_epoch(t, by);
     st->epoch_seconds = 0;

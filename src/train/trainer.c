@@ -2,6 +2,7 @@
  * it depends on each other. What is in between is set up in setup.c.
  */
 #include "train/trainer.h"
+#include "train/observe.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -69,7 +70,7 @@ enum ls_status ls__trainer_close(struct trainer *t, enum ls_status status, bool 
     ls_ckpt_close(&t->resumed);
     ls__sync_close(&t->sync);
     ls_ckpt_writer_destroy(&t->writer);
-    ls__record_close(&t->record);
+    ls__observe_close(t, status);
     ls__rescue_close(&t->rescue);
     if (status != LS_OK && !t->is_set_up) ls__run_abandon(&t->run);
     ls__run_close(&t->run);
