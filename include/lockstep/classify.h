@@ -75,9 +75,9 @@ struct ls_classified {
 /* PNG and JPEG files of any size: scaled until the shorter side fits and cut to the centre, as the run's `folder:` data
  * was; turned to grey for a network of one channel. `take` is called for every file, in their order, by the calling
  * thread; a status but LS_OK ends it all and is returned. A file that cannot be read is no failure. */
-typedef enum ls_status ls_classified_fn(void *arg, const struct ls_classified *one);
 enum ls_status ls_classify_files(struct ls_classifier *classifier, const char *const *files, int64_t n, int k,
-                                 ls_classified_fn *take, void *arg) LS_MUST_CHECK;
+                                 enum ls_status (*take)(void *arg, const struct ls_classified *one),
+                                 void *arg) LS_MUST_CHECK;
 
 #ifdef __cplusplus
 }

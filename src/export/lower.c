@@ -12,9 +12,12 @@ static lower_fn *const functions[LS_N_OPS] = {
     [LS_OP_LINEAR] = ls__lower_linear,
     [LS_OP_BIAS] = ls__lower_bias,
     [LS_OP_RELU] = ls__lower_relu,
+    [LS_OP_ACTIVATION] = ls__lower_activation,
     [LS_OP_MAXPOOL] = ls__lower_maxpool,
     [LS_OP_AVGPOOL] = ls__lower_avgpool,
     [LS_OP_BATCHNORM_EVAL] = ls__lower_batchnorm_eval,
+    [LS_OP_GROUPNORM] = ls__lower_groupnorm,
+    [LS_OP_LAYERNORM] = ls__lower_layernorm,
     [LS_OP_DROPOUT] = ls__lower_dropout,
     [LS_OP_LRN] = ls__lower_lrn,
     [LS_OP_ADD] = ls__lower_add,
@@ -25,6 +28,13 @@ static lower_fn *const functions[LS_N_OPS] = {
 const struct ls_shape *ls__lower_shape(const struct lowering *l, int value)
 {
     return &l->g->values[value].shape;
+}
+
+struct ls_shape ls__lower_per_channel(const struct lowering *l, const struct ls_node *n)
+{
+    const struct ls_shape *src = ls__lower_shape(l, n->in[0]);
+    struct ls_shape shape = {src->n_dims - 1, {src->dims[1], 1, 1}};
+    return shape;
 }
 
 /* --- names --- */
@@ -95,6 +105,17 @@ enum ls_status ls__lower_tensor_as(struct lowering *l, int value, const struct l
     TRY(ls__onnx_name(l->net, name, "%s.%s", l->g->values[value].name, ls_shape_text(shape, text)));
     return ls__onnx_add_tensor(l->net,
                                &(struct onnx_tensor){.name = *name, .dtype = LS_F32, .shape = *shape, .data = data});
+}
+
+enum ls_status ls__lower_number(struct lowering *l, const struct ls_node *n, const char *what, float value,
+                                const char **name)
+{
+    const struct ls_shape none = {.n_dims = 0};
+    float *data;
+    TRY(ls__onnx_name(l->net, name, "%s.%d.%s", n->name, n->out[0], what));
+    TRY(ls__onnx_make_tensor(l->net, *name, &none, &data));
+    *data = value;
+    return LS_OK;
 }
 
 /* --- batch norm as part of the layer before it --- */

@@ -21,7 +21,8 @@ struct lowering {
 
 typedef enum ls_status lower_fn(struct lowering *l, const struct ls_node *n);
 lower_fn ls__lower_conv2d, ls__lower_linear, ls__lower_bias, ls__lower_relu, ls__lower_maxpool, ls__lower_avgpool,
-    ls__lower_batchnorm_eval, ls__lower_dropout, ls__lower_lrn, ls__lower_add, ls__lower_concat, ls__lower_reshape;
+    ls__lower_batchnorm_eval, ls__lower_dropout, ls__lower_lrn, ls__lower_add, ls__lower_concat, ls__lower_reshape,
+    ls__lower_activation, ls__lower_groupnorm, ls__lower_layernorm;
 
 /* Fills net->nodes and net->tensors. names[g->input] is set by the caller; the logits' is net->output. fold: batch norm
  * becomes part of the layer before it where nothing else reads that layer. */
@@ -46,6 +47,11 @@ enum ls_status ls__lower_tensor_as(struct lowering *l, int value, const struct l
 /* Weights and bias of a node that has them, batch norm folded in if it is to be; *bias NULL: none. */
 enum ls_status ls__lower_weights(struct lowering *l, const struct ls_node *n, const char **weights,
                                  const char **bias) LS_MUST_CHECK;
+/* The shape of one number per channel beside a node's input: [c], or [c,1,1] beside images. */
+struct ls_shape ls__lower_per_channel(const struct lowering *l, const struct ls_node *n);
+/* One number, as a tensor; `what` makes its name. */
+enum ls_status ls__lower_number(struct lowering *l, const struct ls_node *n, const char *what, float value,
+                                const char **name) LS_MUST_CHECK;
 const struct ls_shape *ls__lower_shape(const struct lowering *l, int value);
 
 #endif

@@ -1,17 +1,9 @@
-/* lower_ops.c: each op as ONNX says it (opset 17); see lower.h.
- *
- * Sizes that ONNX would count otherwise than the graph are written out: windows of pools as paddings at each end, so
- * that nobody's idea of rounding matters.
+/* lower_ops.c: each op as ONNX says it (opset 17); see lower.h. Pools are in lower_pools.c, activations and norms that
+ * take several operators in lower_parts.c.
  */
 #include "export/lower.h"
 
 /* --- layers with weights --- */
-
-static void add_window(struct onnx_node *node, const struct ls_attrs *a)
-{
-    ls__onnx_add_ints(node, "kernel_shape", (const int64_t[]){a->kh, a->kw}, 2);
-    ls__onnx_add_ints(node, "strides", (const int64_t[]){a->sh, a->sw}, 2);
-}
 
 enum ls_status ls__lower_conv2d(struct lowering *l, const struct ls_node *n)
 {
@@ -22,7 +14,8 @@ enum ls_status ls__lower_conv2d(struct lowering *l, const struct ls_node *n)
     TRY(ls__lower_begin(l, n, "Conv", &node));
     ls__onnx_add_input(node, weights);
     if (bias) ls__onnx_add_input(node, bias);
-    add_window(node, a);
+    ls__onnx_add_ints(node, "kernel_shape", (const int64_t[]){a->kh, a->kw}, 2);
+    ls__onnx_add_ints(node, "strides", (const int64_t[]){a->sh, a->sw}, 2);
     ls__onnx_add_ints(node, "pads", (const int64_t[]){a->ph, a->pw, a->ph, a->pw}, 4);
     ls__onnx_add_ints(node, "dilations", (const int64_t[]){a->dh, a->dw}, 2);
     ls__onnx_add_int(node, "group", a->groups);
@@ -41,17 +34,9 @@ enum ls_status ls__lower_linear(struct lowering *l, const struct ls_node *n)
     return LS_OK;
 }
 
-/* [c] beside images: [c,1,1]. */
-static struct ls_shape per_channel(const struct lowering *l, const struct ls_node *n)
-{
-    const struct ls_shape *src = ls__lower_shape(l, n->in[0]);
-    struct ls_shape shape = {src->n_dims - 1, {src->dims[1], 1, 1}};
-    return shape;
-}
-
 enum ls_status ls__lower_bias(struct lowering *l, const struct ls_node *n)
 {
-    const struct ls_shape shape = per_channel(l, n);
+    const struct ls_shape shape = ls__lower_per_channel(l, n);
     const char *bias;
     struct onnx_node *node;
     TRY(ls__lower_tensor_as(l, n->in[1], &shape, &bias));
@@ -68,39 +53,6 @@ enum ls_status ls__lower_batchnorm_eval(struct lowering *l, const struct ls_node
     TRY(ls__lower_begin(l, n, "BatchNormalization", &node));
     for (int i = 0; i < 4; i++) ls__onnx_add_input(node, names[i]);
     ls__onnx_add_float(node, "epsilon", n->attrs.eps);
-    return LS_OK;
-}
-
-/* --- pools --- */
-
-/* What the windows need behind the image, so that there are `out` of them; the padding in front is `pad`. */
-static int64_t pad_behind(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad)
-{
-    int64_t need = (out - 1) * stride + (kernel - 1) * dilation + 1 - in - pad;
-    return need > 0 ? need : 0;
-}
-
-enum ls_status ls__lower_maxpool(struct lowering *l, const struct ls_node *n)
-{
-    const struct ls_attrs *a = &n->attrs;
-    const struct ls_shape *src = ls__lower_shape(l, n->in[0]), *dst = ls__lower_shape(l, n->out[0]);
-    struct onnx_node *node;
-    TRY(ls__lower_begin(l, n, "MaxPool", &node));
-    add_window(node, a);
-    const int64_t pads[4] = {a->ph, a->pw, pad_behind(src->dims[2], dst->dims[2], a->kh, a->sh, 1, a->ph),
-                             pad_behind(src->dims[3], dst->dims[3], a->kw, a->sw, 1, a->pw)};
-    ls__onnx_add_ints(node, "pads", pads, 4);
-    return LS_OK;
-}
-
-enum ls_status ls__lower_avgpool(struct lowering *l, const struct ls_node *n)
-{
-    const struct ls_attrs *a = &n->attrs;
-    struct onnx_node *node;
-    TRY(ls__lower_begin(l, n, "AveragePool", &node));
-    add_window(node, a);
-    ls__onnx_add_ints(node, "pads", (const int64_t[]){a->ph, a->pw, a->ph, a->pw}, 4);
-    ls__onnx_add_int(node, "count_include_pad", 1);
     return LS_OK;
 }
 

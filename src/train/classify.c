@@ -189,7 +189,7 @@ struct files_job {
     int k;
     struct ls_guess *guesses; /* [k] */
     bool is_told;             /* that pictures are changed to fit */
-    ls_classified_fn *take;
+    enum ls_status (*take)(void *arg, const struct ls_classified *one);
     void *arg;
 };
 
@@ -227,7 +227,7 @@ static enum ls_status take_batch(void *arg, const struct ls_batch *batch, const 
 }
 
 enum ls_status ls_classify_files(struct ls_classifier *c, const char *const *files, int64_t n, int k,
-                                 ls_classified_fn *take, void *arg)
+                                 enum ls_status (*take)(void *arg, const struct ls_classified *one), void *arg)
 {
     if (!c || n < 0 || (n > 0 && !files) || !take)
         return ls_fail(LS_USAGE, "ls_classify_files without classifier, files or somebody to take the answers");

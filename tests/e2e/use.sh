@@ -172,6 +172,16 @@ print("same", "bn1.num_batches_tracked" in h)
 PY
 equal "safetensors: parameters and buffers alone, byte for byte" "$(cat tensors)" "same True"
 
+# Every op has its line in the table of what ONNX says; tests/torch/onnx computes these networks by onnxruntime.
+for net in "$here"/../torch/onnx_nets/*.net; do
+    name=$(basename "$net" .net)
+    call train "$net" fake:3x20x24:10:16 -b 16 -i 1 --no-eval --run "run-$name" -q
+    call export "run-$name" --onnx "$name.onnx" --fold --json
+    equal "$name: exported, every name made before it is read" \
+        "$(python3 "$here/onnx.py" check "$name.onnx" "$(field checkpoint)" 2>&1 | tail -n 1 | sed 's/^[0-9]*/N/; s/[0-9]* tensors/N tensors/')" \
+        "N operators, N tensors as in the checkpoint"
+done
+
 before=$(sha256sum <net.onnx)
 refused "a file that is there" 2 "--force replaces it" export run --onnx net.onnx
 equal "stays" "$(sha256sum <net.onnx)" "$before"

@@ -347,6 +347,48 @@ static void test_choices_and_texts_refuse_junk(void **state)
     expect_refusal(LS_CMD_TRAIN, "a b --sync ssp:", "ssp:K");
 }
 
+/* The next word is the value only if it is one. */
+static void test_values_that_may_be_left_out(void **state)
+{
+    struct ls_options o;
+    assert_int_equal(parse(&o, LS_CMD_EVAL, "run --confusion mnist"), LS_OK);
+    assert_string_equal(o.confusion, "table");
+    assert_string_equal(o.args[1], "mnist");
+    assert_int_equal(parse(&o, LS_CMD_EVAL, "run --confusion m.PNG mnist"), LS_OK);
+    assert_string_equal(o.confusion, "m.PNG");
+    assert_string_equal(o.args[1], "mnist");
+    assert_int_equal(parse(&o, LS_CMD_EVAL, "run --confusion=m.svg --confusion"), LS_OK);
+    assert_string_equal(o.confusion, "table");
+    expect_refusal(LS_CMD_EVAL, "run --confusion=mnist", ".png, .svg or .pdf");
+}
+
+/* More of them than there is room for in the struct. */
+static void test_any_number_of_arguments(void **state)
+{
+    enum { MANY = 5000 };
+    static char words[MANY][8];
+    static char *argv[MANY];
+    struct ls_options o;
+    int n;
+    for (int i = 0; i < MANY; i++) {
+        snprintf(words[i], sizeof words[i], "%d", i);
+        argv[i] = words[i];
+    }
+    argv[7] = (char *)"--json";
+    assert_int_equal(ls__options_parse(&o, LS_CMD_CLASSIFY, MANY, argv), LS_OK);
+    assert_int_equal(o.n_args, MANY - 1);
+    const char *const *rest = ls__options_args(&o, 1, &n);
+    assert_int_equal(n, MANY - 2);
+    for (int i = 0; i < n; i++) assert_ptr_equal(rest[i], words[i + 1 + (i + 1 >= 7)]);
+    ls__options_release(&o);
+    assert_int_equal(ls__options_parse(&o, LS_CMD_CLASSIFY, 3, argv), LS_OK);
+    rest = ls__options_args(&o, 1, &n);
+    assert_int_equal(n, 2);
+    assert_ptr_equal(rest[1], words[2]);
+    ls__options_release(&o);
+    assert_int_equal(ls__options_parse(&o, LS_CMD_EVAL, 3, argv), LS_USAGE);
+}
+
 static void test_missing_values(void **state)
 {
     char line[128];
@@ -356,6 +398,7 @@ static void test_missing_values(void **state)
             expect_refusal(taker(option), line, "takes no value");
             continue;
         }
+        if (option->setting->alone) continue; /* test_values_that_may_be_left_out */
         snprintf(line, sizeof line, "--%s", option->setting->name);
         expect_refusal(taker(option), line, "needs a value");
         if (option->setting->takes_dash) continue;
@@ -411,7 +454,7 @@ static void test_commands(void **state)
     for (int i = 0; i < LS_N_CMDS; i++) {
         const struct ls_command *c = &ls__commands[i];
         assert_int_equal(ls__command_find(c->name), i);
-        assert_true(c->max_args <= LS_MAX_ARGS);
+        assert_true(c->max_args <= LS_MAX_ARGS || c->max_args == LS_ANY_ARGS);
         assert_non_null(c->examples[0].line);
     }
     assert_int_equal(ls__command_find("report"), LS_N_CMDS);
@@ -627,6 +670,8 @@ int main(void)
         cmocka_unit_test(test_flags_can_be_turned_off),
         cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_choices_and_texts_refuse_junk),
+        cmocka_unit_test(test_values_that_may_be_left_out),
+        cmocka_unit_test(test_any_number_of_arguments),
         cmocka_unit_test(test_missing_values),
         cmocka_unit_test(test_suggestions),
         cmocka_unit_test(test_prefixes_are_not_accepted),
