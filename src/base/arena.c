@@ -1,4 +1,4 @@
-/* arena.c: see arena.h. */
+/* arena.c: the blocks of arena.h stand in one list that grows by doubling; release walks it. */
 #include "base/arena.h"
 
 #include "base/mem.h"

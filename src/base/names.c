@@ -1,4 +1,4 @@
-/* names.c: see names.h. */
+/* names.c: the list of names.h: grown by one, sorted in bytewise order, freed as a whole. */
 #include "base/names.h"
 
 #include "base/mem.h"

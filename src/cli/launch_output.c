@@ -1,4 +1,5 @@
-/* launch_output.c: see launch_output.h. */
+/* launch_output.c: the pipe that stands for stdout during an attempt, and where its text goes in the end
+ * (launch_output.h). */
 #include "cli/launch_output.h"
 
 #include "base/log.h"

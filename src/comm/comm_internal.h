@@ -116,11 +116,13 @@ struct heard {
     bool is_broken;    /* the transport refuses: it is not asked again */
 };
 
+/* Main's. */
 struct share {
     void *data;
     size_t bytes;
 };
 
+/* Whose it is says who has one. */
 struct sum_job {
     int64_t *block;
     struct ls_comm_bucket buckets[MAX_BUCKETS];
@@ -133,13 +135,14 @@ typedef enum ls_status comm_thread_fn(struct ls_comm *c, void *arg);
 /* The thread that talks to the transport. One call at a time; a sum runs when no call does. Under `lock` where nothing
  * else is said. */
 struct comm_thread {
-    pthread_t thread; /* main's */
-    pthread_mutex_t lock;
+    pthread_t thread;     /* main's */
+    pthread_mutex_t lock; /* made and destroyed by main, as wake and done */
     pthread_cond_t wake, done;
-    bool is_started; /* main's */
-    bool is_ending, is_open, is_closed;
-    bool is_given_up;   /* main waits no longer for the transport to open */
-    comm_thread_fn *fn; /* the present call, or NULL */
+    bool is_started;         /* main's */
+    bool is_ending;          /* main writes */
+    bool is_open, is_closed; /* the communication thread writes */
+    bool is_given_up;        /* main writes: it waits no longer for the transport to open */
+    comm_thread_fn *fn;      /* the present call, or NULL */
     void *arg;
     struct ls_kept outcome; /* of the last call */
     bool sum_wanted;
@@ -168,11 +171,11 @@ extern const struct ls__sum_way ls__sum_ring;
  * communication thread is ours. "Set up": written while the job opens, before the communication thread reads it by a
  * call; constant then. */
 struct ls_comm {
-    struct ls_comm_place place;      /* set up */
-    double timeout;                  /* set up */
-    bool is_apart;                   /* ranks share no memory: each is a machine of its own; set up */
-    bool (*is_ended)(void *context); /* set up; any thread calls it */
-    void *is_ended_context;
+    struct ls_comm_place place;           /* set up */
+    double timeout;                       /* set up */
+    bool is_apart;                        /* ranks share no memory: each is a machine of its own; set up */
+    bool (*is_ended)(void *context);      /* set up; any thread calls it */
+    void *is_ended_context;               /* set up */
     struct peer *peers;                   /* [n_ranks] set up */
     int *leaders;                         /* [n_machines] ranks; set up */
     const struct ls_transport *transport; /* NULL for a job of one; set up; only the communication thread calls it */
@@ -182,8 +185,8 @@ struct ls_comm {
     struct sum_job running;               /* the communication thread's: what it works on */
     const struct ls__sum_way *sum_way;    /* set up */
     void *sum_state;                      /* the way's own; the communication thread's */
-    struct ls_lane *lane; /* NULL: nobody measures; set before the first sum, then the communication thread's */
-    struct comm_thread thread;
+    struct ls_lane *lane;      /* NULL: nobody measures; set before the first sum, then the communication thread's */
+    struct comm_thread thread; /* see there */
     atomic_llong bytes_sent, bytes_received, n_sums; /* the communication thread counts, main reads */
     atomic_int n_waiting;                            /* any thread of this rank: in ls_comm_sum_wait */
     atomic_bool has_failed;    /* any thread: the job is broken, leave without waiting for anybody */

@@ -23,6 +23,7 @@ enum { WINDOW = LS_COMM_WINDOW };
 enum { LEAST_SLICE = 1 << 11, MOST_SLICE = 1 << 13 };
 _Static_assert(2 * WINDOW <= LS_TRANSPORT_MOST, "more requests than one look takes");
 
+/* A chunk under way. As all of this file the communication thread's. */
 struct ring {
     bool is_active;
     int hop;

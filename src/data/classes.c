@@ -1,4 +1,4 @@
-/* classes.c: see classes.h. */
+/* classes.c: cuts the text with a name per line into names (classes.h). */
 #include "data/classes.h"
 
 #include "base/mem.h"

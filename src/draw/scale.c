@@ -1,4 +1,4 @@
-/* scale.c: see scale.h. */
+/* scale.c: range, unit, ticks and their texts, linear and logarithmic; what callers get is in scale.h. */
 #include "draw/scale.h"
 
 #include "draw/text.h"

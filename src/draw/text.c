@@ -1,4 +1,4 @@
-/* text.c: see text.h. */
+/* text.c: decodes UTF-8, replaces what is not printable, and adds widths up from a table (text.h). */
 #include "draw/text.h"
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* thin.c: see thin.h. */
+/* thin.c: of the points that fall into one column of the picture the first, lowest, highest and last stay (thin.h). */
 #include "draw/thin.h"
 
 #include "base/mem.h"

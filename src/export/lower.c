@@ -1,4 +1,4 @@
-/* lower.c: see lower.h. */
+/* lower.c: walks the graph, calls each op's function and folds batch norm into the layer before it (lower.h). */
 #include "export/lower.h"
 
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-/* network.c: see network.h. */
+/* network.c: grows the lists of struct onnx_network; names are its own copies (network.h). */
 #include "export/network.h"
 
 #include "base/mem.h"

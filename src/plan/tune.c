@@ -1,4 +1,4 @@
-/* tune.c: see tune.h. */
+/* tune.c: a tuning table in memory (tune.h): made, searched, changed, hashed. Its text is read in tune_read.c. */
 #include "plan/tune.h"
 
 #include "base/buf.h"

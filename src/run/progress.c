@@ -1,4 +1,4 @@
-/* progress.c: see progress.h. */
+/* progress.c: draws the line of progress.h: width, rate, time left, and the bar itself. */
 #include "run/progress.h"
 
 #include "base/clock.h"

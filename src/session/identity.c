@@ -1,4 +1,5 @@
-/* identity.c: see identity.h. */
+/* identity.c: makes the texts of identity.h from a run's options, data, model and plans, and finds the first
+ * difference. */
 #include "session/identity.h"
 
 #include "base/buf.h"

@@ -1,4 +1,5 @@
-/* session.c: see session.h. */
+/* session.c: opens what session.h lists, in the order in which one needs the other, and says what does not fit
+ * together. */
 #include "session/session.h"
 
 #include "base/clock.h"

@@ -1,4 +1,5 @@
-/* state.c: see state.h. */
+/* state.c: struct train_state to the metadata of a checkpoint and back, and whether a checkpoint may be resumed
+ * (state.h). */
 #include "session/state.h"
 
 #include "base/log.h"

@@ -1,4 +1,4 @@
-/* usage.c: see usage.h. */
+/* usage.c: memory from /proc/self/status, CPU time from getrusage (usage.h). */
 #include "session/usage.h"
 
 #include <stdio.h>

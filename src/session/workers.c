@@ -1,4 +1,4 @@
-/* workers.c: see workers.h. */
+/* workers.c: what the ranks of a job tell each other around the loop (workers.h). */
 #include "session/workers.h"
 
 #include "base/buf.h"

@@ -1,4 +1,4 @@
-/* validation.c: see validation.h. */
+/* validation.c: parses and checks the value of --validation (validation.h). */
 #include "settings/validation.h"
 
 #include "base/parse.h"

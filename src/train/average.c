@@ -1,4 +1,4 @@
-/* average.c: see average.h. */
+/* average.c: the three passes of average.h, each a loop over blocks that the compiler can vectorise. */
 #include "train/average.h"
 
 #include "base/simd.h"

@@ -1,4 +1,4 @@
-/* carry.c: see carry.h. */
+/* carry.c: what shards carry, gathered for a checkpoint and handed out again after a resume (carry.h). */
 #include "train/carry.h"
 
 #include "base/log.h"

@@ -1,4 +1,4 @@
-/* guess.c: see guess.h. */
+/* guess.c: softmax in double, and the k largest by insertion (guess.h). */
 #include "train/guess.h"
 
 #include <math.h>

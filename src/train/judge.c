@@ -1,4 +1,4 @@
-/* judge.c: see judge.h. */
+/* judge.c: which data judges an epoch, whether it was the best, and whether to stop (judge.h). */
 #include "train/judge.h"
 
 #include "base/clock.h"

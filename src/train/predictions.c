@@ -1,4 +1,4 @@
-/* predictions.c: see predictions.h. */
+/* predictions.c: counts over the guesses of predictions.h: top-k, recall, precision, F1, the confusion matrix. */
 #include "train/predictions.h"
 
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-/* rescue.c: see rescue.h. */
+/* rescue.c: writes the copies in memory, finds the newest that all machines can go on from, and loads it (rescue.h). */
 #include "train/rescue.h"
 
 #include "base/log.h"

@@ -1,4 +1,4 @@
-/* result.c: see result.h. */
+/* result.c: writes struct ls_result as JSON, key by key (result.h). */
 #include "train/result.h"
 
 #include "base/json.h"

@@ -1,4 +1,4 @@
-/* cases.c: see cases.h. */
+/* cases.c: parses a line and remembers which keys were asked for (cases.h). */
 #include "cases.h"
 
 #include "base/parse.h"

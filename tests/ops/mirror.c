@@ -1,4 +1,4 @@
-/* mirror.c: see mirror.h. */
+/* mirror.c: allocates, fills and checks buffers with guard zones, and copies them to a device and back (mirror.h). */
 #include "mirror.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* oracle.c: see oracle.h. */
+/* oracle.c: one function per op, element by element (oracle.h); oracle_forward has the list. */
 #include "oracle.h"
 
 #include "base/rng.h"

@@ -1,4 +1,4 @@
-/* problem.c: see problem.h. */
+/* problem.c: how the inputs of each op are made: the table `setups`, a row per op (problem.h). */
 #include "problem.h"
 
 #include "base/mem.h"

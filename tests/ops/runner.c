@@ -1,4 +1,4 @@
-/* runner.c: see runner.h. */
+/* runner.c: prepares, binds, launches, and checks the laws of runner.h around every launch. */
 #include "runner.h"
 
 #include "base/clock.h"
