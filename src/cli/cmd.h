@@ -28,6 +28,10 @@ enum ls_status ls__cmd_help(const struct ls_options *o) LS_MUST_CHECK;
 /* "lockstep 0.1.0", backends with their libraries and instruction set, other libraries. */
 enum ls_status ls__cmd_version(void) LS_MUST_CHECK;
 
+struct ls_bench_options;
+/* What bench, plan and predict measure: the network, its data, what computes; the rest is the command's. cmd_bench.c */
+struct ls_bench_options ls__bench_options_of(const struct ls_options *o);
+
 /* --- print.c --- */
 
 /* Prints and drops the object; NULL is LS_NOMEM. */

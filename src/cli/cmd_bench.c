@@ -53,9 +53,9 @@ static void print_table(const struct ls_bench_result *r)
            ls__bytes_text((double)r->arena_bytes, arena), ls__bytes_text((double)r->store_bytes, store));
 }
 
-enum ls_status ls__cmd_bench(const struct ls_options *o)
+struct ls_bench_options ls__bench_options_of(const struct ls_options *o)
 {
-    struct ls_bench_options options = {
+    return (struct ls_bench_options){
         .model = o->args[0],
         .data = o->args[1],
         .device = o->train.device,
@@ -63,15 +63,20 @@ enum ls_status ls__cmd_bench(const struct ls_options *o)
         .tune = o->train.tune,
         .batch_size = o->train.batch_size,
         .shards = o->train.shards,
-        .low_memory = strcmp(o->train.memory, "low") == 0,
-        .threads = o->train.threads,
-        .steps = o->steps,
-        .warmup = o->warmup_steps,
-        .seconds = o->steps > 0 && !ls__option_is_given(o, "seconds") ? 0 : o->seconds, /* -n 20 means 20 */
+        .low_memory = o->train.memory && strcmp(o->train.memory, "low") == 0,
         .json = o->train.json,
-        .layers = o->layers,
     };
+}
+
+enum ls_status ls__cmd_bench(const struct ls_options *o)
+{
+    struct ls_bench_options options = ls__bench_options_of(o);
     struct ls_bench_result result = {.steps = 0};
+    options.threads = o->train.threads;
+    options.steps = o->steps;
+    options.warmup = o->warmup_steps;
+    options.seconds = o->steps > 0 && !ls__option_is_given(o, "seconds") ? 0 : o->seconds; /* -n 20 means 20 */
+    options.layers = o->layers;
     if (options.data && strncmp(options.data, "fake:", 5) != 0)
         return ls_fail(LS_USAGE, "bench measures on random images: %s: expected fake:CxHxW:CLASSES:N", options.data);
     if (options.steps == 0 && options.seconds == 0)

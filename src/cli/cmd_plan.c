@@ -3,22 +3,12 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum ls_status ls__cmd_plan(const struct ls_options *o)
 {
     char spec[96], *text;
-    struct ls_bench_options options = {
-        .model = o->args[0],
-        .device = o->train.device,
-        .isa = o->train.isa,
-        .tune = o->train.tune,
-        .batch_size = o->train.batch_size,
-        .shards = o->train.shards,
-        .low_memory = strcmp(o->train.memory, "low") == 0,
-        .json = o->train.json,
-        .threads = 1, /* a plan does not depend on them */
-    };
+    struct ls_bench_options options = ls__bench_options_of(o);
+    options.threads = 1; /* a plan does not depend on them */
     if (o->input || o->classes > 0) {
         snprintf(spec, sizeof spec, "fake:%s:%lld:%lld", o->input ? o->input : "3x32x32",
                  (long long)(o->classes > 0 ? o->classes : 10), (long long)options.batch_size);

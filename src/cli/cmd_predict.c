@@ -269,18 +269,10 @@ static enum ls_status check(const struct ls_options *o)
 static enum ls_status measure(const struct ls_options *o, struct prediction *p, struct ls_predict_cluster *c)
 {
     int64_t per_machine = o->procs_per_node, cores = ls__cpu_count(), threads = threads_of(o);
-    const struct ls_bench_options bench = {
-        .model = o->args[0],
-        .data = o->args[1],
-        .device = o->train.device,
-        .isa = o->train.isa,
-        .tune = o->train.tune,
-        .batch_size = o->train.batch_size,
-        .shards = o->train.shards,
-        .threads = threads * per_machine < cores ? threads * per_machine : cores,
-        .seconds = o->seconds,
-        .compress = o->train.compress,
-    };
+    struct ls_bench_options bench = ls__bench_options_of(o);
+    bench.threads = threads * per_machine < cores ? threads * per_machine : cores;
+    bench.seconds = o->seconds;
+    bench.compress = o->train.compress;
     double busy_cores = ls__machine_busy_cores();
     TRY(ls_predict_measure(&bench, &p->profile, &p->threads_measured));
     ls__machine_warn_busy(busy_cores);

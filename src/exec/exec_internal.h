@@ -192,6 +192,11 @@ struct together {
 };
 extern const struct together ls__alone, ls__ranks, ls__machines;
 
+/* alone.c, for ranks.c: within a machine no sum travels */
+void ls__alone_contribute(struct ls_exec *e, int bucket);
+void ls__alone_sum_close(struct step *s, bool has_failed);
+enum ls_status ls__alone_sum_wait(struct step *s, int64_t end) LS_MUST_CHECK;
+
 /* ranks.c, for machines.c */
 enum ls_status ls__ranks_share(struct ls_exec *e, size_t bytes, void **out) LS_MUST_CHECK;
 void ls__ranks_unshare(struct ls_exec *e, void *data, size_t bytes);

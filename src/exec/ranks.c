@@ -67,19 +67,6 @@ static enum ls_status sum_begin(struct step *s)
     return LS_OK;
 }
 
-static void contribute(struct ls_exec *e, int bucket)
-{
-}
-
-static void sum_close(struct step *s, bool has_failed)
-{
-}
-
-static enum ls_status sum_wait(struct step *s, int64_t end)
-{
-    return LS_OK;
-}
-
 static enum ls_status publish(struct step *s)
 {
     struct ls_exec *e = s->e;
@@ -107,9 +94,9 @@ const struct together ls__ranks = {
     .lock = ls__ranks_lock,
     .unlock = ls__ranks_unlock,
     .sum_begin = sum_begin,
-    .contribute = contribute,
-    .sum_close = sum_close,
-    .sum_wait = sum_wait,
+    .contribute = ls__alone_contribute,
+    .sum_close = ls__alone_sum_close,
+    .sum_wait = ls__alone_sum_wait,
     .publish = publish,
     .result = result,
 };

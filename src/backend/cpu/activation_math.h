@@ -9,6 +9,7 @@
 #ifndef LS_BACKEND_CPU_ACTIVATION_MATH_H
 #define LS_BACKEND_CPU_ACTIVATION_MATH_H
 
+#include "backend/cpu/exp.h"
 #include "base/simd.h"
 
 #include <math.h>
@@ -18,21 +19,9 @@
 /* exp(-(h + l)) for h >= 0 and a small l that h has no digits for; as backend/cpu/exp.h, which see. */
 LS_INLINE float ls__cpu_exp_minus(float h, float l)
 {
-    const float shift = 0x1.8p23f; /* a float this large has no fraction: adding it rounds */
     const float bounded = h > 87.0f ? 87.0f : h;
-    const float rounded = (bounded + l) * -0x1.715476p0f + shift, n = rounded - shift;
-    const float r = ((-bounded - n * 0x1.63p-1f) - n * -0x1.bd0106p-13f) - l;
-    float q = 0x1.6a2424p-10f;
-    q = q * r + 0x1.1239ecp-7f;
-    q = q * r + 0x1.5558f2p-5f;
-    q = q * r + 0x1.555492p-3f;
-    q = q * r + 0x1.fffffcp-2f;
-    uint32_t bits;
-    float power; /* 2^n: the low bits of `rounded` are n, moved to where the exponent lies */
-    memcpy(&bits, &rounded, sizeof bits);
-    bits = (bits + 127u) << 23;
-    memcpy(&power, &bits, sizeof power);
-    const float e = (1.0f + (r + r * r * q)) * power;
+    const float rounded = (bounded + l) * -0x1.715476p0f + LS_EXP_SHIFT, n = rounded - LS_EXP_SHIFT;
+    const float e = ls__cpu_exp_of(rounded, ((-bounded - n * 0x1.63p-1f) - n * -0x1.bd0106p-13f) - l);
     return h > 87.0f ? 0.0f : e;
 }
 

@@ -10,15 +10,16 @@
 #ifndef LS_BACKEND_CPU_EXP_H
 #define LS_BACKEND_CPU_EXP_H
 
+#include "base/simd.h"
+
 #include <stdint.h>
 #include <string.h>
 
-static inline __attribute__((always_inline)) float ls__cpu_exp(float x)
+#define LS_EXP_SHIFT 0x1.8p23f /* a float this large has no fraction: adding it rounds */
+
+/* 2^n exp(r), where rounded = n + LS_EXP_SHIFT. */
+LS_INLINE float ls__cpu_exp_of(float rounded, float r)
 {
-    const float shift = 0x1.8p23f; /* a float this large has no fraction: adding it rounds */
-    x = x < -87.0f ? -87.0f : x;
-    const float rounded = x * 0x1.715476p0f + shift, n = rounded - shift;
-    const float r = (x - n * 0x1.63p-1f) - n * -0x1.bd0106p-13f;
     float q = 0x1.6a2424p-10f;
     q = q * r + 0x1.1239ecp-7f;
     q = q * r + 0x1.5558f2p-5f;
@@ -30,6 +31,13 @@ static inline __attribute__((always_inline)) float ls__cpu_exp(float x)
     bits = (bits + 127u) << 23;
     memcpy(&power, &bits, sizeof power);
     return (1.0f + (r + r * r * q)) * power;
+}
+
+LS_INLINE float ls__cpu_exp(float x)
+{
+    x = x < -87.0f ? -87.0f : x;
+    const float rounded = x * 0x1.715476p0f + LS_EXP_SHIFT, n = rounded - LS_EXP_SHIFT;
+    return ls__cpu_exp_of(rounded, (x - n * 0x1.63p-1f) - n * -0x1.bd0106p-13f);
 }
 
 #endif

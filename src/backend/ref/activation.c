@@ -109,14 +109,6 @@ static double slope(enum ls_activation f, double x, double alpha)
     }
 }
 
-static enum ls_status prepare_forward(const struct ls_prep *prep, struct ls_kernel **out)
-{
-    TRY(ls__ref_prepare(prep, out));
-    (*out)->may_alias = true;
-    (*out)->alias_in = 0;
-    return LS_OK;
-}
-
 static enum ls_status launch_forward(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     const struct ls_ref_kernel *k = ls__ref_kernel_of(b);
@@ -125,14 +117,6 @@ static enum ls_status launch_forward(const struct ls_bound *b, const struct ls_s
     float *dst = b->out[0];
     for (int64_t i = 0; i < n; i++)
         dst[i] = (float)forward(k->attrs.activation, (double)src[i], (double)k->attrs.alpha);
-    return LS_OK;
-}
-
-static enum ls_status prepare_bwd(const struct ls_prep *prep, struct ls_kernel **out)
-{
-    TRY(ls__ref_prepare(prep, out));
-    (*out)->may_alias = true;
-    (*out)->alias_in = 1; /* diff_dst */
     return LS_OK;
 }
 
@@ -150,13 +134,13 @@ static enum ls_status launch_bwd(const struct ls_bound *b, const struct ls_step_
 const struct ls_impl ls__ref_activation = {
     .name = "ref",
     .op = LS_OP_ACTIVATION,
-    .prepare = prepare_forward,
+    .prepare = ls__ref_prepare_in_place,
     .launch = launch_forward,
 };
 
 const struct ls_impl ls__ref_activation_bwd = {
     .name = "ref",
     .op = LS_OP_ACTIVATION_BWD,
-    .prepare = prepare_bwd,
+    .prepare = ls__ref_prepare_over_1,
     .launch = launch_bwd,
 };

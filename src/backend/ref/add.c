@@ -5,14 +5,6 @@
  */
 #include "backend/ref/ref.h"
 
-static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out)
-{
-    TRY(ls__ref_prepare(prep, out));
-    (*out)->may_alias = true;
-    (*out)->alias_in = 0;
-    return LS_OK;
-}
-
 static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     const struct ls_ref_kernel *k = ls__ref_kernel_of(b);
@@ -29,6 +21,6 @@ static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx 
 const struct ls_impl ls__ref_add = {
     .name = "ref",
     .op = LS_OP_ADD,
-    .prepare = prepare,
+    .prepare = ls__ref_prepare_in_place,
     .launch = launch,
 };

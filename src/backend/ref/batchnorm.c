@@ -86,14 +86,6 @@ static enum ls_status launch_forward(const struct ls_bound *b, const struct ls_s
     return LS_OK;
 }
 
-static enum ls_status prepare_eval(const struct ls_prep *prep, struct ls_kernel **out)
-{
-    TRY(ls__ref_prepare(prep, out));
-    (*out)->may_alias = true;
-    (*out)->alias_in = 0;
-    return LS_OK;
-}
-
 static enum ls_status launch_eval(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     const struct ls_ref_kernel *k = ls__ref_kernel_of(b);
@@ -183,7 +175,7 @@ const struct ls_impl ls__ref_batchnorm = {
 const struct ls_impl ls__ref_batchnorm_eval = {
     .name = "ref",
     .op = LS_OP_BATCHNORM_EVAL,
-    .prepare = prepare_eval,
+    .prepare = ls__ref_prepare_in_place,
     .launch = launch_eval,
 };
 

@@ -5,14 +5,6 @@
  */
 #include "backend/ref/ref.h"
 
-static enum ls_status prepare_forward(const struct ls_prep *prep, struct ls_kernel **out)
-{
-    TRY(ls__ref_prepare(prep, out));
-    (*out)->may_alias = true;
-    (*out)->alias_in = 0;
-    return LS_OK;
-}
-
 static enum ls_status launch_forward(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     const struct ls_ref_nchw n = ls__ref_nchw(&ls__ref_kernel_of(b)->in[0]);
@@ -40,7 +32,7 @@ static enum ls_status launch_bwd(const struct ls_bound *b, const struct ls_step_
 const struct ls_impl ls__ref_bias = {
     .name = "ref",
     .op = LS_OP_BIAS,
-    .prepare = prepare_forward,
+    .prepare = ls__ref_prepare_in_place,
     .launch = launch_forward,
 };
 

@@ -10,14 +10,6 @@
 
 #include "base/rng.h"
 
-static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out)
-{
-    TRY(ls__ref_prepare(prep, out));
-    (*out)->may_alias = true;
-    (*out)->alias_in = 0;
-    return LS_OK;
-}
-
 static void drop_sample(const float *src, float *dst, int64_t n, uint32_t sample, const struct ls_attrs *a,
                         const struct ls_step_ctx *ctx)
 {
@@ -48,13 +40,13 @@ static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx 
 const struct ls_impl ls__ref_dropout = {
     .name = "ref",
     .op = LS_OP_DROPOUT,
-    .prepare = prepare,
+    .prepare = ls__ref_prepare_in_place,
     .launch = launch,
 };
 
 const struct ls_impl ls__ref_dropout_bwd = {
     .name = "ref",
     .op = LS_OP_DROPOUT_BWD,
-    .prepare = prepare,
+    .prepare = ls__ref_prepare_in_place,
     .launch = launch,
 };

@@ -25,6 +25,24 @@ enum ls_status ls__ref_prepare(const struct ls_prep *prep, struct ls_kernel **ou
     return LS_OK;
 }
 
+static enum ls_status prepare_over(const struct ls_prep *prep, int in, struct ls_kernel **out)
+{
+    TRY(ls__ref_prepare(prep, out));
+    (*out)->may_alias = true;
+    (*out)->alias_in = in;
+    return LS_OK;
+}
+
+enum ls_status ls__ref_prepare_in_place(const struct ls_prep *prep, struct ls_kernel **out)
+{
+    return prepare_over(prep, 0, out);
+}
+
+enum ls_status ls__ref_prepare_over_1(const struct ls_prep *prep, struct ls_kernel **out)
+{
+    return prepare_over(prep, 1, out);
+}
+
 struct ls_layout ls__ref_layout_like(struct ls_layout like, enum ls_dtype from, enum ls_dtype to)
 {
     like.bytes = like.bytes / ls_dtype_bytes(from) * ls_dtype_bytes(to);

@@ -34,6 +34,9 @@ struct ls_ref_kernel {
 
 /* Makes the kernel of node->op with plain layouts and no scratch; the whole `prepare` of the simple ops. */
 enum ls_status ls__ref_prepare(const struct ls_prep *prep, struct ls_kernel **out) LS_MUST_CHECK;
+/* The same, and the first output may lie where input 0 lies, or input 1: a backward op's diff_dst. */
+enum ls_status ls__ref_prepare_in_place(const struct ls_prep *prep, struct ls_kernel **out) LS_MUST_CHECK;
+enum ls_status ls__ref_prepare_over_1(const struct ls_prep *prep, struct ls_kernel **out) LS_MUST_CHECK;
 
 static inline const struct ls_ref_kernel *ls__ref_kernel_of(const struct ls_bound *b)
 {

@@ -5,28 +5,12 @@
  */
 #include "backend/ref/ref.h"
 
-static enum ls_status prepare_forward(const struct ls_prep *prep, struct ls_kernel **out)
-{
-    TRY(ls__ref_prepare(prep, out));
-    (*out)->may_alias = true;
-    (*out)->alias_in = 0;
-    return LS_OK;
-}
-
 static enum ls_status launch_forward(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     const int64_t n = ls_shape_count(&ls__ref_kernel_of(b)->in[0]);
     const float *src = b->in[0];
     float *dst = b->out[0];
     for (int64_t i = 0; i < n; i++) dst[i] = ls__ref_relu1(src[i]);
-    return LS_OK;
-}
-
-static enum ls_status prepare_bwd(const struct ls_prep *prep, struct ls_kernel **out)
-{
-    TRY(ls__ref_prepare(prep, out));
-    (*out)->may_alias = true;
-    (*out)->alias_in = 1; /* diff_dst */
     return LS_OK;
 }
 
@@ -45,13 +29,13 @@ static enum ls_status launch_bwd(const struct ls_bound *b, const struct ls_step_
 const struct ls_impl ls__ref_relu = {
     .name = "ref",
     .op = LS_OP_RELU,
-    .prepare = prepare_forward,
+    .prepare = ls__ref_prepare_in_place,
     .launch = launch_forward,
 };
 
 const struct ls_impl ls__ref_relu_bwd = {
     .name = "ref",
     .op = LS_OP_RELU_BWD,
-    .prepare = prepare_bwd,
+    .prepare = ls__ref_prepare_over_1,
     .launch = launch_bwd,
 };
