@@ -10,6 +10,7 @@
 #include "base/suggest.h"
 
 #include <ctype.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,12 @@ bool ls__option_is_given(const struct ls_options *o, const char *name)
     const struct ls_option *option = ls__option_find(name);
     size_t i = (size_t)(option - ls__options);
     return option && (o->given[i / 64] >> (i % 64) & 1);
+}
+
+void ls__option_mark_given(struct ls_options *o, const struct ls_option *option)
+{
+    size_t i = (size_t)(option - ls__options);
+    o->given[i / 64] |= (uint64_t)1 << (i % 64);
 }
 
 enum ls_cmd ls__command_find(const char *name)
@@ -97,9 +104,8 @@ struct cursor {
 
 static enum ls_status set(struct ls_options *o, const struct ls_option *option, const char *value)
 {
-    size_t i = (size_t)(option - ls__options);
     TRY(ls__setting_store(option->setting, o, value));
-    o->given[i / 64] |= (uint64_t)1 << (i % 64);
+    ls__option_mark_given(o, option);
     return LS_OK;
 }
 
@@ -206,6 +212,9 @@ void ls__options_release(struct ls_options *o)
 {
     free(o->all_args);
     o->all_args = NULL;
+    json_decref(o->recorded);
+    json_decref(o->recorded_launch);
+    o->recorded = o->recorded_launch = NULL;
 }
 
 const char *const *ls__options_args(const struct ls_options *o, int i, int *n)

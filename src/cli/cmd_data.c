@@ -1,5 +1,6 @@
 /* cmd_data.c: `lockstep data list|fetch|info|check`. */
 #include "base/parse.h"
+#include "base/quote.h"
 #include "base/suggest.h"
 #include "cli/cmd.h"
 #include "data/catalog.h"
@@ -100,8 +101,10 @@ static enum ls_status fetch(const struct ls_options *o)
     enum ls_status status = ls_data_fetch(o->args[1], o->train.data_dir, o->url, show_fetch, &bar);
     if (*bar.file) ls__progress_end(&bar.progress, NULL);
     TRY(status);
-    printf("%s is here; train with: lockstep train lenet5 %s%s%s\n", o->args[1], o->args[1],
-           o->train.data_dir ? " --data-dir " : "", o->train.data_dir ? o->train.data_dir : "");
+    char dir[LS_QUOTED_BYTES] = "";
+    if (o->train.data_dir) ls__quote_path(o->train.data_dir, dir, sizeof dir);
+    printf("%s is here; train with: lockstep train lenet5 %s%s%s\n", o->args[1], o->args[1], *dir ? " --data-dir " : "",
+           dir);
     return LS_OK;
 }
 

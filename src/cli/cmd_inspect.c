@@ -5,6 +5,7 @@
  * code is that of LS_CHECKPOINT, after everything else was shown.
  */
 #include "base/file.h"
+#include "base/quote.h"
 #include "checkpoint/checkpoint.h"
 #include "cli/cmd.h"
 #include "run/run.h"
@@ -223,8 +224,11 @@ static enum ls_status print_run(const char *dir, json_t *manifest, json_t *resul
 {
     printf("run %s\n\nmanifest\n", dir);
     print_members("", manifest, 28);
-    printf("\nresult%s\n",
-           result ? "" : "\n  none: the run is not finished (lockstep train ... --resume auto goes on)");
+    char run[LS_QUOTED_BYTES];
+    printf("\nresult\n");
+    if (!result)
+        printf("  none: the run is not finished; go on with:\n  lockstep train --resume %s\n",
+               ls__quote_path(dir, run, sizeof run));
     if (result) print_members("", result, 28);
     printf("\nmetrics\n  %" PRId64 " lines\n", count_lines(dir));
     return inspect_checkpoints(dir, NULL);

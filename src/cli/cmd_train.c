@@ -1,5 +1,6 @@
 /* cmd_train.c: `lockstep train`: ls_train, then its result for a person or as JSON. */
 #include "base/log.h"
+#include "base/quote.h"
 #include "cli/cmd.h"
 #include "cli/signals.h"
 #include "train/result.h"
@@ -7,20 +8,27 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
-/* Commands to copy: with the model and the data as they were typed. */
+/* Commands to paste. */
 static void print_next(const struct ls_train_options *o, const struct ls_result *r, enum ls_status status)
 {
+    char run[LS_QUOTED_BYTES];
+    ls__quote_path(r->run_dir, run, sizeof run);
     if (status == LS_INTERRUPTED) {
-        printf("\nstopped; go on with the options of before and --resume auto:\n");
-        printf("  lockstep train %s %s --run %s --resume auto\n", o->model, o->data, r->run_dir);
+        printf("\nstopped; go on with:\n  lockstep train --resume %s\n", run);
         return;
     }
+    const int64_t twice = 2 * (r->epochs > 0 ? r->epochs : 1);
+    bool is_kept = strcmp(o->checkpoint_every, "none") != 0;
     printf("\nnext:\n");
-    printf("  lockstep eval %s\n", r->run_dir);
-    printf("  lockstep inspect %s\n", r->run_dir);
-    printf("  lockstep train %s %s --run %s --resume auto --epochs %" PRId64 "   (train on)\n", o->model, o->data,
-           r->run_dir, 2 * (r->epochs > 0 ? r->epochs : 1));
+    if (is_kept) printf("  lockstep eval %s\n", run);
+    printf("  lockstep inspect %s\n", run);
+    if (!is_kept) return; /* no weights to go on with */
+    printf("  lockstep train --resume %s --epochs %" PRId64 "%s%s%s   # train on\n", run,
+           twice > o->epochs ? twice : o->epochs, o->iterations > 0 ? " --iterations 0" : "",
+           strcmp(r->stopped_by, "patience") == 0 ? " --patience 0" : "",
+           strcmp(r->stopped_by, "target") == 0 ? " --target 0" : "");
 }
 
 static void print_accuracy(const char *what, double accuracy, double loss, const char *of)

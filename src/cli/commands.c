@@ -5,7 +5,7 @@ const struct ls_command ls__commands[LS_N_CMDS] = {
     [LS_CMD_TRAIN] =
         {
             .name = "train",
-            .args = "MODEL DATA",
+            .args = "MODEL DATA | --resume RUN",
             .min_args = 2,
             .max_args = 2,
             .summary = "train a model on a data set",
@@ -22,7 +22,8 @@ const struct ls_command ls__commands[LS_N_CMDS] = {
                     {"lockstep train lenet5 digits", "needs nothing: the digits are drawn by the program"},
                     {"lockstep train resnet18 cifar10 -b 256 --epochs 30 --lr 0.1 --wd 5e-4 --crop-pad 4 --flip",
                      "a usual recipe"},
-                    {"lockstep train lenet5 mnist --run runs/a --resume auto", "go on where runs/a stopped, or start"},
+                    {"lockstep train --resume runs/a", "go on where runs/a stopped, with its own options"},
+                    {"lockstep train lenet5 mnist --run runs/a --resume auto", "the same, or start"},
                     {"lockstep train lenet5 mnist -i 100 --json", "100 steps, the result as JSON on stdout"},
                 },
         },

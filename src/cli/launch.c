@@ -1,11 +1,14 @@
 /* launch.c: see launch.h. The outcome of a job, and whether to start it again. */
 #include "cli/launch.h"
 
+#include "base/json.h"
 #include "base/log.h"
+#include "base/quote.h"
 #include "cli/launch_impl.h"
 #include "cli/launch_state.h"
 #include "comm/comm.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,9 +102,12 @@ static enum ls_status give_up(const struct launch *l, const struct ls_outcome *o
 static enum ls_status conclude(const struct launch *l, const struct ls_outcome *o, int *code)
 {
     *code = o->stop_signal ? 128 + o->stop_signal : o->code;
+    char run[LS_QUOTED_BYTES];
     if (o->stop_signal && l->cmd == LS_CMD_TRAIN)
-        ls__log(LS_LOG_WARN, "stopped at once by a second signal; --resume %s goes on from the newest checkpoint",
-                l->run_dir);
+        ls__log(LS_LOG_WARN,
+                "stopped at once by a second signal; go on from the newest checkpoint with: lockstep train "
+                "--resume %s",
+                ls__quote_path(l->run_dir, run, sizeof run));
     return LS_OK;
 }
 
@@ -120,10 +126,23 @@ static enum ls_status run_with_restarts(struct launch *l, int *code)
     }
 }
 
+/* How they were launched, for the manifest, and so for who resumes the run. */
+static void tell_ranks(const struct ls_options *o)
+{
+    char *text = NULL;
+    if (ls__json_dump(json_pack("{s:o, s:I, s:I, s:o}", "hosts", ls__json_text(o->hosts), "procs_per_node",
+                                (json_int_t)o->procs_per_node, "max_restarts", (json_int_t)o->max_restarts, "mpi_args",
+                                ls__json_text(o->mpi_args)),
+                      LS_JSON_LINE, "the options of the launch", &text) == LS_OK)
+        setenv("LOCKSTEP_LAUNCH_OPTIONS", text, 1); /* without it a resume has to be told again */
+    free(text);
+}
+
 enum ls_status ls__launch(enum ls_cmd cmd, const struct ls_options *o, int *exit_code)
 {
     struct launch l = {.o = o, .cmd = cmd};
     struct ls_state state = {.lock = -1};
+    tell_ranks(o);
     ls__launch_take_charge();
     enum ls_status status = ls__launch_prepare(&l);
     ls__state_remove_left();

@@ -47,9 +47,10 @@ static enum ls_status run_with(struct ls_options *o, enum ls_cmd cmd, int *exit_
         ls__help_command(&b, cmd);
         return ls__print_buf(&b);
     }
-    TRY(ls__options_resolve(o, cmd));
     if (o->verbose) ls__log_set_level(LS_LOG_DEBUG);
     if (o->train.quiet) ls__log_set_level(LS_LOG_WARN);
+    if (cmd == LS_CMD_TRAIN) TRY(ls__options_go_on(o));
+    TRY(ls__options_resolve(o, cmd));
     if (cmd == LS_CMD_TRAIN && !ls__report_is_wanted()) ls__options_warn_unused(o); /* the launcher has said it */
     if (ls__launch_is_wanted(cmd, o)) return ls__launch(cmd, o, exit_code);
     if (cmd == LS_CMD_TRAIN) ls__signals_install();

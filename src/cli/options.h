@@ -9,7 +9,8 @@
  *     TRY(ls__options_resolve(&o, LS_CMD_TRAIN));               cross-checks, values that follow from others
  *     ls__options_release(&o);                                  after a failure too
  *
- * All strings in the result are borrowed from argv and the tables. Every failure is LS_USAGE.
+ * All strings in the result are borrowed from argv, the tables and a run that is resumed. Every failure of the first
+ * two is LS_USAGE.
  */
 #ifndef LS_CLI_OPTIONS_H
 #define LS_CLI_OPTIONS_H
@@ -48,7 +49,7 @@ struct ls_command {
     bool takes_rest;               /* what follows "--" is a command of its own */
     const char *summary;           /* one line, for the list of commands */
     const char *text;              /* what it does and where its results go; paragraphs apart by '\n' */
-    struct ls_example examples[5]; /* ends with line NULL */
+    struct ls_example examples[6]; /* ends with line NULL */
 };
 extern const struct ls_command ls__commands[LS_N_CMDS];
 
@@ -87,7 +88,8 @@ struct ls_options {
     int n_args;
     char *const *rest; /* behind "--", of a command that takes it; ends with NULL as argv does */
     int n_rest;
-    uint64_t given[2]; /* one bit per entry of the table: on the command line */
+    struct json_t *recorded, *recorded_launch; /* owned: texts of a run that is resumed lie in them */
+    uint64_t given[2];                         /* one bit per entry of the table: on the command line */
 };
 
 struct ls_option {
@@ -102,9 +104,13 @@ bool ls__option_is_of(const struct ls_option *option, enum ls_cmd cmd);
 const struct ls_option *ls__option_find(const char *name);
 bool ls__option_is_given(const struct ls_options *o, const char *name);
 
+void ls__option_mark_given(struct ls_options *o, const struct ls_option *option);
+
 void ls__options_default(struct ls_options *o);
+/* --resume RUN: what was not given is as the run has it (going_on.c). Before resolve. */
+enum ls_status ls__options_go_on(struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__options_parse(struct ls_options *o, enum ls_cmd cmd, int argc, char *const *argv) LS_MUST_CHECK;
-void ls__options_release(struct ls_options *o); /* only a command of any number of arguments leaves something */
+void ls__options_release(struct ls_options *o); /* after a failure too */
 /* The positional arguments from the i-th on; *n of them. */
 const char *const *ls__options_args(const struct ls_options *o, int i, int *n);
 enum ls_status ls__options_resolve(struct ls_options *o, enum ls_cmd cmd) LS_MUST_CHECK;

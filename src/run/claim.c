@@ -7,6 +7,7 @@
  *     anything else                     somebody else's: refused, whatever was asked
  */
 #include "base/log.h"
+#include "base/quote.h"
 #include "run/run_impl.h"
 
 #include <errno.h>
@@ -112,8 +113,12 @@ static enum ls_status check(struct ls_run *run, bool is_resume)
     struct stat st;
     run->is_new = false;
     bool has_manifest = fstatat(run->dir.fd, manifest_name, &st, AT_SYMLINK_NOFOLLOW) == 0;
-    if (has_manifest && !is_resume)
-        return ls_fail(LS_CHECKPOINT, "%s already holds a run; use --resume auto or another --run", run->dir.path);
+    if (has_manifest && !is_resume) {
+        char quoted[LS_QUOTED_BYTES];
+        return ls_fail(LS_CHECKPOINT,
+                       "%s already holds a run; give another --run, or go on with: lockstep train --resume %s",
+                       run->dir.path, ls__quote_path(run->dir.path, quoted, sizeof quoted));
+    }
     if (has_manifest) return check_manifest(&run->dir);
     TRY(check_free(&run->dir));
     run->is_new = true;

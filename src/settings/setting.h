@@ -55,6 +55,7 @@ struct ls_setting {
     const char *def;     /* default as it would be typed; NULL: not given (flags: off) */
     const char *help;    /* one sentence */
     const char *group;   /* headline in the help; NULL: no option of the command line */
+    bool is_of_sitting;  /* of one call: a resumed run does not take it over */
     enum ls_setting_role role;
     const char *part; /* key of the identity that tells it among others: "optimizer"; NULL: none */
     size_t offset;    /* into the struct */

@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -40,6 +41,16 @@ static json_t *tune_json(const struct session *s)
                      s->tune->n_lines, "used", n_used);
 }
 
+/* What the launcher of a job was told, or null. */
+static json_t *launch_json(void)
+{
+    const char *text = getenv("LOCKSTEP_LAUNCH_OPTIONS");
+    json_t *launch = text && ls_comm_is_launched() ? json_loads(text, 0, NULL) : NULL;
+    if (json_is_object(launch)) return launch;
+    json_decref(launch);
+    return json_null();
+}
+
 enum ls_status ls__manifest_write(struct ls_run *run, const struct ls_train_options *o, const struct session *s)
 {
     char model_hash[17], plan_hash[33], started[32];
@@ -50,12 +61,12 @@ enum ls_status ls__manifest_write(struct ls_run *run, const struct ls_train_opti
     snprintf(model_hash, sizeof model_hash, "%016llx", (unsigned long long)XXH3_64bits(text, len));
     TRY(ls_plan_hash(ls_exec_plan(s->exec, s->shard_size, true), plan_hash));
     strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-    json_t *manifest = json_pack("{s:s,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:o}", "lockstep_version",
-                                 LOCKSTEP_VERSION, "started", started, "model", ls_model_name(s->model), "model_hash",
-                                 model_hash, "plan_hash", plan_hash, "batch_size", (json_int_t)s->batch_size, "shards",
-                                 (json_int_t)s->shards, "shard_size", (json_int_t)s->shard_size, "threads",
-                                 (json_int_t)s->threads, "options", ls__options_json(o, LS_ROLE_ALL), "train_data",
-                                 data_json(s->train), "validation_data", data_json(s->validation), "test_data",
-                                 data_json(s->test), "tune", tune_json(s), "machine", machine_json(s));
+    json_t *manifest = json_pack(
+        "{s:s,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "lockstep_version", LOCKSTEP_VERSION,
+        "started", started, "model", ls_model_name(s->model), "model_hash", model_hash, "plan_hash", plan_hash,
+        "batch_size", (json_int_t)s->batch_size, "shards", (json_int_t)s->shards, "shard_size",
+        (json_int_t)s->shard_size, "threads", (json_int_t)s->threads, "options", ls__options_json(o, LS_ROLE_ALL),
+        "launch", launch_json(), "train_data", data_json(s->train), "validation_data", data_json(s->validation),
+        "test_data", data_json(s->test), "tune", tune_json(s), "machine", machine_json(s));
     return ls__run_manifest(run, manifest);
 }

@@ -10,6 +10,7 @@
 
 #include "base/control.h"
 #include "base/log.h"
+#include "base/quote.h"
 #include "session/workers.h"
 #include "train/judge.h"
 #include "train/observe.h"
@@ -234,8 +235,10 @@ static enum ls_status run_all(struct trainer *t, struct ls_result *r)
     if (t->is_chief) ls__forecast_compare(&t->forecast);
     if (is_stopped) {
         if (t->is_chief) ls__progress_end(&t->progress, NULL);
-        return ls_fail(LS_INTERRUPTED, "stopped by %s after step %lld; checkpoint written, go on with --resume %s",
-                       ls__control_stopped_by(t->o->control), (long long)t->st.step, r->run_dir);
+        char run[LS_QUOTED_BYTES];
+        return ls_fail(
+            LS_INTERRUPTED, "stopped by %s after step %lld; checkpoint written, go on with: lockstep train --resume %s",
+            ls__control_stopped_by(t->o->control), (long long)t->st.step, ls__quote_path(r->run_dir, run, sizeof run));
     }
     return t->is_chief ? write_result(t, r) : LS_OK;
 }

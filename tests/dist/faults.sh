@@ -279,7 +279,7 @@ for signal in TERM INT; do
     kill -$signal "$pid"
     job_end
     equal "SIG$signal: exit code" "$code" 75
-    if [ "$(grep -c "go on with --resume $run" err)" -eq 1 ]; then ok "SIG$signal: $(cat err)"; else bad "SIG$signal: $(cat err)"; fi
+    if [ "$(grep -c "go on with: lockstep train --resume $run" err)" -eq 1 ]; then ok "SIG$signal: $(cat err)"; else bad "SIG$signal: $(cat err)"; fi
     as_undisturbed "SIG$signal"
     train "${endless[@]}" -w 2 -i $(($(field steps out.job) + 30)) --run "$run" --resume auto
     equal "SIG$signal, resumed with other workers: exit code" "$code" 0

@@ -74,7 +74,7 @@ eventually has_lines hint/metrics.jsonl 3
 kill -INT "$pid"
 wait "$pid"
 equal 'SIGINT without --json: exit code' $? 75
-has 'SIGINT without --json: the way on' out.bg '--run hint --resume auto'
+has 'SIGINT without --json: the way on' out.bg 'lockstep train --resume hint'
 
 # Signals before the first step: a checkpoint of step 0 or nothing, but no harm.
 is_program() { [ "$(readlink "/proc/$pid/exe")" = "$lockstep" ]; }

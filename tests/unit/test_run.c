@@ -148,7 +148,7 @@ static void test_a_second_run_is_refused(void **state)
     assert_true(ls__run_is_new(run));
     write_manifest(run);
     ls__run_close(&run);
-    expect_failure("r", false, "already holds a run; use --resume auto or another --run");
+    expect_failure("r", false, "already holds a run; give another --run, or go on with: lockstep train --resume ");
     run = open_run("r", true);
     assert_false(ls__run_is_new(run));
     ls__run_close(&run);

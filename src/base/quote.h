@@ -1,0 +1,14 @@
+/* quote.h: words of commands that people paste into a shell. */
+#ifndef LS_BASE_QUOTE_H
+#define LS_BASE_QUOTE_H
+
+#include <stddef.h>
+
+/* The path as one word of a POSIX shell that no program takes for an option: in quotes where it needs them, "./-x" for
+ * "-x". Returns out; what does not fit is cut. */
+const char *ls__quote_path(const char *path, char *out, size_t size);
+
+/* Room for any path that the program prints. */
+enum { LS_QUOTED_BYTES = 4 * 4096 };
+
+#endif
