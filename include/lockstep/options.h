@@ -62,8 +62,12 @@ struct ls_train_options {
 
     int64_t crop_pad, cutout; /* augmentation; 0: off */
     bool flip;
-    const char *resize; /* "224" or "224x224"; NULL: the data's own size */
-    bool normalize;     /* by the data set's constants; default true */
+    double resized_crop;                          /* smallest share of the area; 0: off, as the next */
+    double brightness, contrast, saturation, hue; /* strengths, as torchvision's ColorJitter */
+    double erasing;                               /* probability */
+    double mixup, cutmix;                         /* alpha */
+    const char *resize;                           /* "224" or "224x224"; NULL: the data's own size */
+    bool normalize;                               /* by the data set's constants; default true */
 
     const char *resume;           /* NULL, "auto", a run directory or a checkpoint file */
     bool accept_other_bits;       /* resume although library, instruction set or kernels give other rounding */

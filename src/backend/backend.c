@@ -95,3 +95,16 @@ void ls_part_range(int64_t count, int part, int n_parts, int64_t *begin, int64_t
     *begin = part_begin(count, part, n_parts);
     *end = part_begin(count, part + 1, n_parts);
 }
+
+const char *ls_transform_beyond_crops(const struct ls_transform *t)
+{
+    return t->resized_crop > 0 ? "--resized-crop"
+           : t->brightness > 0 ? "--brightness"
+           : t->contrast > 0   ? "--contrast"
+           : t->saturation > 0 ? "--saturation"
+           : t->hue > 0        ? "--hue"
+           : t->erasing > 0    ? "--erasing"
+           : t->mixup > 0      ? "--mixup"
+           : t->cutmix > 0     ? "--cutmix"
+                               : NULL;
+}

@@ -130,7 +130,18 @@ struct ls_transform {
     int crop_pad;          /* zero-pad by this much, then a random crop of the original size; 0 = off */
     bool flip;             /* mirror left-right with probability 1/2 */
     int cutout;            /* a square of this size set to the mean; 0 = off */
+    /* backend/augment.h; all 0 = off */
+    float resized_crop; /* a random part of the image at its full size; the smallest share of its area */
+    float brightness, contrast, saturation, hue;
+    float erasing;       /* the probability that a random rectangle is set to the mean */
+    float mixup, cutmix; /* of pairs of the shard: alpha of the share's beta distribution */
 };
+static inline bool ls_transform_is_mixing(const struct ls_transform *t)
+{
+    return t->mixup > 0 || t->cutmix > 0;
+}
+/* The first of these that is on, as it is typed ("--hue"), or NULL: for a backend whose `load` has none of them. */
+const char *ls_transform_beyond_crops(const struct ls_transform *t);
 void ls_transform_apply(const struct ls_transform *t, bool is_training, uint64_t seed, int64_t epoch, int64_t sample,
                         const uint8_t *in /* [c,h,w] */, float *out /* [c,h,w] */);
 
@@ -147,6 +158,9 @@ struct ls_load {
     float *dst;                   /* [mb,c,h,w] in the device's memory, as the next two */
     int32_t *dst_labels;          /* [mb] */
     uint32_t *dst_samples;        /* [mb] */
+    /* NULL unless the graph mixes: the label of what was mixed in, and the first label's share */
+    int32_t *dst_mix_labels; /* [mb] */
+    float *dst_mix_shares;   /* [mb] */
 };
 
 /* Memory of a device's own. All required. Copies are done when the function returns. */

@@ -5,7 +5,8 @@
  *
  *     LS_RNG_INIT     (layer's parameter index, 0, block)           initial weights
  *     LS_RNG_SHUFFLE  (epoch, position, 0)                          order of the samples
- *     LS_RNG_AUGMENT  (epoch, sample, block)                        crop, flip, cutout
+ *     LS_RNG_AUGMENT  (epoch, sample, block)                        crop, flip, cutout, colours, erasing
+ *     LS_RNG_MIX      (epoch, sample, block)                        mixup and cutmix: pairs of a shard, shares
  *     LS_RNG_DROPOUT  (step, layer, sample | block)                 dropout masks
  *     LS_RNG_DATA     (split, sample, block)                        built-in and fake data sets
  *     LS_RNG_HOLD_OUT (0, position, 0)                              which samples are held out for validation
@@ -28,7 +29,8 @@ enum ls_rng_purpose {
     LS_RNG_AUGMENT,
     LS_RNG_DROPOUT,
     LS_RNG_DATA,
-    LS_RNG_HOLD_OUT = 32
+    LS_RNG_HOLD_OUT = 32,
+    LS_RNG_MIX
 };
 
 struct ls_rng4 {

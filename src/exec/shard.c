@@ -30,6 +30,11 @@ struct shard_cut ls__shard_cut(const struct ls_exec_step *ask, int shard)
     return (struct shard_cut){first, left < ask->shard_size ? left : (int)ask->shard_size};
 }
 
+static void *at(const struct ls_plan *p, int value, char *arena)
+{
+    return arena + p->slots[value].offset;
+}
+
 /* Bytes to floats, straight into the arena of the thread that will read them. */
 enum ls_status ls__shard_load(const struct step *s, const struct bound_plan *bp, struct shard_cut c, int thread)
 {
@@ -37,6 +42,7 @@ enum ls_status ls__shard_load(const struct step *s, const struct bound_plan *bp,
     const struct ls_batch *batch = s->ask->batch;
     const struct ls_plan *p = bp->plan;
     char *arena = e->workers[thread].arena;
+    const bool is_mixing = p->graph->mix_labels >= 0;
     const struct ls_load load = {.transform = s->ask->transform,
                                  .is_training = s->is_training,
                                  .seed = s->ask->seed,
@@ -46,9 +52,11 @@ enum ls_status ls__shard_load(const struct step *s, const struct bound_plan *bp,
                                  .samples = batch->samples + c.first,
                                  .labels = batch->labels + c.first,
                                  .pixels = batch->pixels + c.first,
-                                 .dst = (float *)(arena + p->slots[p->graph->input].offset),
-                                 .dst_labels = (int32_t *)(arena + p->slots[p->graph->labels].offset),
-                                 .dst_samples = (uint32_t *)(arena + ls__samples_offset(e))};
+                                 .dst = at(p, p->graph->input, arena),
+                                 .dst_labels = at(p, p->graph->labels, arena),
+                                 .dst_samples = (uint32_t *)(arena + ls__samples_offset(e)),
+                                 .dst_mix_labels = is_mixing ? at(p, p->graph->mix_labels, arena) : NULL,
+                                 .dst_mix_shares = is_mixing ? at(p, p->graph->mix_shares, arena) : NULL};
     return (e->backend->load ? e->backend->load : ls_backend_load)(e->device, &load);
 }
 

@@ -128,8 +128,12 @@ enum ls_status ls_graph_add_loss(struct ls_graph *g, float label_smoothing)
     const struct ls_attrs exact = {.scale_log2 = LS_SCALE_STATS};
     if (g->logits < 0) return ls_fail(LS_INTERNAL, "loss of a graph without logits");
     TRY(ls_graph_add_value(g, "labels", LS_VALUE_LABELS, LS_I32, &labels, &g->labels));
-    const int in[2] = {g->logits, g->labels};
-    TRY(ls_graph_add_node(g, LS_OP_SOFTMAX_CE, "loss", &attrs, in, 2, NULL));
+    if (g->is_mixing && g->is_training) {
+        TRY(ls_graph_add_value(g, "mix_labels", LS_VALUE_LABELS, LS_I32, &labels, &g->mix_labels));
+        TRY(ls_graph_add_value(g, "mix_shares", LS_VALUE_INPUT, LS_F32, &labels, &g->mix_shares));
+    }
+    const int in[4] = {g->logits, g->labels, g->mix_labels, g->mix_shares};
+    TRY(ls_graph_add_node(g, LS_OP_SOFTMAX_CE, "loss", &attrs, in, g->mix_labels >= 0 ? 4 : 2, NULL));
     g->stats = g->nodes[g->n_nodes - 1].out[1];
     return add_reduce(g, "stats", g->stats, &exact, &g->stats_sum);
 }

@@ -23,8 +23,15 @@ enum ls_status ls_graph_create(struct ls_graph **out, int64_t mb, bool is_traini
 {
     *out = NULL;
     TRY(ls__calloc(out, 1, sizeof **out));
-    **out = (struct ls_graph){
-        .mb = mb, .is_training = is_training, .input = -1, .labels = -1, .logits = -1, .stats = -1, .stats_sum = -1};
+    **out = (struct ls_graph){.mb = mb,
+                              .is_training = is_training,
+                              .input = -1,
+                              .labels = -1,
+                              .logits = -1,
+                              .stats = -1,
+                              .stats_sum = -1,
+                              .mix_labels = -1,
+                              .mix_shares = -1};
     return LS_OK;
 }
 

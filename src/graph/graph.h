@@ -67,8 +67,9 @@ extern "C" {
  * - CONCAT: a b ... -> dst (along channels)
  * - CONCAT_BWD: diff_dst -> diff_src; offset (first channel), shape of output
  * - RESHAPE: src -> dst (row-major order kept; flatten and its gradient)
- * - SOFTMAX_CE: logits labels -> diff_logits? stats; label_smoothing. stats f32 [2]: sum of the losses, number right;
- *   padding samples (label < 0) count nothing
+ * - SOFTMAX_CE: logits labels mix_labels? mix_shares? -> diff_logits? stats; label_smoothing. stats f32 [2]: sum of the
+ *   losses, number right; padding samples (label < 0) count nothing. With mix_labels the target is mix_shares of the
+ *   first label and the rest of the other; right is the one with the larger share
  * - REORDER: src -> dst (same elements, another layout; made by the plan)
  * - REDUCE: src -> sum (SHARD f32 -> STEP i64); scale_log2 by_share
  * - KEEP: src -> kept (the shard's rows of a STEP f32 [batch,c], for LINEAR_SUM)
@@ -217,12 +218,14 @@ struct ls_graph {
     int64_t mb;
     int64_t batch_size; /* the global batch; 0: not told, so nothing is kept for LINEAR_SUM */
     bool is_training;
+    bool is_mixing;     /* the loss of training has second labels (mixup, cutmix) */
     bool is_low_memory; /* backward computes activations again rather than keep them; the same numbers */
     struct ls_value *values;
     int n_values;
     struct ls_node *nodes;
     int n_nodes;
     int input, labels, logits, stats; /* value ids, -1 while absent */
+    int mix_labels, mix_shares;       /* LABELS i32 [mb], INPUT f32 [mb]; -1 unless is_mixing, and training */
     int stats_sum;                    /* SUM of stats, -1 while absent */
     int n_dropouts;
 };

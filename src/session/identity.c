@@ -39,7 +39,7 @@ bool ls__identity_key_is_kept(enum identity_key key)
 
 bool ls__identity_key_is_optional(enum identity_key key)
 {
-    return key == IDENTITY_VALIDATION;
+    return key == IDENTITY_VALIDATION || key == IDENTITY_AUGMENT;
 }
 
 void ls__identity_release(struct identity *id)
@@ -77,6 +77,13 @@ static enum ls_status set_part(struct identity *id, enum identity_key key, const
     return set_buf(id, key, &b);
 }
 
+/* Anything of what old runs did not have. */
+static bool has_augmentation(const struct ls_train_options *o)
+{
+    return o->resized_crop > 0 || o->brightness > 0 || o->contrast > 0 || o->saturation > 0 || o->hue > 0 ||
+           o->erasing > 0 || o->mixup > 0 || o->cutmix > 0;
+}
+
 /* What is computed. */
 static enum ls_status add_run(struct identity *id, const struct ls_train_options *o, const struct session *s)
 {
@@ -100,6 +107,7 @@ static enum ls_status add_run(struct identity *id, const struct ls_train_options
     TRY(set_part(id, IDENTITY_SCHEDULE, o));
     TRY(set_part(id, IDENTITY_REGULARIZATION, o));
     TRY(set_part(id, IDENTITY_INPUT, o));
+    if (has_augmentation(o)) TRY(set_part(id, IDENTITY_AUGMENT, o));
     if (o->compress)
         return set(id, IDENTITY_SUM, "%s in %lld bits", o->sum, (long long)o->compress); /* remainders, too */
     if (ls__sync_parse(o->sync, &sync) && sync.name->is_own_training)

@@ -38,6 +38,7 @@
     X(SCHEDULE, "schedule", RUN)                                                                                       \
     X(REGULARIZATION, "regularization", RUN)                                                                           \
     X(INPUT, "input", RUN)                                                                                             \
+    X(AUGMENT, "augment", RUN) /* absent: nothing beyond crops, as in all runs of before there was more */             \
     X(SUM, "sum", RUN)                                                                                                 \
     X(VERSION, "lockstep.version", BITS)                                                                               \
     X(LIBRARY, "library", BITS)                                                                                        \

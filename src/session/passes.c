@@ -26,6 +26,7 @@ enum ls_status ls__passes_run(const struct ls_passes *p, const struct ls_model *
     TRY(ls_model_build(model, &p->build, out));
     (*out)->batch_size = p->batch_size;
     (*out)->is_low_memory = p->is_low_memory;
+    (*out)->is_mixing = p->is_mixing;
     enum ls_status status = append(p, *out);
     if (status != LS_OK) ls_graph_destroy(out);
     return status;

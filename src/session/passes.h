@@ -13,6 +13,7 @@ struct ls_passes {
     bool is_low_memory;
     bool sums_in_float;     /* gradients only */
     double label_smoothing; /* training's */
+    bool is_mixing;         /* training's loss has second labels */
     struct ls_optim optim;  /* training's */
 };
 

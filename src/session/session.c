@@ -100,7 +100,15 @@ static enum ls_status open_data(struct session *s, const struct session_options 
                                          .std = {1, 1, 1},
                                          .crop_pad = (int)o->crop_pad,
                                          .flip = o->flip,
-                                         .cutout = (int)o->cutout};
+                                         .cutout = (int)o->cutout,
+                                         .resized_crop = (float)o->resized_crop,
+                                         .brightness = (float)o->brightness,
+                                         .contrast = (float)o->contrast,
+                                         .saturation = (float)o->saturation,
+                                         .hue = (float)o->hue,
+                                         .erasing = (float)o->erasing,
+                                         .mixup = (float)o->mixup,
+                                         .cutmix = (float)o->cutmix};
     if (o->normalize) {
         memcpy(s->transform.mean, d->mean, sizeof d->mean);
         memcpy(s->transform.std, d->std, sizeof d->std);
@@ -125,6 +133,7 @@ static enum ls_status add_plan(struct session *s, const struct session_options *
                                      .is_low_memory = o->low_memory,
                                      .sums_in_float = o->float_sums,
                                      .label_smoothing = o->label_smoothing,
+                                     .is_mixing = ls_transform_is_mixing(&s->transform),
                                      .optim = o->optim};
     struct ls_graph *g;
     struct ls_plan *plan;
@@ -200,7 +209,12 @@ static enum ls_status choose_sizes(struct session *s, const struct session_optio
     int64_t shards = o->shards > 0 ? o->shards : ls__session_default_shards(s->batch_size);
     if (shards > LS_MAX_SHARDS) shards = LS_MAX_SHARDS;
     set_shards(s, shards < s->batch_size ? shards : s->batch_size);
-    return o->is_training ? avoid_shards_of_one(s, o) : LS_OK;
+    if (o->is_training) TRY(avoid_shards_of_one(s, o));
+    if (s->shard_size < 2 && ls_transform_is_mixing(&s->transform))
+        return ls_fail(LS_USAGE,
+                       "--mixup and --cutmix mix pairs of a shard, but shards have 1 sample here; use a larger -b or "
+                       "fewer --shards");
+    return LS_OK;
 }
 
 /* In a job the machine's cores are shared out among its ranks. */

@@ -24,6 +24,7 @@ struct session_options {
     bool with_test;   /* plan for evaluation; the test split is opened */
     bool normalize, flip;
     int64_t crop_pad, cutout;
+    double resized_crop, brightness, contrast, saturation, hue, erasing, mixup, cutmix;
     double label_smoothing;
     bool float_sums; /* plain float32 gradient sums instead of fixed point: for comparison, not reproducible */
     struct ls_optim optim;

@@ -70,6 +70,8 @@ enum ls_status ls_options_check(struct ls_train_options *o)
         return ls_fail(LS_USAGE,
                        "--schedule multistep needs --milestones, the epochs at which the rate changes: 30,60,80");
     if (o->nesterov && o->momentum == 0) return ls_fail(LS_USAGE, "--nesterov needs a --momentum above 0");
+    if (o->resized_crop > 0 && o->crop_pad > 0)
+        return ls_fail(LS_USAGE, "--resized-crop and --crop-pad both choose a part of the image; give one of them");
     if (o->shards > o->batch_size)
         return ls_fail(LS_USAGE, "--shards %" PRId64 ": more than the %" PRId64 " samples of a batch", o->shards,
                        o->batch_size);

@@ -65,6 +65,33 @@ flatten
 linear fc classes
 END
 
+cat >every.net <<'END'
+# Activations, norms and pools that no network of the zoo has.
+model every
+input any
+conv c1 24 3 pad=1
+groupnorm g1 4
+gelu
+conv c2 24 3 pad=1 groups=24 stride=2
+layernorm l1
+silu
+maxpool 3 stride=2 ceil=yes
+conv c3 17 1
+sigmoid
+hardswish
+avgpool 3 stride=2 pad=1 ceil=yes countpad=no
+leakyrelu
+layernorm l2 image=yes
+adaptiveavgpool 3x3
+gelu tanh=yes
+flatten
+linear f1 40
+layernorm l3
+tanh
+relu6
+linear f2 classes
+END
+
 # --- the zoo ---
 for_threads 'softmax' "$all" softmax $grey -b 28 --shards 7 --epochs 3 -p 1
 for_threads 'lenet5' "$all" lenet5 $grey -b 28 --shards 7 --epochs 3 -p 1
@@ -79,6 +106,15 @@ for_threads 'mixed layers' "$all" ./mixed.net $colour -b 28 --shards 7 --epochs 
 for_threads 'augmentation' "$all" svhn-cnn $colour -b 28 --shards 7 --epochs 3 -p 1 --crop-pad 4 --flip --cutout 8
 plain=$(hash_of svhn-cnn $colour -b 28 --shards 7 --epochs 3 --run plain)
 differs 'augmentation changes the result' "$plain" "$only"
+
+for_threads 'crops, colours, erasing' "$all" svhn-cnn $colour -b 28 --shards 7 --epochs 2 -p 1 --flip --resized-crop 0.2 --brightness 0.4 \
+    --contrast 0.4 --saturation 0.4 --hue 0.1 --erasing 0.5
+differs 'crops, colours and erasing change the result' "$plain" "$only"
+for_threads 'mixup and cutmix' "$all" svhn-cnn $colour -b 28 --shards 7 --epochs 2 -p 1 --mixup 0.2 --cutmix 1 --label-smoothing 0.1
+both=$only
+for_threads 'mixup and cutmix on ref' '1 3' lenet5 $grey -b 28 --shards 4 --epochs 1 -p 1 --mixup 0.2 --cutmix 1 --device ref
+differs 'mixup alone' "$(hash_of svhn-cnn $colour -b 28 --shards 7 --epochs 2 --mixup 0.2 --label-smoothing 0.1 --run mixup)" "$both"
+for_threads 'every layer' "$all" ./every.net $colour -b 28 --shards 7 -i 5 -p 1
 
 # --- optimizers and schedules ---
 for_threads 'nesterov, decay, clipping, smoothing' "$all" lenet5 $grey -b 28 --shards 7 --epochs 2 -p 1 \

@@ -128,11 +128,14 @@ static enum ls_status check_right(const struct problem *p, const struct runner *
     const int64_t n = p->g->values[f->in[0]].shape.dims[1];
     const float *logits = p->data[f->in[0]], *stats = ref->values[f->out[1]].data;
     const int32_t *labels = (const int32_t *)p->data[f->in[1]];
+    const int32_t *others = f->n_in > 2 ? (const int32_t *)p->data[f->in[2]] : labels;
     int n_right = 0;
     for (int i = 0; i < p->ctx.n_valid; i++) {
+        const int32_t label =
+            f->n_in > 2 && p->data[f->in[3]][i] < 0.5f ? others[i] : labels[i]; /* the larger share's */
         bool is_right = labels[i] >= 0;
         for (int64_t c = 0; is_right && c < n; c++)
-            if (logits[i * n + c] > logits[i * n + labels[i]]) is_right = false;
+            if (logits[i * n + c] > logits[i * n + label]) is_right = false;
         n_right += is_right;
     }
     return (float)n_right == stats[1] ? LS_OK : ls_fail(LS_ERROR, "%g right, not %d", (double)stats[1], n_right);

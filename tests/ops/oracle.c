@@ -230,7 +230,10 @@ static double softmax_ce(const struct problem *p, double *const *in)
         if (in[1][mb] < 0) continue;
         for (int64_t c = 0; c < n; c++) sum += exp(in[0][mb * n + c]);
         for (int64_t c = 0; c < n; c++) {
-            const double target = ((double)c == in[1][mb] ? 1 - eps : 0) + eps / (double)n;
+            const double share = p->g->nodes[0].n_in > 2 ? in[3][mb] : 1;
+            double is = (double)c == in[1][mb] ? share : 0;
+            if (share < 1 && (double)c == in[2][mb]) is += 1 - share;
+            const double target = is * (1 - eps) + eps / (double)n;
             loss -= target * (in[0][mb * n + c] - log(sum));
         }
     }

@@ -200,7 +200,10 @@ static enum ls_status setup_softmax_ce(struct problem *p, struct inputs *in)
     in->attrs.label_smoothing = (float)case_get(p->c, "smoothing", 0);
     p->ctx.n_valid = (int)case_int(p->c, "valid", mb);
     TRY(add_activation(p, in, LS_SHAPE2(mb, n)));
-    return add_input(p, in, LS_VALUE_LABELS, LS_I32, LS_SHAPE1(mb));
+    TRY(add_input(p, in, LS_VALUE_LABELS, LS_I32, LS_SHAPE1(mb)));
+    if (!case_int(p->c, "mix", 0)) return LS_OK;
+    TRY(add_input(p, in, LS_VALUE_LABELS, LS_I32, LS_SHAPE1(mb)));
+    return add_input(p, in, LS_VALUE_INPUT, LS_F32, LS_SHAPE1(mb));
 }
 
 static const struct {
@@ -283,15 +286,16 @@ static float content(struct problem *p, int value, int64_t i)
     if (f->op == LS_OP_BATCHNORM && value == f->in[0]) return (float)case_get(p->c, "mean", 0) + r;
     if (f->op == LS_OP_BATCHNORM && value == p->diff_dst) return (float)case_get(p->c, "diff", 1) * r;
     if (f->op == LS_OP_MAXPOOL && value == f->in[0] && case_int(p->c, "ties", 0)) return floorf(2.0f * r);
+    if (f->op == LS_OP_SOFTMAX_CE && value == f->in[3] && f->n_in > 3) return i % 7 == 3 ? 1.0f : 0.5f + 0.5f * r;
     if (f->op == LS_OP_SOFTMAX_CE) return 3.0f * r;
     return r;
 }
 
 /* Every fifth label says "padding". */
-static void fill_labels(struct problem *p, int32_t *labels, int64_t mb, int64_t n_classes)
+static void fill_labels(struct problem *p, int value, int32_t *labels, int64_t mb, int64_t n_classes)
 {
     for (int64_t i = 0; i < mb; i++) {
-        const float r = 0.5f * random_number(case_seed(p->c), 1000, i) + 0.5f;
+        const float r = 0.5f * random_number(case_seed(p->c), 999 + value, i) + 0.5f;
         labels[i] = i % 5 == 4 ? -1 : (int32_t)(r * (float)n_classes);
     }
 }
@@ -305,7 +309,7 @@ static enum ls_status fill(struct problem *p)
         if (value->producer >= 0) continue;
         TRY(ls__calloc(&p->data[v], (size_t)n, 4));
         if (value->kind == LS_VALUE_LABELS)
-            fill_labels(p, (int32_t *)p->data[v], n, p->g->values[p->g->nodes[0].in[0]].shape.dims[1]);
+            fill_labels(p, v, (int32_t *)p->data[v], n, p->g->values[p->g->nodes[0].in[0]].shape.dims[1]);
         else
             for (int64_t i = 0; i < n; i++) p->data[v][i] = content(p, v, i);
     }

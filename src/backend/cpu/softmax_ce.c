@@ -1,6 +1,6 @@
 /* softmax_ce.c: softmax, cross entropy and the gradient of the mean loss, as backend/ref/softmax_ce.c defines them.
  *
- * In:  logits [mb,c], labels i32 [mb]
+ * In:  logits [mb,c], labels i32 [mb], mix_labels i32 [mb]?, mix_shares [mb]?
  * Out: diff_logits [mb,c]?, stats [2]: sum of the losses, number right (the first largest logit is the label's)
  *
  * Three passes, so that the exponentials of a whole shard are one long loop even with ten classes: the largest logit of
@@ -105,17 +105,23 @@ static void measure(const struct softmax *k, const float *logits, struct row *r)
     r->total = k->smoothing != 0 ? softmax_sum(logits, k->n) : 0.0;
 }
 
+static enum ls_status check_label(const struct softmax *k, int32_t label)
+{
+    if (label < k->n) return LS_OK;
+    return ls_fail(LS_DATA, "label %d, but the network has %lld outputs (classes 0 to %lld)", label, (long long)k->n,
+                   (long long)k->n - 1);
+}
+
 static enum ls_status exponentials(const struct softmax *k, const float *logits, const int32_t *labels,
-                                   const struct ls_step_ctx *ctx, float *e, struct row *rows)
+                                   const int32_t *others, const struct ls_step_ctx *ctx, float *e, struct row *rows)
 {
     for (int64_t i = 0; i < k->mb; i++) {
         if (is_padding(labels, i, ctx)) {
             memset(e + i * k->n, 0, (size_t)k->n * sizeof *e);
             continue;
         }
-        if (labels[i] >= k->n)
-            return ls_fail(LS_DATA, "label %d, but the network has %lld outputs (classes 0 to %lld)", labels[i],
-                           (long long)k->n, (long long)k->n - 1);
+        TRY(check_label(k, labels[i]));
+        if (others) TRY(check_label(k, others[i]));
         measure(k, logits + i * k->n, &rows[i]);
         softmax_shift(logits + i * k->n, rows[i].max, e + i * k->n, k->n);
     }
@@ -130,16 +136,30 @@ static void gradient(const struct softmax *k, const float *e, double sum, int32_
     diff[label] = (float)((k->smoothing - target - others / sum) * scale);
 }
 
+/* A sample of two classes; what was computed for the first alone is amended. Where the first has all, it stands. */
+static void mix(const struct softmax *k, const float *logits, const float *e, double sum, int32_t label, int32_t other,
+                double share, double scale, float *diff, double *loss)
+{
+    const double rest = (1.0 - share) * (1.0 - k->smoothing), target = k->smoothing / (double)k->n;
+    if (other == label || share >= 1.0) return;
+    *loss += rest * ((double)logits[label] - (double)logits[other]);
+    if (!diff) return;
+    diff[label] = (float)(((double)e[label] / sum - (share * (1.0 - k->smoothing) + target)) * scale);
+    diff[other] = (float)(((double)e[other] / sum - (rest + target)) * scale);
+}
+
 static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     const struct softmax *k = (const struct softmax *)b->kernel;
     const float *logits = b->in[0];   /* [mb,n] */
     const int32_t *labels = b->in[1]; /* [mb] */
+    const int32_t *others = b->in[2]; /* [mb], or NULL: nothing is mixed */
+    const float *shares = b->in[3];   /* [mb] */
     float *diff_logits = b->out[0], *stats = b->out[1], *e = b->scratch;
     struct row *rows = (struct row *)((char *)b->scratch + rows_offset(k));
     double loss = 0.0;
     int64_t n_right = 0;
-    TRY(exponentials(k, logits, labels, ctx, e, rows));
+    TRY(exponentials(k, logits, labels, others, ctx, e, rows));
     for (int64_t i = 0; i < k->mb; i++, logits += k->n, e += k->n) {
         float *diff = diff_logits ? diff_logits + i * k->n : NULL;
         if (is_padding(labels, i, ctx)) {
@@ -149,8 +169,10 @@ static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx 
         const double sum = softmax_sum(e, k->n), log_sum = (double)rows[i].max + log(sum);
         loss += (1.0 - k->smoothing) * (log_sum - (double)logits[labels[i]]);
         if (k->smoothing != 0) loss += k->smoothing * (log_sum - rows[i].total / (double)k->n);
-        n_right += rows[i].argmax == labels[i];
+        n_right += rows[i].argmax == (others && shares[i] < 0.5f ? others[i] : labels[i]);
         if (diff) gradient(k, e, sum, labels[i], (double)ctx->grad_scale, diff);
+        if (others)
+            mix(k, logits, e, sum, labels[i], others[i], (double)shares[i], (double)ctx->grad_scale, diff, &loss);
     }
     stats[0] = (float)loss;
     stats[1] = (float)n_right;

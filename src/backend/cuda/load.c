@@ -93,6 +93,8 @@ static struct ls_cuda_augment augment_of(const struct ls_load *l, const struct p
 
 enum ls_status ls__cuda_load(struct ls_device *d, const struct ls_load *l)
 {
+    if (l->is_training && ls_transform_beyond_crops(l->transform))
+        return ls_fail(LS_UNSUPPORTED, "cuda has no %s yet; use --device cpu", ls_transform_beyond_crops(l->transform));
     const struct parts p = parts_of(l);
     struct ls_cuda_staging *s = &d->staging[d->next_staging];
     d->next_staging = (d->next_staging + 1) % LS_CUDA_N_STAGING;

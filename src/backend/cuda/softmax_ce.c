@@ -9,6 +9,7 @@
 
 static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out)
 {
+    if (prep->node->n_in > 2) return ls_fail(LS_UNSUPPORTED, "cuda has no --mixup and --cutmix yet; use --device cpu");
     TRY(ls__cuda_prepare(prep, out));
     struct ls_cuda_kernel *k = (struct ls_cuda_kernel *)*out;
     (*out)->scratch_bytes = 2 * (size_t)k->in[0].dims[0] * sizeof(double);

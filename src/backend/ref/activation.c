@@ -3,28 +3,17 @@
  * In:  src | src or dst (ls_activation_reads_dst), diff_dst          (any shape)
  * Out: dst | diff_src
  *
- * exp and the error function are made here of additions, multiplications and divisions: the C library's differ in their
- * last digit from machine to machine, and ref gives the same bits everywhere.
+ * exp (base/exact.h) and the error function are made of additions, multiplications and divisions: the C library's
+ * differ in their last digit from machine to machine, and ref gives the same bits everywhere.
  */
 #include "backend/ref/ref.h"
+#include "base/exact.h"
 
 #include <math.h>
 
-/* 2^n times the series of exp(r), |r| <= ln2/2. ln2 in two parts, the first with 32 bits: n times it is exact. */
-static double exponential(double x)
-{
-    if (!(x > -745.0)) return x <= -745.0 ? 0.0 : x; /* NaN stays NaN */
-    if (x > 709.0) return INFINITY;
-    const double n = rint(x * 0x1.71547652b82fep0);
-    const double r = (x - n * 0x1.62e42feep-1) - n * 0x1.a39ef35793c76p-33;
-    double sum = 1.0;
-    for (int k = 14; k > 0; k--) sum = 1.0 + r * sum / k;
-    return ldexp(sum, (int)n);
-}
-
 static double sigmoid(double x)
 {
-    const double e = exponential(-fabs(x));
+    const double e = ls__exact_exp(-fabs(x));
     return x < 0 ? e / (1 + e) : 1 / (1 + e);
 }
 
@@ -32,7 +21,7 @@ static double sigmoid(double x)
  * out Laplace's continued fraction. */
 static double normal_tail(double a)
 {
-    const double density = exponential(-0.5 * a * a) * 0.39894228040143267794;
+    const double density = ls__exact_exp(-0.5 * a * a) * 0.39894228040143267794;
     if (a > 40) return 0.0;
     if (a > 2.5) {
         double fraction = a;
@@ -89,7 +78,7 @@ static double slope(enum ls_activation f, double x, double alpha)
     double s;
     switch (f) {
     case LS_ACT_GELU:
-        return normal(x) + x * exponential(-0.5 * x * x) * 0.39894228040143267794;
+        return normal(x) + x * ls__exact_exp(-0.5 * x * x) * 0.39894228040143267794;
     case LS_ACT_GELU_TANH:
         s = sigmoid(gelu_scale * (x + gelu_cubic * x * x * x));
         return s + x * s * (1 - s) * gelu_scale * (1 + 3 * gelu_cubic * x * x);

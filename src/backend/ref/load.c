@@ -6,9 +6,9 @@
  * The order is the usual one: zero-pad and crop, mirror, normalise, cut out. A padded pixel is a black pixel, so after
  * normalising it is -mean/std; a cut-out pixel is the mean, so it is 0. One Philox call keyed by (seed, epoch, sample)
  * supplies the draws, in this order whether or not an augmentation is on: crop row, crop column, mirror; the second
- * call: cut-out row, cut-out column.
+ * call: cut-out row, cut-out column. What backend/augment.h adds has calls of its own.
  */
-#include "backend/backend.h"
+#include "backend/augment.h"
 #include "base/rng.h"
 #include "base/simd.h"
 
@@ -75,16 +75,14 @@ static struct placement draw_placement(const struct ls_transform *t, struct ls_r
     return at;
 }
 
-void ls_transform_apply(const struct ls_transform *t, bool is_training, uint64_t seed, int64_t epoch, int64_t sample,
-                        const uint8_t *in, float *out)
+/* out = in * scale + offset per channel, moved as `at` says. */
+static void place(const struct ls_transform *t, const struct placement *at, bool is_moved, bool is_normalised,
+                  const uint8_t *in, float *out)
 {
     const int64_t plane = (int64_t)t->h * t->w;
-    struct placement at = {0};
-    bool is_moved = is_training && (t->crop_pad > 0 || t->flip);
-    if (is_moved) at = draw_placement(t, ls__rng(seed, LS_RNG_AUGMENT, (uint32_t)epoch, (uint32_t)sample, 0));
-
     for (int c = 0; c < t->c; c++) {
-        const float scale = 1.0f / (255.0f * t->std[c]), offset = -t->mean[c] / t->std[c];
+        const float scale = is_normalised ? 1.0f / (255.0f * t->std[c]) : 1.0f / 255.0f;
+        const float offset = is_normalised ? -t->mean[c] / t->std[c] : 0.0f;
         const uint8_t *src = in + c * plane;
         float *dst = out + c * plane;
         if (!is_moved) {
@@ -92,13 +90,41 @@ void ls_transform_apply(const struct ls_transform *t, bool is_training, uint64_t
             continue;
         }
         for (int y = 0; y < t->h; y++) {
-            int from = y + at.dy;
+            int from = y + at->dy;
             const uint8_t *row = from >= 0 && from < t->h ? src + (int64_t)from * t->w : NULL;
-            convert_row(row, t->w, &at, scale, offset, dst + (int64_t)y * t->w);
+            convert_row(row, t->w, at, scale, offset, dst + (int64_t)y * t->w);
         }
     }
+}
+
+LS_VECTORIZE static void normalise(float *image, int64_t n, float scale, float offset)
+{
+    for (int64_t i = 0; i < n; i++) image[i] = image[i] * scale + offset;
+}
+
+void ls_transform_apply(const struct ls_transform *t, bool is_training, uint64_t seed, int64_t epoch, int64_t sample,
+                        const uint8_t *in, float *out)
+{
+    const int64_t plane = (int64_t)t->h * t->w;
+    struct placement at = {0};
+    const bool is_resized = is_training && t->resized_crop > 0;
+    const bool has_colours = is_training && ls__augment_has_colours(t);
+    const bool is_moved = is_training && (t->crop_pad > 0 || t->flip);
+    if (is_moved) at = draw_placement(t, ls__rng(seed, LS_RNG_AUGMENT, (uint32_t)epoch, (uint32_t)sample, 0));
+
+    if (is_resized) {
+        const struct ls_crop crop = ls__augment_draw_crop(t->h, t->w, t->resized_crop, seed, epoch, sample);
+        for (int c = 0; c < t->c; c++)
+            ls__augment_resize(in + c * plane, t->h, t->w, &crop, at.is_mirrored, out + c * plane);
+    } else {
+        place(t, &at, is_moved, !has_colours, in, out);
+    }
+    if (has_colours) ls__augment_colours(t, seed, epoch, sample, out);
+    for (int c = 0; (is_resized || has_colours) && c < t->c; c++)
+        normalise(out + c * plane, plane, 1.0f / t->std[c], -t->mean[c] / t->std[c]);
     if (is_training && t->cutout > 0)
         cut_out(t, ls__rng(seed, LS_RNG_AUGMENT, (uint32_t)epoch, (uint32_t)sample, 1), out);
+    if (is_training && t->erasing > 0) ls__augment_erase(t, seed, epoch, sample, out);
 }
 
 enum ls_status ls_backend_load(struct ls_device *device, const struct ls_load *l)
@@ -116,5 +142,6 @@ enum ls_status ls_backend_load(struct ls_device *device, const struct ls_load *l
         l->dst_labels[i] = -1;
         l->dst_samples[i] = 0;
     }
+    if (l->dst_mix_labels) ls__augment_mix(l);
     return LS_OK;
 }

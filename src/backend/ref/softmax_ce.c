@@ -1,11 +1,11 @@
 /* softmax_ce.c: softmax and cross entropy in one, with label smoothing, and the gradient of the mean loss.
  *
- * In:  logits [mb,c], labels i32 [mb]
+ * In:  logits [mb,c], labels i32 [mb], mix_labels i32 [mb]?, mix_shares [mb]?
  * Out: diff_logits [mb,c]?, stats [2]: sum of the losses, number right (the first largest logit is the label's)
  *
- * With t[c] = (1 - smoothing) * (c is the label) + smoothing / c:
- *     loss = -sum of t * log(p),   diff_logits = (p - t) * grad_scale
- * Padding samples (from ctx->n_valid on, or with a negative label) count nothing and get a zero gradient.
+ * With t[c] = (1 - smoothing) * (share of label c) + smoothing / c, where the label has a share of 1 or, mixed,
+ * mix_shares and the other label the rest: loss = -sum of t * log(p),   diff_logits = (p - t) * grad_scale Padding
+ * samples (from ctx->n_valid on, or with a negative label) count nothing and get a zero gradient.
  */
 #include "backend/ref/ref.h"
 
@@ -33,11 +33,18 @@ static struct row measure(const float *logits, int64_t n)
     return r;
 }
 
-static void gradient(const float *logits, int64_t n, int64_t label, double smoothing, double log_sum, double scale,
-                     float *diff_logits)
+/* What a sample is: `share` of one class, the rest of another. */
+struct target {
+    int64_t label, other;
+    double share;
+};
+
+static void gradient(const float *logits, int64_t n, struct target target, double smoothing, double log_sum,
+                     double scale, float *diff_logits)
 {
     for (int64_t c = 0; c < n; c++) {
-        const double t = smoothing / (double)n + (c == label ? 1.0 - smoothing : 0.0);
+        const double is = (c == target.label ? target.share : 0.0) + (c == target.other ? 1.0 - target.share : 0.0);
+        const double t = smoothing / (double)n + (1.0 - smoothing) * is;
         diff_logits[c] = (float)((exp((double)logits[c] - log_sum) - t) * scale);
     }
 }
@@ -48,7 +55,8 @@ static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx 
     const int64_t mb = k->in[0].dims[0], n = ls_shape_count(&k->in[0]) / mb;
     const double smoothing = (double)k->attrs.label_smoothing;
     const float *logits = b->in[0];
-    const int32_t *labels = b->in[1];
+    const int32_t *labels = b->in[1], *others = b->in[2];
+    const float *shares = b->in[3];
     float *diff_logits = b->out[0], *stats = b->out[1];
     double loss = 0.0;
     int64_t n_right = 0;
@@ -58,14 +66,15 @@ static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx 
             if (diff) memset(diff, 0, (size_t)n * sizeof *diff);
             continue;
         }
-        if (labels[i] >= n)
-            return ls_fail(LS_DATA, "label %d, but the network has %lld outputs (classes 0 to %lld)", labels[i],
-                           (long long)n, (long long)n - 1);
+        const struct target t = {labels[i], others ? others[i] : labels[i], others ? (double)shares[i] : 1.0};
+        if (t.label >= n || t.other >= n)
+            return ls_fail(LS_DATA, "label %lld, but the network has %lld outputs (classes 0 to %lld)",
+                           (long long)(t.label >= n ? t.label : t.other), (long long)n, (long long)n - 1);
         const struct row r = measure(logits, n);
-        loss +=
-            (1.0 - smoothing) * (r.log_sum - (double)logits[labels[i]]) + smoothing * (r.log_sum - r.total / (double)n);
-        n_right += r.argmax == labels[i];
-        if (diff) gradient(logits, n, labels[i], smoothing, r.log_sum, (double)ctx->grad_scale, diff);
+        const double own = t.share * (double)logits[t.label] + (1.0 - t.share) * (double)logits[t.other];
+        loss += (1.0 - smoothing) * (r.log_sum - own) + smoothing * (r.log_sum - r.total / (double)n);
+        n_right += r.argmax == (t.share >= 0.5 ? t.label : t.other);
+        if (diff) gradient(logits, n, t, smoothing, r.log_sum, (double)ctx->grad_scale, diff);
     }
     stats[0] = (float)loss;
     stats[1] = (float)n_right;

@@ -1,5 +1,5 @@
-/* softmax_ce: logits [mb,classes], labels [mb] -> diff_logits? [mb,classes], stats [2]. The gradient pass starts here.
- */
+/* softmax_ce: logits [mb,classes], labels [mb], mix_labels? [mb], mix_shares? [mb] -> diff_logits? [mb,classes], stats
+ * [2]. The gradient pass starts here. */
 #include "graph/op.h"
 
 static enum ls_status infer(const struct ls_graph *g, struct ls_node *n, struct ls_out out[LS_MAX_OUT])
@@ -19,4 +19,4 @@ static double flops(const struct ls_graph *g, const struct ls_node *n)
     return ls__count_flops(g, n->in[0], 6);
 }
 
-const struct ls_op_def ls__op_softmax_ce = {.min_in = 2, .max_in = 2, .infer = infer, .flops = flops};
+const struct ls_op_def ls__op_softmax_ce = {.min_in = 2, .max_in = 4, .infer = infer, .flops = flops};
