@@ -168,7 +168,7 @@ const struct ls_command ls__commands[LS_N_CMDS] = {
             .args = "[MODEL]",
             .min_args = 0,
             .max_args = 1,
-            .summary = "list the models that come with the program, or the layers of one",
+            .summary = "list the models of the program, or the layers of one",
             .text = "A table of the models: parameters, GFLOP of the forward pass per image, memory of the activations "
                     "per image, input. With MODEL (a name or a .net file) its layers: result, parameters, operations "
                     "and memory of each, the totals, and the image sizes it takes. Operations and memory are those of "
