@@ -21,6 +21,10 @@ enum ls_status ls__cmd_data(const struct ls_options *o) LS_MUST_CHECK;
 /* *exit_code: of the command that was recorded. */
 enum ls_status ls__cmd_record(const struct ls_options *o, int *exit_code) LS_MUST_CHECK;
 enum ls_status ls__cmd_inspect(const struct ls_options *o) LS_MUST_CHECK;
+enum ls_status ls__cmd_report(const struct ls_options *o) LS_MUST_CHECK;
+enum ls_status ls__cmd_show(const struct ls_options *o) LS_MUST_CHECK;
+enum ls_status ls__cmd_watch(const struct ls_options *o) LS_MUST_CHECK;
+enum ls_status ls__cmd_diff(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_plot(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_doctor(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_help(const struct ls_options *o) LS_MUST_CHECK;

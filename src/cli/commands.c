@@ -216,18 +216,83 @@ const struct ls_command ls__commands[LS_N_CMDS] = {
                     {"lockstep inspect runs/a/checkpoints/latest.safetensors", "all tensors"},
                 },
         },
+    [LS_CMD_REPORT] =
+        {
+            .name = "report",
+            .args = "RUN...",
+            .min_args = 1,
+            .max_args = LS_MAX_ARGS,
+            .summary = "one page about a run, or a comparison of several",
+            .text =
+                "Writes a page for people. Of one run: its result in a few words, curves over steps, epochs and time, "
+                "CPU "
+                "and memory, where the time went, ranks, environment, and the command that repeats it. Of several: "
+                "what "
+                "differs between them, what follows from the numbers (speed-up, accuracy, noise, identical weights) "
+                "and "
+                "the pictures that show it. A folder stands for the runs in it; RUN=LABEL gives a run another name.\n"
+                "The ending of -o says what it becomes: .html (one file, no scripts, no network; the default, "
+                "report.html), .md with pictures beside it, or .pdf.",
+            .examples =
+                {
+                    {"lockstep report runs/a -o a.html", "one run"},
+                    {"lockstep report runs/one=\"1 worker\" runs/two=\"2 workers\" -o speed.pdf", "a comparison"},
+                    {"lockstep report runs", "all runs of a folder"},
+                },
+        },
+    [LS_CMD_SHOW] =
+        {
+            .name = "show",
+            .args = "RUN...",
+            .min_args = 1,
+            .max_args = LS_MAX_ARGS,
+            .summary = "a run in a dozen lines, with small curves",
+            .text = "Prints result, speed, memory and curves of runs that are done, under way or dead; `inspect` "
+                    "prints and "
+                    "verifies all that is there, `report` writes a page.",
+            .examples = {{"lockstep show runs/a", "one run"}, {"lockstep show runs", "all runs of a folder"}},
+        },
+    [LS_CMD_WATCH] =
+        {
+            .name = "watch",
+            .args = "[DIR]",
+            .min_args = 0,
+            .max_args = 1,
+            .summary = "follow a run, or a folder of runs, while it trains",
+            .text = "Shows state, loss and accuracy of a run or of every run in a folder (runs) until nothing runs any "
+                    "more. "
+                    "On a terminal a table, elsewhere a line for every epoch and evaluation. It only reads files.",
+            .examples = {{"lockstep watch runs/a", "one run"}, {"lockstep watch", "the runs in runs"}},
+        },
+    [LS_CMD_DIFF] =
+        {
+            .name = "diff",
+            .args = "RUN RUN",
+            .min_args = 2,
+            .max_args = 2,
+            .summary = "what differs between two runs",
+            .text = "Compares options, environment, result and curves of two runs, prints what differs, and says "
+                    "whether the "
+                    "weights are identical.",
+            .examples = {{"lockstep diff runs/a runs/b", "two runs"}},
+        },
     [LS_CMD_PLOT] =
         {
             .name = "plot",
-            .args = "FILE",
+            .args = "FILE|RUN...",
             .min_args = 1,
-            .max_args = 1,
-            .summary = "draw numbers from a JSON or CSV file",
-            .text = "Draws curves, bars or a heat map: FILE.json describes a picture (docs/formats/plot.md); of "
-                    "FILE.csv the first column is x and every other one a curve. The picture goes to the file of -o, "
-                    "whose ending says what it is (.svg, .png, .pdf), else as SVG to stdout.",
+            .max_args = LS_MAX_ARGS,
+            .summary = "draw runs, or numbers from a JSON or CSV file",
+            .text =
+                "Of runs: loss and accuracy over the steps in one picture, which also says whether values and weights "
+                "are "
+                "equal; RUN=LABEL gives a run another name. FILE.json describes any picture (docs/formats/plot.md); of "
+                "FILE.csv the first column is x and every other one a curve. The ending of -o says what is drawn: "
+                ".svg, "
+                ".png or .pdf; without -o a file's picture goes to stdout as SVG.",
             .examples =
                 {
+                    {"lockstep plot runs/a runs/b -o both.svg --title \"Two seeds\"", "curves of two runs"},
                     {"lockstep plot table.csv -o table.svg", "curves over the first column"},
                     {"lockstep plot picture.json -o picture.pdf", "as the JSON describes it"},
                 },

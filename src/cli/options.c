@@ -32,6 +32,17 @@ static bool is_confusion(const char *text)
     return dot && (!strcasecmp(dot, ".png") || !strcasecmp(dot, ".svg") || !strcasecmp(dot, ".pdf"));
 }
 
+/* "STEP:TEXT|STEP:TEXT" */
+static bool is_marks(const char *text)
+{
+    for (;; text++) {
+        size_t digits = strspn(text, "0123456789");
+        if (digits == 0 || digits > 15 || text[digits] != ':') return false;
+        text += strcspn(text, "|");
+        if (!*text) return true;
+    }
+}
+
 static bool is_latency(const char *text)
 {
     double seconds;
@@ -159,8 +170,9 @@ const struct ls_option ls__options[] = {
     {OWN(.name = "output", .letter = 'o', .arg = "FILE", .type = LS_SETTING_TEXT, .is_valid = is_not_empty,
          .expected = "a file",
          .help = "tune: the table's file; one that is there keeps its lines for other problems. predict, plot: the "
-                 "picture: .svg, .png or .pdf. eval: what was said of every image, as CSV.",
-         .group = "Measuring", AT(output)), .commands = ON(TUNE) | ON(PREDICT) | ON(PLOT) | ON(EVAL)},
+                 "picture: .svg, .png or .pdf. "
+                 "eval: what was said of every image, as CSV. report: the page: .html, .md or .pdf.",
+         .group = "Measuring", AT(output)), .commands = ON(TUNE) | ON(PREDICT) | ON(PLOT) | ON(EVAL) | ON(REPORT)},
 
     {OWN(.name = "per-class", .type = LS_SETTING_FLAG,
          .help = "Tell accuracy (recall), precision and F1 of every class.", .group = "Answers",
@@ -192,6 +204,12 @@ const struct ls_option ls__options[] = {
          .group = "What is written", AT(pixels)), .commands = ON(EXPORT)},
     {OWN(.name = "force", .type = LS_SETTING_FLAG, .help = "Replace files that are there.",
          .group = "What is written", AT(force)), .commands = ON(EXPORT)},
+    {OWN(.name = "title", .arg = "TEXT", .type = LS_SETTING_TEXT, .help = "The title of a picture of runs.",
+         .group = "Picture", AT(title)), .commands = ON(PLOT)},
+    {OWN(.name = "marks", .arg = "LIST", .type = LS_SETTING_TEXT, .is_valid = is_marks,
+         .expected = "STEP:TEXT, several apart by '|'",
+         .help = "Lines at steps of a picture of runs, as \"900:killed|950:went on\".", .group = "Picture",
+         AT(marks)), .commands = ON(PLOT)},
 
     {OWN(.name = "log", .arg = "FILE", .type = LS_SETTING_TEXT, .is_valid = is_not_empty, .expected = "a file",
          .help = "Write a row for every sample to FILE.", .group = "Recording", AT(log)), .commands = ON(RECORD)},

@@ -31,6 +31,10 @@ enum ls_cmd {
     LS_CMD_MODELS,
     LS_CMD_DATA,
     LS_CMD_INSPECT,
+    LS_CMD_REPORT,
+    LS_CMD_SHOW,
+    LS_CMD_WATCH,
+    LS_CMD_DIFF,
     LS_CMD_PLOT,
     LS_CMD_RECORD,
     LS_CMD_DOCTOR,
@@ -79,7 +83,8 @@ struct ls_options {
     const char *confusion;
     const char *onnx, *safetensors, *pixels; /* export */
     bool fold, force;
-    bool man; /* help */
+    const char *title, *marks; /* plot */
+    bool man;                  /* help */
     const char *completion;
     bool verbose, help;
 

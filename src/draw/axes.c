@@ -54,7 +54,7 @@ void ls__axis_left(struct ls_painter *p, const struct ls_draw_axis *axis, const 
     }
     ls__axis_name(text, sizeof text, axis, s);
     ls__text_fit(text, plot.x + plot.w - left, LS_SMALL_TEXT, false);
-    if (text[0]) p->ops->text(p, (struct ls_point){left, plot.y - 9}, text, &name_style);
+    if (text[0]) p->ops->text(p, (struct ls_point){left, plot.y - 12}, text, &name_style);
 }
 
 void ls__axis_below(struct ls_painter *p, const struct ls_draw_axis *axis, const struct ls_scale *s, struct ls_box plot,

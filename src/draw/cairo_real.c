@@ -20,6 +20,7 @@
     X(pdf_surface_create_for_stream)                                                                                   \
     X(pdf_surface_set_metadata)                                                                                        \
     X(surface_write_to_png_stream)                                                                                     \
+    X(show_page)                                                                                                       \
     X(surface_finish)                                                                                                  \
     X(surface_status)                                                                                                  \
     X(surface_destroy)                                                                                                 \
@@ -119,6 +120,13 @@ static void use(struct ls_painter *p, enum ls_ink ink, double alpha)
     lib.set_source_rgba(context_of(p), (rgb >> 16) / 255.0, (rgb >> 8 & 255) / 255.0, (rgb & 255) / 255.0, alpha);
 }
 
+static void paint_back(struct ls_painter *p)
+{
+    use(p, LS_INK_BACK, 1);
+    lib.rectangle(context_of(p), 0, 0, p->width, p->height);
+    lib.fill(context_of(p));
+}
+
 static void paint_begin(struct ls_painter *p, const char *title)
 {
     struct canvas *c = NULL;
@@ -139,9 +147,27 @@ static void paint_begin(struct ls_painter *p, const char *title)
     }
     c->context = lib.create(c->surface);
     if (!is_pdf) lib.scale(c->context, p->zoom, p->zoom);
-    use(p, LS_INK_BACK, 1);
-    lib.rectangle(c->context, 0, 0, p->width, p->height);
-    lib.fill(c->context);
+    paint_back(p);
+}
+
+static void paint_page(struct ls_painter *p)
+{
+    if (!p->own) return;
+    lib.show_page(context_of(p));
+    paint_back(p);
+}
+
+static void paint_push(struct ls_painter *p, double x, double y, double scale)
+{
+    if (!p->own) return;
+    lib.save(context_of(p));
+    lib.translate(context_of(p), x, y);
+    lib.scale(context_of(p), scale, scale);
+}
+
+static void paint_pop(struct ls_painter *p)
+{
+    if (p->own) lib.restore(context_of(p));
 }
 
 static void trace_path(cairo_t *cr, const struct ls_point *points, size_t n)
@@ -293,5 +319,8 @@ const struct ls_painter_ops ls__cairo_painter = {
     .unclip = paint_unclip,
     .tip = paint_tip,
     .end_tip = paint_end_tip,
+    .page = paint_page,
+    .push = paint_push,
+    .pop = paint_pop,
     .finish = paint_finish,
 };

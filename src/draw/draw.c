@@ -78,6 +78,21 @@ static enum ls_status draw_all(struct ls_painter *p, const struct ls_draw_pictur
     return LS_OK;
 }
 
+void ls__draw_size(const struct ls_draw_picture *picture, double *width, double *height)
+{
+    struct layout l = {0};
+    lay_out(&l, picture);
+    *width = l.width;
+    *height = l.height;
+}
+
+enum ls_status ls__draw_onto(struct ls_painter *p, const struct ls_draw_picture *picture)
+{
+    struct layout l = {0};
+    lay_out(&l, picture);
+    return draw_all(p, picture, &l);
+}
+
 enum ls_status ls_draw_format_of(const char *path, enum ls_draw_format *out)
 {
     static const char *const endings[] = {[LS_DRAW_SVG] = ".svg", [LS_DRAW_PNG] = ".png", [LS_DRAW_PDF] = ".pdf"};

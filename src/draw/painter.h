@@ -56,6 +56,10 @@ struct ls_painter_ops {
     /* What is painted until `end_tip` tells this to who points at it, where the format can. */
     void (*tip)(struct ls_painter *p, const char *text);
     void (*end_tip)(struct ls_painter *p);
+    /* (cairo only) The next page of a PDF; what follows moved and scaled, until pop. */
+    void (*page)(struct ls_painter *p);
+    void (*push)(struct ls_painter *p, double x, double y, double scale);
+    void (*pop)(struct ls_painter *p);
     enum ls_status (*finish)(struct ls_painter *p); /* frees nothing of the caller's; called once */
 };
 struct ls_painter {
@@ -68,6 +72,10 @@ struct ls_painter {
     int n_clips;
     void *own; /* the painter's */
 };
+
+/* A picture on a painter that has begun, its corner at (0, 0); and how wide and high it is. For pages of pictures. */
+enum ls_status ls__draw_onto(struct ls_painter *p, const struct ls_draw_picture *picture) LS_MUST_CHECK;
+void ls__draw_size(const struct ls_draw_picture *picture, double *width, double *height);
 
 extern const struct ls_painter_ops ls__svg_painter;
 /* cairo_real.c or cairo_stub.c */

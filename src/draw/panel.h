@@ -10,7 +10,7 @@ struct ls_box {
     double x, y, w, h;
 };
 
-enum { LS_TITLE_ROOM = 24, LS_LEGEND_ROOM = 22, LS_LABEL_ROOM = 18, LS_TICK_ROOM = 20, LS_NOTE_LINE = 16 };
+enum { LS_TITLE_ROOM = 24, LS_LEGEND_ROOM = 22, LS_LABEL_ROOM = 21, LS_TICK_ROOM = 20, LS_NOTE_LINE = 16 };
 #define LS_SMALL_TEXT 11.5
 
 /* How high the panel will be in a box so wide. */

@@ -69,7 +69,7 @@ static void fit(struct xy *d, struct ls_box box, bool has_labels)
     ranges_of(d->panel, &rx, &ry);
     x_axis.is_exact = true;
     d->plot = (struct ls_box){box.x, box.y + 10, box.w, box.h - 10 - LS_TICK_ROOM};
-    ls__scale_fit(&d->sy, &d->panel->y, ry, n_wanted(&d->panel->y, d->plot.h, 42), d->plot.y + d->plot.h, d->plot.y);
+    ls__scale_fit(&d->sy, &d->panel->y, ry, n_wanted(&d->panel->y, d->plot.h, 36), d->plot.y + d->plot.h, d->plot.y);
     ls__axis_name(name, sizeof name, &d->panel->y, &d->sy);
     if (name[0]) d->plot.y += LS_LABEL_ROOM, d->plot.h -= LS_LABEL_ROOM;
     ls__scale_fit(&d->sx, &x_axis, rx, 5, 0, 1);
@@ -79,7 +79,7 @@ static void fit(struct xy *d, struct ls_box box, bool has_labels)
     double left = ls__widest_tick(&d->sy) + 10, right = has_labels ? label_width(d->panel, box.w * 0.34) + 16 : 10;
     d->plot.x += left;
     d->plot.w = fmax(d->plot.w - left - right, 20);
-    ls__scale_fit(&d->sy, &d->panel->y, ry, n_wanted(&d->panel->y, d->plot.h, 42), d->plot.y + d->plot.h, d->plot.y);
+    ls__scale_fit(&d->sy, &d->panel->y, ry, n_wanted(&d->panel->y, d->plot.h, 36), d->plot.y + d->plot.h, d->plot.y);
     /* dots at the ends are not cut */
     ls__scale_fit(&d->sx, &x_axis, rx, n_wanted(&d->panel->x, d->plot.w, 75), d->plot.x + 4, d->plot.x + d->plot.w - 4);
 }

@@ -211,7 +211,7 @@ static void widen(struct ls_scale *s, int n_wanted)
     double low = s->low * s->factor, high = s->high * s->factor, decades = log(high / low) / log(base);
     double unit_low = pow(base, floor(log(low) / log(base) + 1e-9)),
            unit_high = pow(base, floor(log(high) / log(base) + 1e-9));
-    if (base == 10 && decades < 2) { /* to 1, 2 or 5 */
+    if (base == 10 && decades < 4) { /* to 1, 2 or 5 */
         low = low >= 5 * unit_low ? 5 * unit_low : low >= 2 * unit_low ? 2 * unit_low : unit_low;
         high = high <= unit_high * 1.0001 ? unit_high
                : high <= 2 * unit_high    ? 2 * unit_high

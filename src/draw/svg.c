@@ -47,7 +47,7 @@ void ls_draw_style(struct ls_buf *out, enum ls_draw_theme theme)
                       ".ls text{white-space:pre}\n");
     add_inks(out, theme == LS_DRAW_DARK);
     if (theme != LS_DRAW_AUTO) return;
-    ls__buf_adds(out, "@media(prefers-color-scheme:dark){");
+    ls__buf_adds(out, "@media screen and (prefers-color-scheme:dark){");
     add_inks(out, true);
     ls__buf_adds(out, "}\n");
 }

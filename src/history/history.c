@@ -32,6 +32,9 @@ struct resources {
     bool has_head;
     int columns[LS_MAX_VALUES]; /* of the head, to the table's */
     int n_columns;
+    int event_column; /* of the head; -1: none */
+    struct ls_event *events;
+    size_t n_events;
 };
 
 struct ls_history {
@@ -100,6 +103,7 @@ static void drop_table(void *arg)
     ls__curve_release(&r->table);
     r->has_head = false;
     r->n_columns = 0;
+    r->n_events = 0;
 }
 
 static const char *next_cell(const char *at, const char *end, const char **stop)
@@ -113,12 +117,27 @@ static void take_head(struct resources *r, const char *line, const char *end)
 {
     const char *stop;
     r->has_head = true;
+    r->event_column = -1;
     for (const char *at = line; at < end && r->n_columns < LS_MAX_VALUES; at = stop + 1) {
         at = next_cell(at, end, &stop);
         const char *last = stop;
         while (last > at && (last[-1] == ' ' || last[-1] == '"' || last[-1] == '\r')) last--;
-        r->columns[r->n_columns++] = ls__curve_column(&r->table, at, (size_t)(last - at));
+        bool is_event = last - at == 5 && memcmp(at, "event", 5) == 0;
+        if (is_event) r->event_column = r->n_columns;
+        r->columns[r->n_columns++] = is_event ? -1 : ls__curve_column(&r->table, at, (size_t)(last - at));
     }
+}
+
+static enum ls_status take_event(struct resources *r, const char *text, size_t len, double seconds)
+{
+    static const char *const names[] = {"epoch", "evaluate", "checkpoint", "resume"};
+    for (int i = 0; i < 4; i++) {
+        if (strlen(names[i]) != len || memcmp(names[i], text, len) != 0 || r->n_events == LS_MAX_EVENTS) continue;
+        if ((r->n_events & (r->n_events - 1)) == 0) /* a power of two: full */
+            TRY(ls__grow(&r->events, r->n_events, r->n_events ? 2 * r->n_events : 1, sizeof *r->events));
+        r->events[r->n_events++] = (struct ls_event){.kind = (enum ls_event_kind)i, .seconds = seconds};
+    }
+    return LS_OK;
 }
 
 static enum ls_status take_sample(void *arg, const char *line, size_t len)
@@ -135,27 +154,41 @@ static enum ls_status take_sample(void *arg, const char *line, size_t len)
     for (const char *at = line; at < end && n < r->n_columns; at = stop + 1, n++) {
         double number;
         at = next_cell(at, end, &stop);
+        if (n == r->event_column && stop > at && isfinite(values[0]))
+            TRY(take_event(r, at, (size_t)(stop - at) - (stop[-1] == '\r'), values[0]));
         if (r->columns[n] >= 0 && ls__scan_number(at, stop, &number)) values[r->columns[n]] = number;
     }
     if (!(r->table.n_values > 0 && isfinite(values[0]))) return LS_OK; /* no line of ours */
     return ls__curve_add(&r->table, values);
 }
 
-static enum ls_status read_rank(struct ls_history *h, int rank, bool *has_new)
+static int open_folder(int below, const char *name)
 {
-    char name[64];
-    if (rank == 0)
-        snprintf(name, sizeof name, ".");
-    else
-        snprintf(name, sizeof name, "rank-%d", rank);
-    int fd = openat(h->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) return LS_OK;
-    enum ls_status status = LS_OK;
-    if (!h->ranks[rank]) status = ls__calloc(&h->ranks[rank], 1, sizeof **h->ranks);
-    if (status == LS_OK)
-        status =
-            ls__tail_read(&h->ranks[rank]->tail, fd, "resources.csv", drop_table, take_sample, h->ranks[rank], has_new);
-    close(fd);
+    return openat(below, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* `fd`: its folder. */
+static enum ls_status read_rank(struct ls_history *h, int rank, int fd, bool *has_new)
+{
+    if (!h->ranks[rank]) TRY(ls__calloc(&h->ranks[rank], 1, sizeof **h->ranks));
+    return ls__tail_read(&h->ranks[rank]->tail, fd, "resources.csv", drop_table, take_sample, h->ranks[rank], has_new);
+}
+
+/* Rank 0's are in the run's own folder, the others' in ranks/N. */
+static enum ls_status read_ranks(struct ls_history *h, bool *has_new)
+{
+    enum ls_status status = read_rank(h, 0, h->fd, has_new);
+    int folder = status == LS_OK ? open_folder(h->fd, "ranks") : -1;
+    if (folder < 0) return status;
+    for (int rank = 1; rank < LS_MAX_RANKS && status == LS_OK; rank++) {
+        char name[16];
+        snprintf(name, sizeof name, "%d", rank);
+        int fd = open_folder(folder, name);
+        if (fd < 0) break;
+        status = read_rank(h, rank, fd, has_new);
+        close(fd);
+    }
+    close(folder);
     return status;
 }
 
@@ -244,10 +277,7 @@ enum ls_status ls_history_refresh(struct ls_history *h, bool *has_changed)
     read_object(h, "manifest.json", &h->manifest, &has_new);
     TRY(ls__tail_read(&h->metrics, h->fd, "metrics.jsonl", drop_curves, take_metric, h, &has_new));
     read_object(h, "result.json", &h->result, &has_new);
-    for (int rank = 0; rank < LS_MAX_RANKS; rank++) {
-        TRY(read_rank(h, rank, &has_new));
-        if (rank > 0 && !h->ranks[rank]) break;
-    }
+    TRY(read_ranks(h, &has_new));
     list_checkpoints(h);
     h->state = find_state(h);
     if (has_changed) *has_changed = has_new || h->state != before || h->n_checkpoints != n_before;
@@ -294,7 +324,9 @@ void ls_history_close(struct ls_history **history)
     if (h->fd >= 0) close(h->fd);
     drop_curves(h);
     for (int i = 0; i < LS_MAX_RANKS; i++) {
-        if (h->ranks[i]) ls__curve_release(&h->ranks[i]->table);
+        if (!h->ranks[i]) continue;
+        ls__curve_release(&h->ranks[i]->table);
+        free(h->ranks[i]->events);
         free(h->ranks[i]);
     }
     json_decref(h->manifest.object);
@@ -430,4 +462,10 @@ size_t ls_history_checkpoints(const struct ls_history *h, const int64_t **steps)
 {
     *steps = h->checkpoints;
     return h->n_checkpoints;
+}
+
+size_t ls_history_events(const struct ls_history *h, const struct ls_event **events)
+{
+    *events = h->ranks[0] ? h->ranks[0]->events : NULL;
+    return h->ranks[0] ? h->ranks[0]->n_events : 0;
 }

@@ -75,11 +75,20 @@ const char *ls_history_text(const struct ls_history *h, const char *path);
 /* Any value as text: "0.05", "true", "" for null and none. */
 void ls_history_value(const struct ls_history *h, const char *path, char *out, size_t size);
 
-/* resources.csv of a rank: columns by the head's names, the first being seconds since the start. Rank 0 is in the run's
- * own folder, others in rank-N. NULL if there is none. */
+/* resources.csv of a rank: columns by the head's names, the first being seconds since the start. Rank 0's is in the
+ * run's own folder, others' in ranks/N. NULL if there is none. */
 enum { LS_MAX_RANKS = 64 };
 const struct ls_curve *ls_history_resources(const struct ls_history *h, int rank);
 int ls_history_n_ranks(const struct ls_history *h); /* that have one; those beyond LS_MAX_RANKS are not read */
+
+/* What happened when, as rank 0 recorded it; the first LS_MAX_EVENTS. */
+enum { LS_MAX_EVENTS = 8192 };
+enum ls_event_kind { LS_EVENT_EPOCH, LS_EVENT_EVALUATE, LS_EVENT_CHECKPOINT, LS_EVENT_RESUME };
+struct ls_event {
+    enum ls_event_kind kind;
+    double seconds; /* since the start */
+};
+size_t ls_history_events(const struct ls_history *h, const struct ls_event **events);
 
 /* Steps of the checkpoints that are there, ascending. */
 size_t ls_history_checkpoints(const struct ls_history *h, const int64_t **steps);

@@ -52,7 +52,7 @@ is_json() {
 refused 2 'a command is missing'
 refused 2 "did you mean 'train'?" trian
 refused 2 "unknown command 'xyzzy'" xyzzy
-refused 2 "unknown command 'report'" report
+refused 2 "unknown command 'dance'" dance
 refused 2 'a command comes first' --epochs 3
 refused 2 "unknown command ''" ''
 refused 2 'unknown command' $'two\nlines'

@@ -146,7 +146,7 @@ static void test_hostile(void **state)
     assert_int_equal(symlink("/etc/passwd", path), 0);
     snprintf(path, sizeof path, "%s/result.json", dir);
     assert_int_equal(mkfifo(path, 0666), 0);
-    snprintf(path, sizeof path, "%s/rank-1", dir);
+    snprintf(path, sizeof path, "%s/ranks", dir);
     assert_int_equal(symlink("/", path), 0);
     put("manifest.json", "not json", O_TRUNC);
     h = opened();
@@ -193,15 +193,21 @@ static void test_resources(void **state)
 {
     char path[1024];
     put("manifest.json", "{}", O_TRUNC);
-    put("resources.csv", "# elapsed_seconds, cpu_percent ,\"real_mb\"\n0.0,10,50\nbroken\n0.5,,60\n1.0,30,7", O_TRUNC);
+    put("resources.csv",
+        "# elapsed_time, cpu ,\"mem_real\",event\n0.0,10,50,epoch\nbroken\n0.5,,60,checkpoint\n1.0,30,7", O_TRUNC);
     struct ls_history *h = opened();
     const struct ls_curve *c = ls_history_resources(h, 0);
     assert_int_equal(c->n, 2);
-    assert_true(ls_curve_values(c, "real_mb")[1] == 60 && isnan(ls_curve_values(c, "cpu_percent")[1]));
+    assert_true(ls_curve_values(c, "mem_real")[1] == 60 && isnan(ls_curve_values(c, "cpu")[1]));
     assert_int_equal(ls_history_n_ranks(h), 1);
-    snprintf(path, sizeof path, "%s/rank-1", dir);
+    const struct ls_event *events;
+    assert_int_equal(ls_history_events(h, &events), 2);
+    assert_true(events[1].kind == LS_EVENT_CHECKPOINT && events[1].seconds == 0.5);
+    snprintf(path, sizeof path, "%s/ranks", dir);
     assert_int_equal(mkdir(path, 0777), 0);
-    put("rank-1/resources.csv", "elapsed_seconds,cpu_percent\n0,1\n", O_TRUNC);
+    snprintf(path, sizeof path, "%s/ranks/1", dir);
+    assert_int_equal(mkdir(path, 0777), 0);
+    put("ranks/1/resources.csv", "elapsed_time,cpu\n0,1\n", O_TRUNC);
     assert_int_equal(ls_history_refresh(h, NULL), LS_OK);
     assert_int_equal(ls_history_n_ranks(h), 2);
     ls_history_close(&h);

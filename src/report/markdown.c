@@ -1,0 +1,127 @@
+/* markdown.c: a page as Markdown; pictures are SVG files beside it, NAME-loss.svg beside NAME.md. */
+#include "base/file.h"
+#include "draw/text.h"
+#include "report/page.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Text from anybody: no markup of HTML (escaped), none of Markdown (a backslash before what could be). */
+static void add_plain(struct ls_buf *b, const char *text)
+{
+    struct ls_buf safe = LS_BUF_INIT;
+    ls__text_escape(&safe, text);
+    for (const char *at = safe.text; *at; at++) {
+        if (strchr("\\`*_[]|~", *at)) ls__buf_adds(b, "\\");
+        ls__buf_add(b, at, 1);
+    }
+    if (safe.failed) b->failed = true;
+    ls__buf_release(&safe);
+}
+
+static void add_row(struct ls_buf *b, const struct ls_part *part, int r)
+{
+    ls__buf_adds(b, "|");
+    for (int c = 0; c < part->n_columns; c++) {
+        ls__buf_adds(b, " ");
+        add_plain(b, part->cells[r * part->n_columns + c]);
+        ls__buf_adds(b, " |");
+    }
+    ls__buf_adds(b, "\n");
+}
+
+static void add_table(struct ls_buf *b, const struct ls_part *part)
+{
+    add_row(b, part, 0);
+    ls__buf_adds(b, "|");
+    for (int c = 0; c < part->n_columns; c++) ls__buf_adds(b, "---|");
+    ls__buf_adds(b, "\n");
+    for (int r = 1; r < part->n_rows; r++) add_row(b, part, r);
+}
+
+/* What a fence holds must not end it. */
+static void add_code(struct ls_buf *b, const char *text)
+{
+    char line[LS_NOTE_BYTES];
+    ls__buf_adds(b, "    ");
+    ls__buf_adds(b, ls__text_clean(line, sizeof line, text));
+    ls__buf_adds(b, "\n");
+}
+
+static enum ls_status add_figure(struct ls_buf *b, const struct ls_part *part, const char *stem)
+{
+    for (int i = 0; i < part->n_tabs; i++) {
+        char path[LS_PATH_BYTES + 80];
+        if (i)
+            snprintf(path, sizeof path, "%s-%s-%d.svg", stem, part->text, i + 1);
+        else
+            snprintf(path, sizeof path, "%s-%s.svg", stem, part->text);
+        TRY(ls_draw_write(part->pictures[i], path));
+        const char *slash = strrchr(path, '/');
+        ls__buf_adds(b, "![");
+        add_plain(b, part->tabs[i][0] ? part->tabs[i] : part->text);
+        ls__buf_addf(b, "](<%s>)\n\n", slash ? slash + 1 : path);
+    }
+    return LS_OK;
+}
+
+static enum ls_status add_part(struct ls_buf *b, const struct ls_part *part, const char *stem)
+{
+    switch (part->kind) {
+    case LS_PART_HEADING:
+        ls__buf_adds(b, "## ");
+        add_plain(b, part->text);
+        break;
+    case LS_PART_TEXT:
+    case LS_PART_NOTE:
+        add_plain(b, part->text);
+        break;
+    case LS_PART_CODE:
+        add_code(b, part->text);
+        break;
+    case LS_PART_TABLE:
+        add_table(b, part);
+        break;
+    case LS_PART_FIGURE:
+        return add_figure(b, part, stem);
+    case LS_PART_TILES:
+        for (int r = 0; r < part->n_rows; r++) {
+            ls__buf_adds(b, "- ");
+            add_plain(b, part->cells[3 * r]);
+            ls__buf_adds(b, ": **");
+            add_plain(b, part->cells[3 * r + 1]);
+            ls__buf_adds(b, "** ");
+            add_plain(b, part->cells[3 * r + 2]);
+            ls__buf_adds(b, "\n");
+        }
+        break;
+    case LS_PART_POINTS:
+        for (int r = 0; r < part->n_rows; r++) {
+            ls__buf_adds(b, "- ");
+            add_plain(b, part->cells[r]);
+            ls__buf_adds(b, "\n");
+        }
+        break;
+    }
+    ls__buf_adds(b, "\n\n");
+    return LS_OK;
+}
+
+enum ls_status ls__page_markdown(const struct ls_page *p, const char *path)
+{
+    struct ls_buf b = LS_BUF_INIT;
+    char stem[LS_PATH_BYTES];
+    enum ls_status status = LS_OK;
+    snprintf(stem, sizeof stem, "%.*s", (int)(strlen(path) - strlen(".md")), path);
+    ls__buf_adds(&b, "# ");
+    add_plain(&b, p->title);
+    ls__buf_adds(&b, "\n\n");
+    add_plain(&b, p->note);
+    ls__buf_adds(&b, "\n\n");
+    for (int i = 0; i < p->n_parts && status == LS_OK; i++) status = add_part(&b, &p->parts[i], stem);
+    if (status == LS_OK) status = ls__buf_check(&b);
+    const struct ls_piece piece = {b.text, b.len};
+    if (status == LS_OK) status = ls__file_write_atomic(path, &piece, 1, LS_IO);
+    ls__buf_release(&b);
+    return status;
+}
