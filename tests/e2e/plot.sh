@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # plot.sh LOCKSTEP: `lockstep plot`: a description and a table become pictures of every format; what is wrong is said in one line.
 # test: sanitize
-# shellcheck disable=SC2154 # what lib.sh assigns
+# shellcheck disable=SC2154,SC1091 # what lib.sh assigns
 source "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || skip_all "python3 is not installed"
 run() { "$@" >out 2>err </dev/null; code=$?; }

@@ -2,7 +2,7 @@
 # report.sh LOCKSTEP: `report`, `show`, `diff`, `watch` and `plot` of real short runs, of runs that are under way, and of folders that
 # somebody has prepared. The numbers of a report are computed again from the run's files.
 # test: sanitize
-# shellcheck disable=SC2154 # what lib.sh assigns
+# shellcheck disable=SC2154,SC1091 # what lib.sh assigns
 source "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || skip_all "python3 is not installed"
 run() { "$@" >out 2>err </dev/null; code=$?; }
@@ -82,12 +82,17 @@ run "$lockstep" report "$name" a b -o evil3.html
 check 'a hostile run among others' evil3.html
 run "$lockstep" report "$name" -o evil.md
 if grep -q '<script\|<img' evil.md; then bad 'Markdown lets tags through'; else ok 'Markdown without tags'; fi
-for words in "show $name" "diff $name a" "watch $name"; do
-    run "$lockstep" ${words%% *} "$name" $([ "${words%% *}" = diff ] && echo a)
-    if [ "$code" -ne 0 ]; then bad "${words%% *} of a hostile run: exit code $code: $(cat err)"
-    elif LC_ALL=C grep -q "$(printf '\033')" out; then bad "${words%% *} of a hostile run talks to the terminal"
-    else ok "${words%% *} of a hostile run"; fi
-done
+quiet_terminal() { # WHAT: after a command: it succeeded and sent nothing but text
+    if [ "$code" -ne 0 ]; then bad "$1 of a hostile run: exit code $code: $(cat err)"
+    elif LC_ALL=C grep -q "$(printf '\033')" out; then bad "$1 of a hostile run talks to the terminal"
+    else ok "$1 of a hostile run"; fi
+}
+run "$lockstep" show "$name"
+quiet_terminal show
+run "$lockstep" diff "$name" a
+quiet_terminal diff
+run "$lockstep" watch "$name"
+quiet_terminal watch
 
 # In the terminal.
 run "$lockstep" show a
