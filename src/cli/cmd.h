@@ -36,6 +36,15 @@ struct ls_bench_options;
 /* What bench, plan and predict measure: the network, its data, what computes; the rest is the command's. cmd_bench.c */
 struct ls_bench_options ls__bench_options_of(const struct ls_options *o);
 
+/* --- data_classes.c --- */
+
+struct json_t;
+struct ls_dataset;
+/* A line for each class: name and images. */
+enum ls_status ls__data_print_classes(const struct ls_dataset *ds) LS_MUST_CHECK;
+/* The same as members "class_names" and "class_counts". */
+enum ls_status ls__data_json_classes(const struct ls_dataset *ds, struct json_t *object) LS_MUST_CHECK;
+
 /* --- print.c --- */
 
 /* Prints and drops the object; NULL is LS_NOMEM. */

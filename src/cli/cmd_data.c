@@ -143,8 +143,9 @@ static enum ls_status show_split(const struct ls_options *o, enum ls_split split
         *out = split_json(ds);
     else
         print_split(ds);
+    enum ls_status status = out ? ls__data_json_classes(ds, *out) : ls__data_print_classes(ds);
     ls_dataset_close(&ds);
-    return LS_OK;
+    return status;
 }
 
 static enum ls_status info(const struct ls_options *o)

@@ -71,6 +71,20 @@ static void print_metadata(const char *key, const char *value)
     ls__buf_release(&shown);
 }
 
+/* One name per line there, one line here; of many the first. */
+static void print_classes(const char *names)
+{
+    enum { MAX_BYTES = 200 };
+    struct ls_buf shown = LS_BUF_INIT;
+    for (const char *at = names; *at && shown.len < MAX_BYTES; at += strcspn(at, "\n"), at += *at == '\n') {
+        ls__buf_adds(&shown, at == names ? "" : ", ");
+        ls__buf_add(&shown, at, strcspn(at, "\n"));
+    }
+    if (shown.len >= MAX_BYTES) ls__buf_adds(&shown, ", ...");
+    print_pair("classes", 24, shown.text);
+    ls__buf_release(&shown);
+}
+
 static void print_members(const char *prefix, json_t *object, int width);
 
 static void print_ckpt(const struct ls_ckpt *ckpt, const char *path)
@@ -85,6 +99,8 @@ static void print_ckpt(const struct ls_ckpt *ckpt, const char *path)
         json_t *object = *m.value == '{' ? json_loads(m.value, 0, NULL) : NULL;
         if (object)
             print_members(m.key, object, 24);
+        else if (strcmp(m.key, "classes") == 0)
+            print_classes(m.value);
         else if (!strchr(m.value, '\n')) /* not the model's text */
             print_metadata(m.key, m.value);
         json_decref(object);

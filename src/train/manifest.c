@@ -2,21 +2,39 @@
 #include "train/manifest.h"
 
 #include "base/json.h"
+#include "data/classes.h"
 #include "settings/setting.h"
 
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
 
+/* null where there are none, or more than a manifest should hold. */
+static json_t *names_json(const struct ls_dataset *d)
+{
+    enum { MAX_BYTES = 256 << 10 };
+    struct ls_classes classes;
+    char number[LS_CLASS_TEXT];
+    if (!d->class_names || strlen(d->class_names) > MAX_BYTES ||
+        ls__classes_init(&classes, d->class_names, d->n_classes) != LS_OK)
+        return json_null();
+    json_t *names = json_array();
+    for (int i = 0; i < classes.n; i++)
+        json_array_append_new(names, ls__json_text(ls__classes_show(&classes, i, number)));
+    ls__classes_release(&classes);
+    return names;
+}
+
 static json_t *data_json(const struct ls_dataset *d)
 {
     if (!d) return json_null();
-    return json_pack("{s:I,s:I,s:I,s:I,s:I,s:s}", "images", (json_int_t)d->n, "channels", (json_int_t)d->c, "height",
-                     (json_int_t)d->h, "width", (json_int_t)d->w, "classes", (json_int_t)d->n_classes, "checksum",
-                     d->checksum);
+    return json_pack("{s:I,s:I,s:I,s:I,s:I,s:o,s:s}", "images", (json_int_t)d->n, "channels", (json_int_t)d->c,
+                     "height", (json_int_t)d->h, "width", (json_int_t)d->w, "classes", (json_int_t)d->n_classes,
+                     "class_names", names_json(d), "checksum", d->checksum);
 }
 
 static json_t *machine_json(const struct session *s)

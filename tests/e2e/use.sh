@@ -139,6 +139,12 @@ has "a hundred classes: what is confused most" out "confused most"
 call eval hundred --confusion --json
 equal "and all of it as JSON" "$(json 'len(d["confusion"])')" 100
 
+call inspect "$checkpoint"
+has "inspect shows the names of the classes" out 'grün, mostly blue, red, "warm"'
+equal "they are in the manifest" "$(json 'd["train_data"]["class_names"][0]' run/manifest.json)" grün
+call data info folder:pictures --json
+equal "data info names and counts them" "$(json 'list(zip(d["test"]["class_names"], d["test"]["class_counts"]))[1]')" "('mostly blue', 10)"
+
 # --- export ---
 is_there() { [ -e "$1" ] && echo yes || echo no; }
 call export run --onnx net.onnx --safetensors net.safetensors
