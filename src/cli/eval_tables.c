@@ -28,7 +28,7 @@ static void print_name(const struct predictions *p, int label, int width)
     char number[LS_CLASS_TEXT], cut[4 * MAX_NAME + 1];
     const char *name = ls__classes_show(&p->classes, label, number);
     size_t n = 0;
-    for (int left = width; name[n] && n < sizeof cut - 1; n++) {
+    for (int left = width; n < sizeof cut - 1 && name[n]; n++) {
         left -= ((unsigned char)name[n] & 0xc0) != 0x80;
         if (left < 0) break;
         cut[n] = name[n];

@@ -87,7 +87,7 @@ static const struct {
     {"tanh", our_tanh, tanh, -12, 12, 2, false},
     {"silu", our_silu, true_silu, -80, 30, 4, false},
     {"gelu above", our_gelu, true_gelu, 0, 20, 3, false},
-    {"gelu", our_gelu, true_gelu, -2, 0, 5, false},
+    {"gelu", our_gelu, true_gelu, -2, 0, 6, false},
     {"gelu below", our_gelu, true_gelu, -12.5, -2, 9, false},
     {"gelu tanh", our_gelu_tanh, true_gelu_tanh, -12, 1, 2, true},
     {"gelu tanh above", our_gelu_tanh, true_gelu_tanh, 0, 20, 4, false},

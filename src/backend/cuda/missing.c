@@ -18,8 +18,8 @@ static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx 
     return ls_fail(LS_INTERNAL, "cuda: launched without a kernel");
 }
 
-#define MISSING(NAME, name)                                                                                            \
-    const struct ls_impl ls__cuda_##name = {.name = "cuda", .op = LS_OP_##NAME, .prepare = refuse, .launch = launch};
+#define MISSING(OP, lower)                                                                                             \
+    const struct ls_impl ls__cuda_##lower = {.name = "cuda", .op = LS_OP_##OP, .prepare = refuse, .launch = launch};
 
 MISSING(ACTIVATION, activation)
 MISSING(ACTIVATION_BWD, activation_bwd)
