@@ -52,7 +52,7 @@ LS_INLINE float relu6(float x)
 
 LS_INLINE float relu6_slope(float dst)
 {
-    return (dst > 0.0f) & (dst < 6.0f) ? 1.0f : 0.0f;
+    return ((dst > 0.0f) & (dst < 6.0f)) ? 1.0f : 0.0f;
 }
 
 /* One loop per function, so that each is inlined into its clones. */

@@ -5,7 +5,11 @@
 #include <immintrin.h>
 #include <stdint.h>
 
+#ifdef __clang__ /* does not know the width as part of a target */
+#define TARGET __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw")))
+#else
 #define TARGET __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,prefer-vector-width=256")))
+#endif
 #define ACCUMULATE accumulate
 
 TARGET static uint32_t accumulate(const float *src, int64_t *sum, int64_t n, double factor)
