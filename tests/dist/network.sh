@@ -3,8 +3,8 @@
 #
 # FOLDER has the program made from wire.c, for kernels without netem. The weights are those of one process alone, whatever the network
 # does to packets; a host that is cut off is noticed on both sides after the timeout and at most 2 s (of a machine that has time), and writes nothing; with
-# restarts the job goes on without it and ends with the same weights.
-# short: 1 Gbit/s, a partition, a host that vanishes. long: also 10 Gbit/s, delay, loss, reordering, a stopped rank, MPICH.
+# restarts the job goes on without it and ends with the same weights; so it does when MPI's network is blocked from the start.
+# short: 1 Gbit/s, a blocked host, one that vanishes. long: also partitions, 10 Gbit/s, delay, loss, reordering, a stopped rank, MPICH.
 # test: serial timeout=3600
 # shellcheck disable=SC2154 # what lib.sh assigns
 source "$(dirname "$0")/lib.sh"
@@ -81,6 +81,17 @@ if python3 -c "import sys; b, l = map(float, sys.argv[1:]); sys.exit(not (8 <= b
     ok "predict over 20 ms measures the network: $measured (MB/s, ms)"
 else bad "predict over 20 ms: $measured (MB/s, ms), expected at most 117 and about 20: $(head -c 300 err)"; fi
 
+# MPI's network is blocked from the start, and the remote shell is not: mpirun would wait for minutes.
+"$netns" shape $net rate=1gbit delay=0.1ms
+"$netns" block $net 3
+"${everywhere[@]}" "${steps[@]}" --timeout 10 --max-restarts 1 --run "$work/blocked" --mpi-args="$tcp" >out 2>err </dev/null
+equal 'a host blocked at the start: exit code' $? 0
+has 'a host blocked at the start: named' err "did not start within the timeout of 10 s"
+has 'a host blocked at the start: left out' err "host ${net}3 does not answer: going on without it"
+equal 'a host blocked at the start: weights' "$(field weights_hash)" "$reference"
+equal 'a host blocked at the start: workers' "$(field workers)" 2
+"$netns" heal $net 3
+
 is_told() { grep -q '^lockstep: rank ' err.bg; }
 # Slow enough for a fault in the middle: a step takes four times 20 ms at least.
 begin_over() { # RUN ARGS...
@@ -89,13 +100,13 @@ begin_over() { # RUN ARGS...
     start_over --run "$@"
     eventually has_checkpoint "$run" || bad "$(basename "$run"): no checkpoint: $(head -c 300 err.bg)"
 }
+all_know() { is_told && is_gone "$near" && is_gone "$far"; }
 # partition WHAT HOST RANK-CUT-OFF RANK-LEFT: cuts a host off; each side ends by itself
 partition() {
-    local what=$1 host=$2 near far
+    local what=$1 host=$2
     begin_over "$work/$3" --mpi-args="$tcp" --epochs 1000000
     far=$(rank_pid "$run" "$4") near=$(rank_pid "$run" "$5")
     "$netns" cut $net "$host"
-    all_know() { is_told && is_gone "$near" && is_gone "$far"; }
     timed "$what: told, and the ranks on both sides ended" $timeout all_know
     newest=$(newest_of "$run")
     note "$(grep -m 1 '^lockstep: rank ' err.bg)"
@@ -104,12 +115,16 @@ partition() {
     equal "$what: no checkpoint since" "$(newest_of "$run")" "$newest"
     "$netns" heal $net "$host"
 }
-partition 'host 3 cut off' 3 cut3 2 1
-if [ "$form" = long ]; then partition 'the first host cut off' 1 cut1 0 2; fi
+if [ "$form" = long ]; then
+    partition 'host 3 cut off' 3 cut3 2 1
+    partition 'the first host cut off' 1 cut1 0 2
+fi
 
-# A host vanishes and stays away: the others go on.
+# A host vanishes and stays away: both sides end after the timeout, and the others go on.
 begin_over "$work/vanish" --mpi-args="$tcp" --max-restarts 2 --epochs 1000000
+far=$(rank_pid "$run" 1) near=$(rank_pid "$run" 2)
 "$netns" cut $net 2
+timed 'a host vanishes: told, and the ranks on both sides ended' $timeout all_know
 "$netns" shape $net rate=1gbit delay=1ms
 goes_on_without() { grep -q 'going on without it' err.bg && has_ranks "$run" 2; }
 eventually goes_on_without

@@ -639,6 +639,22 @@ static void test_jpeg_without_picture(void **state)
     expect_bad(parse_image, copy_of((const uint8_t *)"\xff\xd8\xff", 3), "JPEG");
 }
 
+/* Stray bytes before a marker are common and harmless; they must not hide what comes after them. */
+static void test_jpeg_damaged_twice(void **state)
+{
+    struct ls_image image = {0};
+    if (!has_images()) skip();
+    struct bytes b = inserted(copy_of(jpeg_rgb, sizeof jpeg_rgb),
+                              marker_at((struct bytes){(uint8_t *)jpeg_rgb, sizeof jpeg_rgb}, 0xda), "stray", 5);
+    assert_int_equal(ls__image_load("stray.jpg", b.at, b.n, 1000, 1000, &image), LS_OK);
+    free(image.rgb);
+    size_t scan = marker_at(b, 0xda);
+    size_t data = scan + 2 + b.at[scan + 3]; /* behind the scan's header */
+    assert_true(data + 2 < b.n);
+    b = inserted(b, data, "\xff\xd9", 2); /* the picture ends before its first block */
+    expect_bad(parse_image, b, "bad JPEG");
+}
+
 static void test_image_bad(void **state)
 {
     static const uint8_t grey[1] = {5};
@@ -703,23 +719,15 @@ static void test_memory_stayed_small(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_idx_content),
-        cmocka_unit_test(test_gzip_members),
-        cmocka_unit_test(test_idx_torture),
-        cmocka_unit_test(test_idx_lies),
-        cmocka_unit_test(test_idx_bomb),
-        cmocka_unit_test(test_cifar),
-        cmocka_unit_test(test_mat_content),
-        cmocka_unit_test(test_mat_torture),
-        cmocka_unit_test(test_mat_lies),
-        cmocka_unit_test(test_mat_headers),
-        cmocka_unit_test(test_image_content),
-        cmocka_unit_test(test_exif_is_not_applied),
-        cmocka_unit_test(test_alpha_and_depth),
-        cmocka_unit_test(test_jpeg_without_picture),
-        cmocka_unit_test(test_image_bad),
-        cmocka_unit_test(test_resample),
-        cmocka_unit_test(test_memory_stayed_small),
+        cmocka_unit_test(test_idx_content),        cmocka_unit_test(test_gzip_members),
+        cmocka_unit_test(test_idx_torture),        cmocka_unit_test(test_idx_lies),
+        cmocka_unit_test(test_idx_bomb),           cmocka_unit_test(test_cifar),
+        cmocka_unit_test(test_mat_content),        cmocka_unit_test(test_mat_torture),
+        cmocka_unit_test(test_mat_lies),           cmocka_unit_test(test_mat_headers),
+        cmocka_unit_test(test_image_content),      cmocka_unit_test(test_exif_is_not_applied),
+        cmocka_unit_test(test_alpha_and_depth),    cmocka_unit_test(test_jpeg_without_picture),
+        cmocka_unit_test(test_jpeg_damaged_twice), cmocka_unit_test(test_image_bad),
+        cmocka_unit_test(test_resample),           cmocka_unit_test(test_memory_stayed_small),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* image_real.c: PNG by libpng and JPEG by TurboJPEG, to RGB rows.
+/* image_real.c: PNG by libpng and JPEG by libjpeg, to RGB rows.
  *
  * The header is read first and decides: more than MAX_PIXELS, or more than the file's length can encode, is refused
  * before anything of that size is allocated. Grey, palette, alpha and CMYK become RGB (alpha is dropped); 16 bits
@@ -10,15 +10,21 @@
 #include "data/formats/parsers.h"
 
 #include <png.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <turbojpeg.h>
+
+#include <jpeglib.h> /* wants FILE */
+
+#include <jerror.h>
 
 enum {
     MAX_PIXELS = 89478485, /* as PIL: a quarter of a GiB of RGB */
     MAX_SIDE = 65535,
     DEFLATE_MAX_RATIO = 1032,
     JPEG_PIXELS_PER_BYTE = 512, /* one bit for each 8x8 block is the least that Huffman coding needs */
+    JPEG_MAX_SCANS = 500,       /* a small file can ask for many passes over a large picture */
+    JPEG_SCALES = 8,            /* the decoder makes eighths of the size */
     PNG_CHUNK_BYTES = 8 << 20,
 };
 
@@ -124,20 +130,20 @@ static enum ls_status load_png(const char *name, const uint8_t *data, size_t len
 
 /* ---- JPEG ---- */
 
-/* The smallest of the decoder's scales that keeps at least min_h x min_w. */
-static void choose_scale(int min_h, int min_w, int *h, int *w)
+static int scaled(int side, int eighths)
 {
-    int n, best_h = *h, best_w = *w;
-    const tjscalingfactor *f = tjGetScalingFactors(&n);
-    for (int i = 0; f && i < n; i++) {
-        int sh = TJSCALED(*h, f[i]), sw = TJSCALED(*w, f[i]);
-        if (sh >= min_h && sw >= min_w && sh <= best_h && sw <= best_w) {
-            best_h = sh;
-            best_w = sw;
-        }
+    return (side * eighths + JPEG_SCALES - 1) / JPEG_SCALES;
+}
+
+/* Of the scales that keep at least min_h x min_w the smallest; of those that give the same size the largest. */
+static int choose_scale(int h, int w, int min_h, int min_w)
+{
+    int best = JPEG_SCALES;
+    for (int n = JPEG_SCALES - 1; n > 0; n--) {
+        if (scaled(h, n) < min_h || scaled(w, n) < min_w) break;
+        if (scaled(h, n) != scaled(h, best) || scaled(w, n) != scaled(w, best)) best = n;
     }
-    *h = best_h;
-    *w = best_w;
+    return best;
 }
 
 /* CMYK as Adobe writes it (0 = full ink) to RGB, in place, 4 bytes to 3. */
@@ -150,43 +156,102 @@ static void cmyk_to_rgb(uint8_t *p, size_t n_pixels)
         }
 }
 
-static enum ls_status jpeg_failed(const char *name, tjhandle tj)
+struct jpeg_job {
+    struct jpeg_decompress_struct d;
+    struct jpeg_error_mgr errors;
+    struct jpeg_progress_mgr progress;
+    jmp_buf back;
+    char why[JMSG_LENGTH_MAX];
+    bool is_header, is_memory; /* which is being read; what failed */
+    const char *name;
+    size_t len;
+    int min_h, min_w;
+    struct ls_image *image;
+};
+
+static void on_jpeg_error(j_common_ptr d)
 {
-    return ls_fail(LS_DATA, "%s: bad JPEG: %s", name, tjGetErrorStr2(tj));
+    struct jpeg_job *job = d->client_data;
+    d->err->format_message(d, job->why);
+    job->is_memory = d->err->msg_code == JERR_OUT_OF_MEMORY;
+    longjmp(job->back, 1);
 }
 
-static enum ls_status decompress(tjhandle tj, const char *name, const uint8_t *data, size_t len, int min_h, int min_w,
-                                 struct ls_image *image)
+/* Every kind of damage is looked at, not only the first: the library would go on and fill in grey. A file that ends
+ * before its frame is said to have no picture. */
+static void on_jpeg_message(j_common_ptr d, int level)
 {
-    /* A file of tables only (or one cut before its frame) is no error to the library, and sets none of these. */
-    int h = 0, w = 0, subsampling = -1, colours = -1;
-    if (tjDecompressHeader3(tj, data, len, &w, &h, &subsampling, &colours) != 0) return jpeg_failed(name, tj);
-    if (colours < 0) return ls_fail(LS_DATA, "%s: bad JPEG: it has tables, but no picture", name);
-    TRY(check_size(name, "JPEG", h, w));
-    if ((int64_t)h * w > (int64_t)len * JPEG_PIXELS_PER_BYTE) return too_short(name, "JPEG", len, h, w);
-    image->file_h = h;
-    image->file_w = w;
-    image->is_grey = colours == TJCS_GRAY;
-    choose_scale(min_h, min_w, &h, &w);
-    bool is_cmyk = colours == TJCS_CMYK || colours == TJCS_YCCK;
-    TRY(ls__calloc(&image->rgb, (size_t)h * (size_t)w, is_cmyk ? 4 : 3));
-    image->h = h;
-    image->w = w;
-    int rc = tjDecompress2(tj, data, len, image->rgb, w, 0, h, is_cmyk ? TJPF_CMYK : TJPF_RGB,
-                           TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS);
-    bool is_harmless = tjGetErrorCode(tj) == TJERR_WARNING && strstr(tjGetErrorStr2(tj), "extraneous bytes");
-    if (rc != 0 && !is_harmless) return jpeg_failed(name, tj);
-    if (is_cmyk) cmyk_to_rgb(image->rgb, (size_t)h * (size_t)w);
+    const struct jpeg_job *job = d->client_data;
+    bool is_end_of_header = job->is_header && d->err->msg_code == JWRN_JPEG_EOF;
+    if (level < 0 && d->err->msg_code != JWRN_EXTRANEOUS_DATA && !is_end_of_header) on_jpeg_error(d);
+}
+
+static void on_jpeg_output(j_common_ptr d)
+{
+    (void)d;
+}
+
+static void on_jpeg_progress(j_common_ptr d)
+{
+    struct jpeg_job *job = d->client_data;
+    if (job->d.input_scan_number <= JPEG_MAX_SCANS) return;
+    snprintf(job->why, sizeof job->why, "more than %d scans", JPEG_MAX_SCANS);
+    longjmp(job->back, 1);
+}
+
+static enum ls_status jpeg_header(struct jpeg_job *job)
+{
+    struct jpeg_decompress_struct *d = &job->d;
+    job->is_header = true;
+    if (jpeg_read_header(d, FALSE) != JPEG_HEADER_OK)
+        return ls_fail(LS_DATA, "%s: bad JPEG: it has tables, but no picture", job->name);
+    job->is_header = false;
+    int64_t h = d->image_height, w = d->image_width;
+    TRY(check_size(job->name, "JPEG", h, w));
+    if (h * w > (int64_t)job->len * JPEG_PIXELS_PER_BYTE) return too_short(job->name, "JPEG", job->len, h, w);
+    return LS_OK;
+}
+
+/* Everything that may longjmp. No locals change between setjmp and a jump; the job is outside. */
+static enum ls_status jpeg_run(struct jpeg_job *job, const uint8_t *data)
+{
+    struct jpeg_decompress_struct *d = &job->d;
+    if (setjmp(job->back)) return ls_fail(job->is_memory ? LS_NOMEM : LS_DATA, "%s: bad JPEG: %s", job->name, job->why);
+    jpeg_create_decompress(d);
+    d->progress = &job->progress;
+    jpeg_mem_src(d, data, job->len);
+    TRY(jpeg_header(job));
+    bool is_cmyk = d->jpeg_color_space == JCS_CMYK || d->jpeg_color_space == JCS_YCCK;
+    d->out_color_space = is_cmyk ? JCS_CMYK : JCS_RGB;
+    d->dct_method = JDCT_ISLOW;
+    d->scale_num = (unsigned)choose_scale((int)d->image_height, (int)d->image_width, job->min_h, job->min_w);
+    d->scale_denom = JPEG_SCALES;
+    jpeg_start_decompress(d);
+    size_t row_bytes = (size_t)d->output_width * (is_cmyk ? 4 : 3);
+    TRY(ls__calloc(&job->image->rgb, d->output_height, row_bytes));
+    job->image->h = (int)d->output_height;
+    job->image->w = (int)d->output_width;
+    while (d->output_scanline < d->output_height) {
+        uint8_t *row = job->image->rgb + d->output_scanline * row_bytes;
+        jpeg_read_scanlines(d, &row, 1);
+    }
+    jpeg_finish_decompress(d);
+    if (is_cmyk) cmyk_to_rgb(job->image->rgb, (size_t)d->output_height * d->output_width);
     return LS_OK;
 }
 
 static enum ls_status load_jpeg(const char *name, const uint8_t *data, size_t len, int min_h, int min_w,
                                 struct ls_image *image)
 {
-    tjhandle tj = tjInitDecompress();
-    if (!tj) return ls_fail(LS_NOMEM, "%s: out of memory for JPEG", name);
-    enum ls_status status = decompress(tj, name, data, len, min_h, min_w, image);
-    tjDestroy(tj);
+    struct jpeg_job job = {.name = name, .len = len, .min_h = min_h, .min_w = min_w, .image = image};
+    job.d.err = jpeg_std_error(&job.errors);
+    job.d.client_data = &job;
+    job.errors.error_exit = on_jpeg_error;
+    job.errors.emit_message = on_jpeg_message;
+    job.errors.output_message = on_jpeg_output;
+    job.progress.progress_monitor = on_jpeg_progress;
+    enum ls_status status = jpeg_run(&job, data);
+    jpeg_destroy_decompress(&job.d);
     return status;
 }
 
