@@ -27,122 +27,122 @@ slowly="slow 0 0.05 0.01 -- slow 1 0.05 0.01 -- slow 2 0.05 0.01 --"
 mpirun_of() { pgrep -P "$1" '^mpirun' | head -n 1; } # LAUNCHER
 has_other_mpirun() { local now; now=$(mpirun_of "$1"); [ -n "$now" ] && [ "$now" != "$2" ]; }
 
+parts "${mpis[@]}"
+mpi=$part
+export LOCKSTEP_MPI=$mpi
 reference=$(hash_of "${finite[@]}" --run "$work/alone")
 
-for mpi in "${mpis[@]}"; do
-    export LOCKSTEP_MPI=$mpi
 
-    # --- mpirun is killed ---
-    for ((i = 1; i <= trials; i++)); do
-        begin mpirun "${finite[@]}" -i 200 -w 3 --max-restarts 3 --mpi-args "$as machines $((1 + RANDOM % 3)) -- $slowly"
-        kill -KILL "$(mpirun_of "$pid")" || bad "$mpi: mpirun was not found"
-        job_end
-        equal "$mpi, mpirun killed $i: exit code" "$code" 0
-        equal "$mpi, mpirun killed $i: weights" "$(field weights_hash "$run/result.json")" "$reference" # MPICH writes on stdout, too
-        if grep -q 'mpirun was ended by signal 9' err; then ok "$mpi, mpirun killed $i: said"; else bad "$mpi, mpirun killed $i: $(cat err)"; fi
-        leaves_nothing "$mpi, mpirun killed $i" "$run"
-    done
-    begin mpirun2 "${endless[@]}" -w 3
-    kill -KILL "$(mpirun_of "$pid")"
+# --- mpirun is killed ---
+for ((i = 1; i <= trials; i++)); do
+    begin mpirun "${finite[@]}" -i 200 -w 3 --max-restarts 3 --mpi-args "$as machines $((1 + RANDOM % 3)) -- $slowly"
+    kill -KILL "$(mpirun_of "$pid")" || bad "$mpi: mpirun was not found"
     job_end
-    equal "$mpi, mpirun killed, no restarts: exit code" "$code" 6
-    equal "$mpi, mpirun killed, no restarts: one line" "$(wc -l <err)" 1
-    if nothing_runs "$run"; then ok "$mpi, mpirun killed: everything ended before the launcher"; else bad "$mpi, mpirun killed: $(pgrep -af -- "--run $run")"; fi
+    equal "$mpi, mpirun killed $i: exit code" "$code" 0
+    equal "$mpi, mpirun killed $i: weights" "$(field weights_hash "$run/result.json")" "$reference" # MPICH writes on stdout, too
+    if grep -q 'mpirun was ended by signal 9' err; then ok "$mpi, mpirun killed $i: said"; else bad "$mpi, mpirun killed $i: $(cat err)"; fi
+    leaves_nothing "$mpi, mpirun killed $i" "$run"
+done
+begin mpirun2 "${endless[@]}" -w 3
+kill -KILL "$(mpirun_of "$pid")"
+job_end
+equal "$mpi, mpirun killed, no restarts: exit code" "$code" 6
+equal "$mpi, mpirun killed, no restarts: one line" "$(wc -l <err)" 1
+if nothing_runs "$run"; then ok "$mpi, mpirun killed: everything ended before the launcher"; else bad "$mpi, mpirun killed: $(pgrep -af -- "--run $run")"; fi
 
-    # --- the launcher is killed, and started again at once ---
-    begin launcher "${finite[@]}" -i 200 -w 3 --max-restarts 1 --rescue-every 5 --mpi-args "$as $slowly"
-    if [ "${LOCKSTEP_TEST_SHM:-0}" = 1 ]; then differs "$mpi, launcher: its folder is there" "$(shm_now)" "$(cat shm.before) "; fi
-    left=$(shm_now)
-    kill -KILL "$pid"
-    job "${finite[@]}" -i 200 -w 2 --run "$run" --resume auto
+# --- the launcher is killed, and started again at once ---
+begin launcher "${finite[@]}" -i 200 -w 3 --max-restarts 1 --rescue-every 5 --mpi-args "$as $slowly"
+if [ "${LOCKSTEP_TEST_SHM:-0}" = 1 ]; then differs "$mpi, launcher: its folder is there" "$(shm_now)" "$(cat shm.before) "; fi
+left=$(shm_now)
+kill -KILL "$pid"
+job "${finite[@]}" -i 200 -w 2 --run "$run" --resume auto
+job_end
+equal "$mpi, launcher killed: the next one takes over: exit code" "$code" 0
+equal "$mpi, launcher killed: weights" "$(field weights_hash)" "$reference"
+if [ "${LOCKSTEP_TEST_SHM:-0}" = 1 ] && [ -n "$left" ]; then
+    equal "$mpi, launcher killed: its folder is gone" "$(shm_now)" "$(cat shm.before)"
+fi
+
+# --- a worker is killed ---
+# MPICH's mpirun kills the others within milliseconds; only on a busy machine is the first one's death not seen in time.
+for ((i = 1; i <= 5; i++)); do
+    begin worker "${endless[@]}" -w 3
+    kill -KILL "$(rank_pid "$run" 1)"
     job_end
-    equal "$mpi, launcher killed: the next one takes over: exit code" "$code" 0
-    equal "$mpi, launcher killed: weights" "$(field weights_hash)" "$reference"
-    if [ "${LOCKSTEP_TEST_SHM:-0}" = 1 ] && [ -n "$left" ]; then
-        equal "$mpi, launcher killed: its folder is gone" "$(shm_now)" "$(cat shm.before)"
-    fi
+    if [ $mpi = openmpi ] || ! grep -q 'a worker was lost' err; then break; fi
+done
+one_line_error "$mpi, worker killed, trial $i" 6 "rank 1 on $host (pid "
+leaves_nothing "$mpi, worker killed" "$run"
 
-    # --- a worker is killed ---
-    # MPICH's mpirun kills the others within milliseconds; only on a busy machine is the first one's death not seen in time.
-    for ((i = 1; i <= 5; i++)); do
-        begin worker "${endless[@]}" -w 3
-        kill -KILL "$(rank_pid "$run" 1)"
-        job_end
-        if [ $mpi = openmpi ] || ! grep -q 'a worker was lost' err; then break; fi
-    done
-    one_line_error "$mpi, worker killed, trial $i" 6 "rank 1 on $host (pid "
-    leaves_nothing "$mpi, worker killed" "$run"
-
-    # --- signals at any moment ---
-    # From the moment on at which the launcher has its handlers: before it runs nobody can help it.
-    listens() { local caught; caught=$(sed -n 's/^SigCgt:\t*//p' "/proc/$pid/status" 2>/dev/null); [ -n "$caught" ] && [ $((16#$caught >> 9 & 1)) = 1 ]; }
-    for after in 0 30 100 300; do
-        run=$work/early
-        rm -rf "$run"
-        job "${endless[@]}" -w 2 --run "$run"
-        eventually listens
-        sleep "0.$(printf %03d $after)"
-        kill -USR1 "$pid"
-        kill -TERM "$pid"
-        job_end
-        if [ "$code" = 75 ] && [ -n "$(newest_of "$run")" ]; then ok "$mpi, SIGUSR1 and SIGTERM after $after ms: exit code 75"
-        else bad "$mpi, SIGUSR1 and SIGTERM after $after ms: exit code $code: $(head -c 300 err)"; fi
-    done
-
-    # The worst moment: mpirun and all workers are gone, and the launcher has yet to see it. So it stands still until they are.
-    has_no_ranks() { has_ranks "$run" 0; }
-    between_attempts() { # SIGNAL
-        kill -STOP "$pid"
-        eventually is_state "$pid" T
-        kill -KILL "$(mpirun_of "$pid")"
-        eventually has_no_ranks
-        kill "-$1" "$pid"
-        kill -CONT "$pid"
-    }
-    run=$work/between
+# --- signals at any moment ---
+# From the moment on at which the launcher has its handlers: before it runs nobody can help it.
+listens() { local caught; caught=$(sed -n 's/^SigCgt:\t*//p' "/proc/$pid/status" 2>/dev/null); [ -n "$caught" ] && [ $((16#$caught >> 9 & 1)) = 1 ]; }
+for after in 0 30 100 300; do
+    run=$work/early
     rm -rf "$run"
-    job "${finite[@]}" -i 200 --checkpoint-every none -w 2 --max-restarts 3 --run "$run" --mpi-args "$as $slowly"
-    eventually has_lines "$run/metrics.jsonl" 1
-    between_attempts USR1
-    if eventually has_checkpoint "$run"; then ok "$mpi, SIGUSR1 between two attempts: a checkpoint"; else bad "$mpi, SIGUSR1 between two attempts: $(cat err.bg)"; fi
-    between_attempts TERM
-    job_end
-    equal "$mpi, SIGTERM between two attempts: exit code" "$code" 75
-    equal "$mpi, SIGTERM between two attempts: resumed" "$(hash_of "${finite[@]}" --run "$run" --resume auto)" "$reference"
-
-    # A closing terminal's SIGHUP comes twice, and the second means nothing; one that nohup keeps off never came.
-    has_taken() { [ $((16#$(sed -n 's/^ShdPnd:\t*//p' "/proc/$pid/status") & 1)) = 0 ]; } # the launcher its SIGHUP
-    begin hang_up "${endless[@]}" -w 2
-    first=$(rank_pid "$run" 0)
-    kill -STOP "$first" # so that the job is not over before the second
-    for i in 1 2; do
-        kill -HUP "$pid"
-        eventually has_taken
-    done
-    kill -CONT "$first"
-    job_end
-    equal "$mpi, SIGHUP twice: exit code" "$code" 75
-    run=$work/nohup
-    rm -rf "$run"
-    (trap '' HUP; exec "$lockstep" train "${endless[@]}" -w 2 --run "$run" --json >out.bg 2>err.bg </dev/null) &
-    pid=$!
-    pids+=("$pid")
-    eventually has_checkpoint "$run"
-    kill -HUP "$pid"
+    job "${endless[@]}" -w 2 --run "$run"
+    eventually listens
+    sleep "0.$(printf %03d $after)"
+    kill -USR1 "$pid"
     kill -TERM "$pid"
     job_end
-    equal "$mpi, SIGHUP under nohup and SIGTERM: exit code" "$code" 75
+    if [ "$code" = 75 ] && [ -n "$(newest_of "$run")" ]; then ok "$mpi, SIGUSR1 and SIGTERM after $after ms: exit code 75"
+    else bad "$mpi, SIGUSR1 and SIGTERM after $after ms: exit code $code: $(head -c 300 err)"; fi
+done
 
-    for ((i = 1; i <= trials + 1; i++)); do
-        begin twice "${endless[@]}" -w 3 --mpi-args "$as machines 1 --"
-        kill -INT "$pid"
-        if [ $((i % 2)) = 0 ]; then sleep 0.01; fi
-        kill -INT "$pid"
-        job_end
-        # the first may have been enough by then
-        if [ "$code" = 130 ] || [ "$code" = 75 ]; then ok "$mpi, SIGINT twice $i: exit code $code"; else bad "$mpi, SIGINT twice $i: exit code $code: $(head -c 500 err)"; fi
-        if grep -qE 'corrupt|Aborted|free\(\)|malloc' err; then bad "$mpi, SIGINT twice $i: $(head -c 500 err)"; fi
-        leaves_nothing "$mpi, SIGINT twice $i" "$run"
-    done
+# The worst moment: mpirun and all workers are gone, and the launcher has yet to see it. So it stands still until they are.
+has_no_ranks() { has_ranks "$run" 0; }
+between_attempts() { # SIGNAL
+    kill -STOP "$pid"
+    eventually is_state "$pid" T
+    kill -KILL "$(mpirun_of "$pid")"
+    eventually has_no_ranks
+    kill "-$1" "$pid"
+    kill -CONT "$pid"
+}
+run=$work/between
+rm -rf "$run"
+job "${finite[@]}" -i 200 --checkpoint-every none -w 2 --max-restarts 3 --run "$run" --mpi-args "$as $slowly"
+eventually has_lines "$run/metrics.jsonl" 1
+between_attempts USR1
+if eventually has_checkpoint "$run"; then ok "$mpi, SIGUSR1 between two attempts: a checkpoint"; else bad "$mpi, SIGUSR1 between two attempts: $(cat err.bg)"; fi
+between_attempts TERM
+job_end
+equal "$mpi, SIGTERM between two attempts: exit code" "$code" 75
+equal "$mpi, SIGTERM between two attempts: resumed" "$(hash_of "${finite[@]}" --run "$run" --resume auto)" "$reference"
+
+# A closing terminal's SIGHUP comes twice, and the second means nothing; one that nohup keeps off never came.
+has_taken() { [ $((16#$(sed -n 's/^ShdPnd:\t*//p' "/proc/$pid/status") & 1)) = 0 ]; } # the launcher its SIGHUP
+begin hang_up "${endless[@]}" -w 2
+first=$(rank_pid "$run" 0)
+kill -STOP "$first" # so that the job is not over before the second
+for i in 1 2; do
+    kill -HUP "$pid"
+    eventually has_taken
+done
+kill -CONT "$first"
+job_end
+equal "$mpi, SIGHUP twice: exit code" "$code" 75
+run=$work/nohup
+rm -rf "$run"
+(trap '' HUP; exec "$lockstep" train "${endless[@]}" -w 2 --run "$run" --json >out.bg 2>err.bg </dev/null) &
+pid=$!
+pids+=("$pid")
+eventually has_checkpoint "$run"
+kill -HUP "$pid"
+kill -TERM "$pid"
+job_end
+equal "$mpi, SIGHUP under nohup and SIGTERM: exit code" "$code" 75
+
+for ((i = 1; i <= trials + 1; i++)); do
+    begin twice "${endless[@]}" -w 3 --mpi-args "$as machines 1 --"
+    kill -INT "$pid"
+    if [ $((i % 2)) = 0 ]; then sleep 0.01; fi
+    kill -INT "$pid"
+    job_end
+    # the first may have been enough by then
+    if [ "$code" = 130 ] || [ "$code" = 75 ]; then ok "$mpi, SIGINT twice $i: exit code $code"; else bad "$mpi, SIGINT twice $i: exit code $code: $(head -c 500 err)"; fi
+    if grep -qE 'corrupt|Aborted|free\(\)|malloc' err; then bad "$mpi, SIGINT twice $i: $(head -c 500 err)"; fi
+    leaves_nothing "$mpi, SIGINT twice $i" "$run"
 done
 finish
