@@ -68,6 +68,7 @@ enum { MAX_CROWD = 256 };
 struct crowd {
     pthread_t threads[MAX_CROWD];
     int n;
+    int64_t end_ns; /* they stop by themselves then */
     atomic_bool is_ending;
     struct {
         _Alignas(64) atomic_llong done; /* pieces of work */
@@ -85,7 +86,7 @@ static void *compute(void *arg)
     volatile double sink;
     double x = 1;
     free(arg);
-    while (!atomic_load_explicit(&m.crowd->is_ending, memory_order_relaxed)) {
+    while (!atomic_load_explicit(&m.crowd->is_ending, memory_order_relaxed) && ls__now_ns() < m.crowd->end_ns) {
         for (int i = 0; i < 1000; i++) x = x * 0.999 + 0.001;
         atomic_fetch_add_explicit(&m.crowd->count[m.index].done, 1, memory_order_relaxed);
     }
@@ -95,8 +96,9 @@ static void *compute(void *arg)
 }
 
 /* As many of n as can be had. */
-static void crowd_start(struct crowd *crowd, int n)
+static void crowd_start(struct crowd *crowd, int n, double seconds)
 {
+    crowd->end_ns = ls__now_ns() + (int64_t)(seconds * 1e9);
     for (int i = 0; i < n && i < MAX_CROWD; i++) {
         struct member *m;
         if (ls__calloc(&m, 1, sizeof *m) != LS_OK) return;
@@ -255,7 +257,9 @@ static enum ls_status measure_idle(struct ls_comm *c, struct probe *p, double *s
     return LS_OK;
 }
 
-/* All machines compute, at first in silence. sums: what they get with idle cores. */
+/* All machines compute, at first in silence. sums: what they get with idle cores. Where "machines" share their cores, a
+ * sum waits at every hop until those who compute make room, the longer the more there are: so computing ends after a
+ * while, and then nothing is known of its cost. */
 static enum ls_status measure_busy(struct ls_comm *c, struct probe *p, double sums)
 {
     const struct timespec pause = {0, 20000000};
@@ -263,7 +267,7 @@ static enum ls_status measure_busy(struct ls_comm *c, struct probe *p, double su
     double silent = 0, travelling = 0, busy = 0;
     TRY(ls__alloc_aligned(&crowd, sizeof *crowd));
     memset(crowd, 0, sizeof *crowd);
-    crowd_start(crowd, p->n_threads);
+    crowd_start(crowd, p->n_threads, 1.5 * p->seconds);
     enum ls_status status = go_round(c, p->data, SMALL); /* all have begun */
     int64_t start = ls__now_ns(), work = crowd_work(crowd);
     while (status == LS_OK && ls__seconds_since(start) < p->seconds / 3) {
@@ -273,9 +277,11 @@ static enum ls_status measure_busy(struct ls_comm *c, struct probe *p, double su
     silent = (double)(crowd_work(crowd) - work) / ls__seconds_since(start);
     p->seconds *= 2.0 / 3;
     if (status == LS_OK) status = measure_sums(c, p, crowd, &busy, &travelling);
+    bool is_known = ls__now_ns() < crowd->end_ns;
+    if (!is_known) busy = sums;
     if (busy > sums) p->network.bandwidth *= sums > 0 ? busy / sums : 1;
     p->network.busy_bandwidth = p->network.bandwidth * (busy < sums ? busy / sums : 1);
-    p->network.cpu = silent > travelling ? crowd->n * (1 - travelling / silent) : 0;
+    p->network.cpu = is_known && silent > travelling ? crowd->n * (1 - travelling / silent) : 0;
     crowd_stop(crowd);
     ls__free_aligned(crowd, sizeof *crowd);
     return status;
