@@ -66,6 +66,7 @@ fi
 "$netns" run "${net}1" "$lockstep" predict lenet5 -b 32 -t 1 --seconds 0.1 --hosts ${net}1,${net}2 --mpi-args="$tcp" --json >out 2>err </dev/null
 equal 'predict --hosts: exit code' $? 0
 measured=$(python3 -c "import json; n = json.load(open('out'))['networks'][0]; print(round(n['bytes_per_second'] / 1e6, 1), round(n['latency_seconds'] * 1e3, 2))")
+# shellcheck disable=SC2086 # two words
 if python3 -c "import sys; b, l = map(float, sys.argv[1:]); sys.exit(not (4 <= b <= 15 and 5 <= l <= 50))" $measured; then
     ok "predict --hosts measures the network: $measured (MB/s, ms)"
 else bad "predict --hosts: $measured (MB/s, ms), expected about 11.7 and 5: $(head -c 300 err)"; fi

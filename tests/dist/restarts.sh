@@ -82,7 +82,7 @@ for ((i = 1; i <= 5; i++)); do
     begin worker "${endless[@]}" -w 3
     kill -KILL "$(rank_pid "$run" 1)"
     job_end
-    if [ $mpi = openmpi ] || ! grep -q 'a worker was lost' err; then break; fi
+    if [ "$mpi" = openmpi ] || ! grep -q 'a worker was lost' err; then break; fi
 done
 one_line_error "$mpi, worker killed, trial $i" 6 "rank 1 on $host (pid "
 leaves_nothing "$mpi, worker killed" "$run"
