@@ -285,7 +285,7 @@ part_different() {
 part_signals() {
     for signal in TERM INT; do
         begin "signal-$signal" -w 3 --mpi-args "$as machines 2 --"
-        kill -$signal "$pid"
+        kill -"$signal" "$pid"
         job_end
         equal "SIG$signal: exit code" "$code" 75
         if [ "$(grep -c "go on with: lockstep train --resume $run" err)" -eq 1 ]; then ok "SIG$signal: $(cat err)"; else bad "SIG$signal: $(cat err)"; fi
