@@ -11,7 +11,7 @@
 # TRIALS (2): how many ranks are killed, at random moments; 20 in `make soak`.
 # Jobs that something happens to never end by themselves; how far they came is what an undisturbed run is compared with.
 # test: serial timeout=3600
-# shellcheck disable=SC2154 # what lib.sh assigns
+# shellcheck disable=SC2154,SC2086 # what lib.sh assigns; numbers
 source "$(dirname "$0")/lib.sh"
 need_mpi
 trials=${3:-2}
