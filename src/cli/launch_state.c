@@ -3,7 +3,8 @@
  *
  * /dev/shm/lockstep-XXXXXX, for this user only. As long as its launcher lives, the file `owner` in it is locked; it
  * gets its name with the lock on. So a folder whose `owner` can be locked belongs to nobody, and the next start removes
- * it.
+ * it. On the other hosts of a job there is no `owner`; there the ranks lock `guest`. Between two attempts nobody does,
+ * so such a folder must also have been quiet for a while.
  */
 #include "cli/launch_state.h"
 
@@ -24,7 +25,7 @@
 #include <unistd.h>
 
 static const char place[] = "/dev/shm", prefix[] = "lockstep-";
-enum { BEING_MADE_S = 60 };
+enum { BEING_MADE_S = 60, QUIET_S = 600 };
 
 static void remove_folder(const char *folder)
 {
@@ -32,18 +33,43 @@ static void remove_folder(const char *folder)
     ls__launch_run_briefly(rm);
 }
 
-/* Whether it is ours, and the launcher that made it is gone. */
-static bool is_left_behind(const char *folder)
+/* -1: there is no such file in the folder; else whether nobody has locked it. */
+static int is_unlocked(const char *folder, const char *name)
 {
     char path[LS_PATH_BYTES];
-    struct stat at;
-    if (lstat(folder, &at) != 0 || !S_ISDIR(at.st_mode) || at.st_uid != geteuid()) return false;
-    snprintf(path, sizeof path, "%s/owner", folder);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
     int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) return errno == ENOENT && time(NULL) - at.st_mtime > BEING_MADE_S;
+    if (fd < 0) return errno == ENOENT ? -1 : 0;
     bool is_free = flock(fd, LOCK_EX | LOCK_NB) == 0;
     close(fd);
     return is_free;
+}
+
+/* When something last came or went in it or in the folders of its machines. */
+static time_t changed_at(const char *folder)
+{
+    struct stat at;
+    time_t last = stat(folder, &at) == 0 ? at.st_mtime : 0;
+    DIR *dir = opendir(folder);
+    if (!dir) return last;
+    for (const struct dirent *d; (d = readdir(dir));)
+        if (fstatat(dirfd(dir), d->d_name, &at, AT_SYMLINK_NOFOLLOW) == 0 && strcmp(d->d_name, "..") != 0 &&
+            at.st_mtime > last)
+            last = at.st_mtime;
+    closedir(dir);
+    return last;
+}
+
+/* Whether it is ours, and nobody needs it any more. */
+static bool is_left_behind(const char *folder)
+{
+    struct stat at;
+    const char *own = getenv("LOCKSTEP_RESCUE");
+    if (lstat(folder, &at) != 0 || !S_ISDIR(at.st_mode) || at.st_uid != geteuid()) return false;
+    if (own && strcmp(own, folder) == 0) return false; /* of the attempt before */
+    int by_launcher = is_unlocked(folder, "owner"), by_ranks = is_unlocked(folder, "guest");
+    if (by_launcher >= 0) return by_launcher;
+    return by_ranks != 0 && time(NULL) - changed_at(folder) > (by_ranks > 0 ? QUIET_S : BEING_MADE_S);
 }
 
 void ls__state_remove_left(void)

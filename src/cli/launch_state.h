@@ -10,7 +10,7 @@ struct ls_state {
 /* Makes it and tells the ranks by LOCKSTEP_RESCUE. Without one a restart has only checkpoints: a warning. */
 void ls__state_open(struct ls_state *s);
 void ls__state_close(struct ls_state *s);
-/* Removes what launchers of this user left behind when they were killed. */
+/* Removes what jobs of this user left behind when their launcher was killed, here or on another host. */
 void ls__state_remove_left(void);
 /* Waits while a run directory is still held by a worker whose launcher was killed, for it is about to end. */
 void ls__state_await_left(const char *run_dir);

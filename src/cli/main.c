@@ -9,6 +9,7 @@
 #include "cli/help.h"
 #include "cli/launch.h"
 #include "cli/launch_report.h"
+#include "cli/launch_state.h"
 #include "cli/signals.h"
 #include "comm/comm.h"
 
@@ -54,6 +55,7 @@ static enum ls_status run_with(struct ls_options *o, enum ls_cmd cmd, int *exit_
     TRY(ls__options_resolve(o, cmd));
     if (cmd == LS_CMD_TRAIN && !ls__report_is_wanted()) ls__options_warn_unused(o); /* the launcher has said it */
     if (ls__launch_is_wanted(cmd, o)) return ls__launch(cmd, o, exit_code);
+    if (cmd == LS_CMD_TRAIN) ls__state_remove_left(); /* perhaps no launcher is ever started on this machine */
     if (cmd == LS_CMD_TRAIN) ls__signals_install();
     ls__report_here();
     if (cmd == LS_CMD_RECORD) return ls__cmd_record(o, exit_code);

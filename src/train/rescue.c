@@ -7,8 +7,10 @@
 #include "checkpoint/writer.h"
 #include "train/carry.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 enum { KEEP = 2 }; /* the last one may be half written when the machine stops */
@@ -31,6 +33,9 @@ static enum ls_status open_folder(struct rescue *r, const char *folder, const ch
     TRY(ls__path_join(r->folder, sizeof r->folder, folder, host));
     TRY(ls__dir_open_private(&all, folder, LS_CHECKPOINT));
     enum ls_status status = ls__dir_open_below(&own, &all, host, LS_CHECKPOINT);
+    if (status == LS_OK)
+        r->is_guest = ls__dir_open_file(&all, "guest", O_RDWR | O_CREAT, &r->guest, LS_CHECKPOINT) == LS_OK;
+    if (r->is_guest) flock(r->guest, LOCK_SH | LOCK_NB); /* if it fails, it is for a moment only */
     ls__dir_close(&all);
     TRY(status);
     return ls__ckpt_writer_create_in(&r->writer, &own, KEEP);
@@ -48,6 +53,8 @@ void ls__rescue_open(struct rescue *r, const struct ls_comm *comm, int64_t every
 void ls__rescue_close(struct rescue *r)
 {
     ls_ckpt_writer_destroy(&r->writer);
+    if (r->is_guest) close(r->guest);
+    r->is_guest = false;
 }
 
 void ls__rescue_start(struct rescue *r, int64_t step)

@@ -2,7 +2,8 @@
  *
  * A launcher that may restart the job names a folder in LOCKSTEP_RESCUE, in /dev/shm: memory with a name. The leader of
  * every machine puts a checkpoint there every so many steps. After a restart the newest copy any machine still has is
- * taken, if it is newer than the checkpoint on disk. The launcher removes the folders in the end.
+ * taken, if it is newer than the checkpoint on disk. The launcher removes the folders in the end; if it was killed, the
+ * next start on the machine does (cli/launch_state.c): the file `guest` is locked as long as a machine's leader lives.
  *
  * With --compress a machine's copy has the remainders of its own shards only (carry.h): a step counts if the machines
  * that are left have those of all shards. With --sync local:H a copy waits for the next average.
@@ -19,6 +20,8 @@ struct rescue {
     int64_t n_done;                /* multiples of `every` that the last copy, or the start, has passed */
     struct ls_ckpt_writer *writer; /* the leader's; NULL elsewhere */
     char folder[LS_PATH_BYTES];
+    bool is_guest;
+    int guest; /* the file, if is_guest */
 };
 
 void ls__rescue_open(struct rescue *r, const struct ls_comm *comm, int64_t every);

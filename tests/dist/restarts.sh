@@ -76,6 +76,20 @@ if [ "${LOCKSTEP_TEST_SHM:-0}" = 1 ] && [ -n "$left" ]; then
     equal "$mpi, launcher killed: its folder is gone" "$(shm_now)" "$(cat shm.before)"
 fi
 
+# --- what was left on the other hosts of a killed launcher ---
+if [ "${LOCKSTEP_TEST_SHM:-0}" = 1 ]; then
+    for name in old used fresh; do
+        mkdir -p -m 700 "/dev/shm/lockstep-$name/host" && touch "/dev/shm/lockstep-$name/guest"
+    done
+    exec 8<>/dev/shm/lockstep-used/guest
+    flock -s 8
+    touch -d '1 hour ago' /dev/shm/lockstep-{old,used}/{guest,host} /dev/shm/lockstep-{old,used}
+    train softmax digits -i 1 --no-eval --run "$work/next"
+    equal 'copies that nobody needs go with the next start' "$(shm_now | grep '^lockstep-' | tr '\n' ' ')" 'lockstep-fresh lockstep-used '
+    exec 8>&-
+    rm -rf /dev/shm/lockstep-{old,used,fresh}
+fi
+
 # --- a worker is killed ---
 # MPICH's mpirun kills the others within milliseconds; only on a busy machine is the first one's death not seen in time.
 for ((i = 1; i <= 5; i++)); do
