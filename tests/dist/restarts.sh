@@ -79,7 +79,7 @@ fi
 # --- what was left on the other hosts of a killed launcher ---
 if [ "${LOCKSTEP_TEST_SHM:-0}" = 1 ]; then
     for name in old used fresh; do
-        mkdir -p -m 700 "/dev/shm/lockstep-$name/host" && touch "/dev/shm/lockstep-$name/guest"
+        mkdir -p "/dev/shm/lockstep-$name/host" && touch "/dev/shm/lockstep-$name/guest"
     done
     exec 8<>/dev/shm/lockstep-used/guest
     flock -s 8
