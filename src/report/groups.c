@@ -157,9 +157,28 @@ static void add_factor(struct ls_groups *g, const char *path, const char *name)
     f->is_numeric = is_numeric;
 }
 
+/* Workers of a machine share its cores: threads that change only where workers change are no difference of their own.
+ */
+static bool follows_workers(const struct ls_groups *g, const char *path)
+{
+    char workers[2][LS_VALUE_BYTES], value[2][LS_VALUE_BYTES];
+    if (strcmp(path, "threads") != 0 || !is_listed(g, "workers")) return false;
+    for (int i = 0; i < g->n_runs; i++) {
+        for (int k = 0; k < i; k++) {
+            value_of(g->runs[i], "workers", workers[0]);
+            value_of(g->runs[k], "workers", workers[1]);
+            value_of(g->runs[i], path, value[0]);
+            value_of(g->runs[k], path, value[1]);
+            if (strcmp(workers[0], workers[1]) == 0 && strcmp(value[0], value[1]) != 0) return false;
+        }
+    }
+    return true;
+}
+
 static void find_factors(struct ls_page *p, struct ls_groups *g)
 {
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) add_factor(g, known[i].path, known[i].name);
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (!follows_workers(g, known[i].path)) add_factor(g, known[i].path, known[i].name);
     for (int r = 0; r < g->n_runs; r++) {
         const char *key;
         json_t *value;
