@@ -150,6 +150,16 @@ def write_json(name, value):
     write(name, json.dumps(value, indent=1) + "\n")
 
 
+def draw(program, name, picture):
+    """A picture (docs/formats/plot.md) as results/NAME.svg, with its description beside it, NAME.plot.json."""
+    write(f"{name}.plot.json", json.dumps(picture, indent=1, allow_nan=False) + "\n")
+    done = subprocess.run([program, "plot", os.path.join(RESULTS, f"{name}.plot.json"), "-o", os.path.join(RESULTS, f"{name}.svg")],
+                          capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Failure(f"plot {name}: {done.stderr.strip()}")
+    print(f"wrote {os.path.relpath(os.path.join(RESULTS, name))}.svg", file=sys.stderr)
+
+
 def numbers(text):
     return [int(word) for word in text.split(",")]
 

@@ -278,7 +278,6 @@ enum ls_status ls__panel_bars(struct ls_painter *p, const struct ls_draw_panel *
         ls__axis_below(p, &panel->y, &b.s, b.plot, true);
     else
         ls__axis_left(p, &panel->y, &b.s, b.plot, box.x);
-    draw_levels(&b);
     for (size_t g = 0; g < b.n_groups; g++) {
         double start = (b.is_lying ? b.plot.y : b.plot.x) + b.pitch * (double)g;
         double across = start + (b.pitch - b.thick * bars_in_group(panel)) / 2;
@@ -288,6 +287,7 @@ enum ls_status ls__panel_bars(struct ls_painter *p, const struct ls_draw_panel *
         else
             draw_beside(&b, g, across);
     }
+    draw_levels(&b);
     const struct ls_point axis[] = {place(&b, b.base, b.is_lying ? b.plot.y : b.plot.x),
                                     place(&b, b.base, b.is_lying ? b.plot.y + b.plot.h : b.plot.x + b.plot.w)};
     p->ops->line(p, axis, 2, LS_INK_AXIS, 1, LS_DASH_NONE, 1);

@@ -219,7 +219,8 @@ static void draw_few_points(struct xy *d, int i)
         char text[LS_LABEL_BYTES];
         const struct ls_text_style style = {.ink = LS_INK_TEXT, .size = LS_SMALL_TEXT};
         ls__text_fit(ls__text_clean(text, sizeof text, s->texts[k]), d->plot.w / 2, LS_SMALL_TEXT, false);
-        d->p->ops->text(d->p, (struct ls_point){at.x + 8, at.y - 6}, text, &style);
+        double y = at.y - 18 < d->plot.y ? at.y + 15 : at.y - 6;
+        d->p->ops->text(d->p, (struct ls_point){at.x + 8, y}, text, &style);
     }
 }
 

@@ -147,6 +147,13 @@ static bool add_panel(struct ls_page *p, const struct ls_groups *g, const struct
     ends[3] = how == SPEED_UP ? ends[1] / ends[0] : 1;
     out->y = how == SPEED_UP ? (struct ls_draw_axis){.suffix = "times", .has_zero = true}
                              : (struct ls_draw_axis){.unit = LS_DRAW_PERCENT, .has_zero = true};
+    if (how == SPEED_UP && ends[3] <= 4) { /* few: the ideal line fits */
+        out->y.is_given = true;
+        out->y.to = ends[3];
+        for (int i = 0; i < n_lines; i++)
+            for (size_t k = 0; k < series[i].n; k++)
+                out->y.to = fmax(out->y.to, isfinite(series[i].y[k]) ? series[i].y[k] : 0);
+    }
     if (out->x.scale == LS_DRAW_LOG2 && how == SPEED_UP)
         out->y = (struct ls_draw_axis){.suffix = "times", .scale = LS_DRAW_LOG2};
     series[n_lines] =

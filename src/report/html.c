@@ -22,7 +22,7 @@ static const char style[] =
     ".sub{color:var(--faint);margin:.2em 0 1.2em;overflow-wrap:anywhere}.note{color:var(--faint);font-size:.87rem}\n"
     ".tiles{display:grid;grid-template-columns:repeat(auto-fill,minmax(8rem,1fr));gap:.7rem;margin:1rem 0}"
     ".tile{background:var(--card);border:1px solid var(--edge);border-radius:8px;padding:.6rem .8rem;min-width:0}"
-    ".tile b{display:block;font-size:1.35rem;line-height:1.3;overflow-wrap:anywhere}"
+    ".tile b{display:block;font-size:1.2rem;line-height:1.35;overflow-wrap:anywhere}"
     ".tile span{color:var(--faint);font-size:.82rem;overflow-wrap:anywhere}\n"
     "figure{background:var(--card);border:1px solid var(--edge);border-radius:8px;margin:1rem 0;padding:1rem}"
     "figure svg.ls{display:block;width:100%;height:auto}\n"
