@@ -188,7 +188,8 @@ class Inception(nn.Module):
         self.settle_filters = [self.branch1.conv, self.branch2[1].conv, self.branch3[1].conv, self.branch4[1].conv]
 
     def forward(self, x):
-        return torch.cat([self.branch1(x), self.branch2(x), self.branch3(x), self.branch4(x)], 1)
+        pooled = self.branch4(x)  # first: settle.py changes the filters it saw last where pooling finds two alike
+        return torch.cat([self.branch1(x), self.branch2(x), self.branch3(x), pooled], 1)
 
 
 def googlenet(classes):

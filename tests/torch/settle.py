@@ -49,14 +49,15 @@ def pair(value):
 
 
 def pool_margin(pool, x):
-    """Per channel: distance of the two largest values of a window, relative; windows of zeros do not count."""
+    """Per channel: distance of the two largest values of a window, relative. Equal ones do not count: they are zeros behind a
+    ReLU, or one pixel that an earlier pooling made two of, and its gradient is the same whichever is chosen."""
     (kh, kw), (sh, sw), (ph, pw), (dh, dw) = map(pair, (pool.kernel_size, pool.stride, pool.padding, pool.dilation))
     outside = -1e30  # never the second either, in a window of two and more
     more = (sh, sw) if pool.ceil_mode else (0, 0)
     padded = nn.functional.pad(x, (pw, pw + more[1], ph, ph + more[0]), value=outside)
     windows = nn.functional.unfold(padded, (kh, kw), (dh, dw), 0, (sh, sw))
     top = windows.reshape(*x.shape[:2], kh * kw, -1).topk(2, 2).values
-    counts = (top[:, :, 0] != 0) & (top[:, :, 1] > outside / 2)
+    counts = (top[:, :, 0] != top[:, :, 1]) & (top[:, :, 1] > outside / 2)
     gap = torch.where(counts, top[:, :, 0] - top[:, :, 1], torch.inf)
     return channels_first(gap).amin(1) / rms(x)
 
