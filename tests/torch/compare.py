@@ -55,7 +55,7 @@ NETS = {
     "vgg16": (nets.vgg16, "224", 2, 1, False),
     "mobilenetv2": (nets.mobilenetv2, "64", 8, 1, False),
     "densenet121": (nets.densenet121, "64", 4, 1, False),
-    "googlenet": (nets.googlenet, "64", 4, 1, False),
+    "googlenet": (nets.googlenet, "64", 16, 1, False),
     "layers": (nets.layers, "32", 8, 1, True),
 }
 FILES = {"layers": os.path.join(os.path.dirname(os.path.abspath(__file__)), "layers.net")}  # not of the zoo
