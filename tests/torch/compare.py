@@ -9,7 +9,7 @@ parameter, is held against PyTorch's change too, with 1e-2. PyTorch's own float3
 
 Weights are PyTorch's initial ones, then moved a little (settle.py) so that rounding decides no ReLU and no max pooling.
 
-PARTs: schedules, checkpoints, or a network. Exit code 0 if everything held.
+PARTs: schedules, checkpoints, augmentation, or a network. Exit code 0 if everything held.
 """
 import argparse
 import copy
@@ -27,6 +27,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.optim import lr_scheduler
 
+import augment
 import nets
 import settle
 
@@ -378,14 +379,16 @@ def main():
     parser.add_argument("lockstep")
     parser.add_argument("--only", action="append", metavar="PART")
     args = parser.parse_args()
-    known = {"schedules", "checkpoints", *NETS}
+    known = {"schedules", "checkpoints", "augmentation", *NETS}
     if args.only and not set(args.only) <= known:
         parser.error(f"parts are {', '.join(sorted(known))}")
     warnings.filterwarnings("ignore", category=UserWarning, module="torch.optim.lr_scheduler")
-    parts = args.only or ["schedules", "checkpoints", *NETS]
+    parts = args.only or ["schedules", "checkpoints", "augmentation", *NETS]
     with tempfile.TemporaryDirectory() as folder:
         if "schedules" in parts:
             compare_schedules(args.dump_gradients)
+        if "augmentation" in parts:
+            augment.compare(os.path.join(os.path.dirname(args.dump_gradients), "dump_augmented"), check)
         if "checkpoints" in parts:
             compare_checkpoint(args.lockstep, args.dump_gradients, folder, "lenet5", nets.lenet5(10), 200)
             compare_checkpoint(args.lockstep, args.dump_gradients, folder, "resnet-small", nets.resnet_small(10, 1), 10)
