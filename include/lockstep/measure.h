@@ -18,9 +18,10 @@ struct ls_bench_options {
     int64_t batch_size, shards, threads, steps, warmup;
     double seconds; /* run at least this long; steps 0 = until then */
     bool json;
-    bool layers;      /* also measure every op: ls_bench_result.ops */
-    int64_t compress; /* as in ls_train_options */
-    bool low_memory;  /* --memory low */
+    bool layers;           /* also measure every op: ls_bench_result.ops */
+    int64_t compress;      /* as in ls_train_options */
+    bool low_memory;       /* --memory low */
+    const char *precision; /* as in ls_train_options; NULL: f32 */
 };
 /* One op of the step, its time summed over threads and divided by the steps. */
 struct ls_bench_op {

@@ -35,7 +35,7 @@ struct ls_train_options {
     const char *data_dir;     /* NULL: $LOCKSTEP_DATA, the cache, the distribution's place */
     const char *run_dir;      /* NULL: runs/<model>-<data>-<time> */
     const char *device;       /* "cpu", "ref", "cuda"; "auto": the best of the first two this build has */
-    const char *precision;    /* "f32" */
+    const char *precision;    /* "f32"; "tf32" and "bf16" on cards */
     const char *isa;          /* "native", or a level all machines of the run have: "avx512", "avx2" */
     const char *tune;         /* tuning table: a file, "none", NULL: the program's own */
     int64_t batch_size;       /* global */

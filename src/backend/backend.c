@@ -15,6 +15,19 @@ const struct ls_backend *ls_backend_find(const char *name)
     return NULL;
 }
 
+bool ls_precision_parse(const char *name, enum ls_precision *out)
+{
+    static const char *const names[] = {
+        [LS_PRECISION_F32] = "f32", [LS_PRECISION_TF32] = "tf32", [LS_PRECISION_BF16] = "bf16"};
+    *out = LS_PRECISION_F32;
+    for (int i = LS_PRECISION_F32; name && i <= LS_PRECISION_BF16; i++)
+        if (strcmp(names[i], name) == 0) {
+            *out = (enum ls_precision)i;
+            return true;
+        }
+    return !name;
+}
+
 bool ls_backend_exists(const char *name)
 {
     return ls_backend_find(name) || ls__plugin_exists(name);

@@ -46,6 +46,7 @@ struct ls_step_ctx {
     /* REDUCE, LINEAR_SUM, SGD, ADAMW and RUNNING_STATS work on part `part` of `n_parts` of their elements
      * (ls_part_range), so that large tensors can be spread over threads. All other ops see 0 of 1. */
     int part, n_parts;
+    bool is_only; /* REDUCE: the sum is zero, and nothing else will be added before an update reads it */
 };
 
 /* What LINEAR_SUM gets besides, in the host's memory. */
@@ -84,6 +85,7 @@ struct ls_kernel {
     const struct ls_impl *impl;
     char name[64];                    /* for people: "ref", "dnnl:jit:avx512_core" */
     struct ls_layout in[LS_MAX_IN];   /* what launch needs its inputs to be */
+    struct ls_layout wide[LS_MAX_IN]; /* where in[] is narrow and may be a parameter: the layout in[].wide_id */
     struct ls_layout out[LS_MAX_OUT]; /* what it makes; .bytes is the size of a workspace */
     size_t scratch_bytes;
     int n_parts;    /* (optional, default: by the number of elements) parts an op that has them is best cut into */
@@ -154,7 +156,8 @@ struct ls_load {
     int n, mb;                    /* samples, and what the plan is for: the rest becomes zeros with label -1 */
     const uint32_t *samples;      /* [n] in the host's memory, as the next two */
     const uint16_t *labels;       /* [n] */
-    const uint8_t *const *pixels; /* [n] -> [c,h,w] bytes */
+    const uint8_t *const *pixels; /* [n] -> [c,h,w] bytes; unused with kept */
+    const uint8_t *kept;          /* the whole set [.,c,h,w] in the device's memory, by sample number; or NULL */
     float *dst;                   /* [mb,c,h,w] in the device's memory, as the next two */
     int32_t *dst_labels;          /* [mb] */
     uint32_t *dst_samples;        /* [mb] */
@@ -172,7 +175,25 @@ struct ls_device_memory {
     enum ls_status (*fill)(struct ls_device *device, void *data, int byte, size_t bytes);
     /* Waits for all that was enqueued. Returns the first failure since the last call, and forgets it. */
     enum ls_status (*settle)(struct ls_device *device);
+    /* (optional, default: settle, then copy to the host) both with one wait, for some bytes at the end of a step */
+    enum ls_status (*read)(struct ls_device *device, void *host, const void *data, size_t bytes);
 };
+
+/* Launches that are recorded once and replayed with one call, all or none of these. Between begin and end launches are
+ * kept instead of enqueued, with their addresses and values; what changes from step to step they read, when they are
+ * replayed, from the last `now`. */
+struct ls_device_recording {
+    enum ls_status (*begin)(struct ls_device *device);
+    enum ls_status (*end)(struct ls_device *device, void **recording); /* also after a launch failed */
+    enum ls_status (*replay)(struct ls_device *device, void *recording);
+    void (*free)(struct ls_device *device, void *recording);
+    enum ls_status (*now)(struct ls_device *device, const struct ls_step_ctx *ctx); /* seed, step and lr */
+};
+
+/* What convolutions and matrix products multiply. Parameters, statistics, losses and sums are float32 or wider in all
+ * of them. */
+enum ls_precision { LS_PRECISION_F32, LS_PRECISION_TF32, LS_PRECISION_BF16 };
+bool ls_precision_parse(const char *name, enum ls_precision *out); /* NULL is "f32" */
 
 /* What a kernel's bits depend on besides its name; the key of tuning tables. */
 struct ls_backend_id {
@@ -195,8 +216,20 @@ struct ls_backend {
     void (*thread_begin)(void);
     /* (optional, default: the host's memory) */
     const struct ls_device_memory *memory;
+    /* (optional, default: f32 only) before the first kernel is prepared */
+    enum ls_status (*set_precision)(struct ls_device *device, enum ls_precision precision);
     /* (optional, default 0: as many as there are) threads that may launch */
     int max_threads;
+    /* (optional, default 0: by the batch size) shards of a batch when nobody says how many. A function of the kind of
+     * device, never of the machine. */
+    int default_shards;
+    /* (optional) a shard's REDUCE ops come after all its others, and large layers' gradients are made shard by shard: a
+     * device that would rather add few large things than many small ones. */
+    bool is_reduce_last;
+    /* (optional, default: every launch is made every time) */
+    const struct ls_device_recording *recording;
+    /* (optional) load takes ls_load.kept */
+    bool can_keep_images;
     /* (optional, default: ls_backend_load) a shard's bytes become the plan's inputs; may be enqueued, but the bytes are
      * read before it returns */
     enum ls_status (*load)(struct ls_device *device, const struct ls_load *load);
@@ -214,7 +247,7 @@ enum ls_status ls_backend_get(const char *name, const struct ls_backend **out) L
 bool ls_backend_exists(const char *name); /* without loading anything */
 
 /* What a plug-in exports. It may use all functions of the library, which the program exports. */
-enum { LS_BACKEND_ABI = 1 };
+enum { LS_BACKEND_ABI = 2 };
 struct ls_backend_plugin {
     int abi; /* LS_BACKEND_ABI, first in every version */
     const struct ls_backend *backend;

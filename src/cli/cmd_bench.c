@@ -59,6 +59,7 @@ struct ls_bench_options ls__bench_options_of(const struct ls_options *o)
         .model = o->args[0],
         .data = o->args[1],
         .device = o->train.device,
+        .precision = o->train.precision,
         .isa = o->train.isa,
         .tune = o->train.tune,
         .batch_size = o->train.batch_size,

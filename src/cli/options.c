@@ -122,7 +122,7 @@ const struct ls_option ls__options[] = {
     {OF_TRAINING(DEVICE), .commands = ON(TRAIN) | ON(EVAL) | ON(CLASSIFY) | ON(BENCH) | ON(TUNE) | ON(PLAN) | ON(PREDICT)},
     {OF_TRAINING(ISA), .commands = ON(TRAIN) | ON(EVAL) | ON(CLASSIFY) | ON(BENCH) | ON(TUNE) | ON(PLAN) | ON(PREDICT)},
     {OF_TRAINING(TUNE), .commands = ON(TRAIN) | ON(EVAL) | ON(CLASSIFY) | ON(BENCH) | ON(PLAN) | ON(PREDICT)},
-    {OF_TRAINING(PRECISION), .commands = ON(TRAIN)},
+    {OF_TRAINING(PRECISION), .commands = ON(TRAIN) | ON(BENCH) | ON(PLAN) | ON(PREDICT)},
     {OF_TRAINING(THREADS), .commands = ON(TRAIN) | ON(EVAL) | ON(CLASSIFY) | ON(BENCH) | ON(TUNE) | ON(PLAN) | ON(PREDICT)},
     {OF_TRAINING(WORKERS), .commands = ON(TRAIN)},
     {OWN(.name = "hosts", .key = "hosts", .arg = "LIST", .type = LS_SETTING_TEXT, .is_valid = is_not_empty,

@@ -157,6 +157,11 @@ void ls_dataset_close(struct ls_dataset **ds)
     *ds = NULL;
 }
 
+bool ls_dataset_is_at_hand(const struct ls_dataset *ds)
+{
+    return ds->pixels || (ds->impl && ds->impl->view);
+}
+
 enum ls_status ls_dataset_read(const struct ls_dataset *ds, int64_t sample, uint8_t *out)
 {
     if (sample < 0 || sample >= ds->n)

@@ -62,6 +62,8 @@ enum ls_status ls__dataset_hold_out(const struct ls_dataset *whole, int64_t n, u
 /* Pictures PATH/CLASS/FILE in the size and with the classes of another set, by their names where it has names. */
 enum ls_status ls__data_open_like(struct ls_dataset **out, const char *path, const struct ls_dataset *like,
                                   const struct ls_data_options *options) LS_MUST_CHECK;
+/* Whether all samples can be read quickly: they lie in memory, or are made by a formula. */
+bool ls_dataset_is_at_hand(const struct ls_dataset *ds);
 
 /* One sample's bytes into out [c,h,w]. Thread-safe. For sets with `pixels` it is a memcpy. */
 enum ls_status ls_dataset_read(const struct ls_dataset *ds, int64_t sample, uint8_t *out) LS_MUST_CHECK;
@@ -78,7 +80,8 @@ struct ls_batch {
     int n;                        /* samples; the last batch of an epoch may be smaller than the others */
     const uint32_t *samples;      /* [n] sample numbers */
     const uint16_t *labels;       /* [n] */
-    const uint8_t *const *pixels; /* [n] -> [c,h,w] bytes */
+    const uint8_t *const *pixels; /* [n] -> [c,h,w] bytes; with kept they are not set */
+    const uint8_t *kept;          /* the loader's option */
 };
 
 /* Prepares batches ahead in a background thread behind a bounded queue (for sets held as bytes there is nothing to
@@ -91,6 +94,7 @@ struct ls_loader_options {
     int64_t first_epoch, first_step;
     bool shuffle;
     int n_threads;          /* decoders, for folders; 0 = 1 */
+    const uint8_t *kept;    /* (optional) where a device has the whole set: nobody needs the bytes here */
     struct ls_trace *trace; /* (optional) where its threads' time goes; outlives it */
 };
 enum ls_status ls_loader_create(struct ls_loader **out, const struct ls_dataset *ds,

@@ -113,12 +113,12 @@ static enum ls_status fill(struct ls_loader *l, struct slot *slot)
     find_order(l);
     memcpy(slot->samples, l->order + first, (size_t)n * sizeof *slot->samples);
     for (int i = 0; i < n; i++) slot->labels[i] = l->ds->labels[slot->samples[i]];
-    slot->batch = (struct ls_batch){l->epoch, l->step, n, slot->samples, slot->labels, slot->pixels};
+    slot->batch = (struct ls_batch){l->epoch, l->step, n, slot->samples, slot->labels, slot->pixels, l->options.kept};
     if (++l->step == l->steps_per_epoch) {
         l->step = 0;
         l->epoch++;
     }
-    return find_pixels(l, slot, n);
+    return l->options.kept ? LS_OK : find_pixels(l, slot, n);
 }
 
 static void *produce(void *arg)
@@ -180,7 +180,7 @@ static enum ls_status build(struct ls_loader *l)
     l->decoded_bytes = l->image_bytes * (size_t)l->options.batch_size;
 
     TRY(ls__calloc(&l->order, (size_t)ds->n, sizeof *l->order));
-    bool is_at_hand = ds->pixels || (ds->impl && ds->impl->view);
+    bool is_at_hand = l->options.kept || ls_dataset_is_at_hand(ds);
     l->n_slots = is_at_hand ? POINTER_SLOTS : DECODED_SLOTS;
     l->lot = is_at_hand ? POINTER_SLOTS / 2 : 1;
     TRY(ls__queue_create(&l->free, (size_t)l->n_slots));

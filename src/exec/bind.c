@@ -73,6 +73,7 @@ enum ls_status ls__exec_bind(struct ls_exec *e, struct bound_plan *bp)
 
 void ls__exec_unbind(struct ls_exec *e, struct bound_plan *bp)
 {
+    ls__exec_forget_recordings(e);
     for (int t = 0; bp->bound && t < e->n_threads; t++) {
         for (int i = 0; bp->bound[t] && i < bp->plan->n_ops; i++) {
             struct ls_bound *b = &bp->bound[t][i];

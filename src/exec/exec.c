@@ -54,6 +54,7 @@ void ls_exec_destroy(struct ls_exec **exec)
     free(e->workers);
     ls_store_release(e->store);
     ls__sums_free(e);
+    ls__images_free(e);
     ls__compress_release(e);
     ls__share_close(e);
     free(e);

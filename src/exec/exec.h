@@ -47,6 +47,11 @@ enum ls_status ls_exec_forget_remainders(struct ls_exec *exec) LS_MUST_CHECK;
 enum ls_status ls_exec_add_plan(struct ls_exec *exec, struct ls_plan **plan) LS_MUST_CHECK;
 const struct ls_plan *ls_exec_plan(const struct ls_exec *exec, int64_t mb, bool is_training); /* NULL if absent */
 
+/* A copy of a data set's bytes in the memory of a device that takes it (ls_backend.can_keep_images), for loaders and
+ * their batches; *kept NULL: there is none, it is too large, or reading it all would take long. After all plans. */
+enum ls_status ls_exec_keep_images(struct ls_exec *exec, const struct ls_dataset *ds,
+                                   const uint8_t **kept) LS_MUST_CHECK;
+
 /* What a batch needs besides its samples. */
 struct ls_exec_step {
     const struct ls_batch *batch;

@@ -12,6 +12,8 @@
  *     post.c     POST: the norm of the gradient, the updates
  *     result.c   the end: loss, count, what other ranks want and how they fared
  *
+ * On a device that records launches, a step of one shard goes through whole.c instead of pre.c to post.c.
+ *
  * How ranks and machines take part is in one table (struct together), of which an executor has one entry.
  */
 #ifndef LS_EXEC_INTERNAL_H
@@ -24,7 +26,7 @@
 
 #include <stdatomic.h>
 
-enum { N_LOCKS = 256, MAX_N_SHARDS = 4096 };
+enum { N_LOCKS = 256, MAX_N_SHARDS = 4096, MAX_KEPT = 4 };
 
 /* A plan bound to the addresses of every thread. */
 struct bound_plan {
@@ -107,6 +109,25 @@ struct step_result {
     int64_t machine_ns[]; /* [n_machines] */
 };
 
+/* Launches that are replayed; replay.c. Written by the thread that launches. */
+struct record_key {
+    const struct ls_plan *plan;
+    enum ls_phase phase;
+    int first, n, batch_n; /* SHARD: of the shard and its batch */
+    uint64_t seed;
+};
+enum { MAX_RECORDED = 64 };
+struct recorded {
+    struct record_key key;
+    bool is_known;   /* was launched before */
+    void *recording; /* the backend's; NULL until the second time */
+};
+struct replays {
+    struct recorded list[MAX_RECORDED];
+    int n;
+    bool is_refused; /* recording failed once: never again */
+};
+
 struct together;
 
 struct ls_exec {
@@ -127,6 +148,12 @@ struct ls_exec {
     bool is_update_apart; /* never apply sums while they are made */
     struct sum_block sums;
     struct compress compress;
+    struct replays replays;
+    struct kept_images {
+        void *data; /* in the device's memory */
+        size_t bytes;
+    } kept[MAX_KEPT]; /* data sets; images.c */
+    int n_kept;
     bool stop_wanted, save_wanted; /* what this rank tells at its next step */
 
     /* the job */
@@ -224,6 +251,22 @@ static inline size_t ls__samples_offset(const struct ls_exec *e)
 }
 enum ls_status ls__shard_load(const struct step *s, const struct bound_plan *bp, struct shard_cut c,
                               int thread) LS_MUST_CHECK;
+
+/* replay.c: what fn launches, launched by it or replayed; fn gets arg and launches the same for the same key */
+typedef enum ls_status launch_fn(void *arg);
+enum ls_status ls__exec_launch(struct ls_exec *e, const struct record_key *key, launch_fn *fn, void *arg,
+                               bool *is_replayed) LS_MUST_CHECK;
+bool ls__exec_can_record(const struct ls_exec *e);
+/* Before the launches of a step: what they read when they are replayed. */
+enum ls_status ls__exec_now(struct ls_exec *e, const struct ls_step_ctx *ctx) LS_MUST_CHECK;
+void ls__exec_forget_recordings(struct ls_exec *e); /* addresses change */
+
+/* whole.c: a step that is one recording */
+bool ls__exec_is_whole(const struct step *s);
+enum ls_status ls__exec_run_whole(struct step *s) LS_MUST_CHECK;
+
+/* images.c */
+void ls__images_free(struct ls_exec *e);
 
 /* diagnose.c: where the first value that is not finite appears in this machine's shards, as an LS_NONFINITE message */
 enum ls_status ls__exec_diagnose(const struct step *s) LS_MUST_CHECK;

@@ -11,10 +11,12 @@ static enum ls_status sum_begin(struct step *s)
 {
     struct ls_exec *e = s->e;
     struct sum_block *b = &e->sums;
-    const struct ls_comm_bucket stats_only[2] = {{b->buckets[0].begin, b->buckets[0].end, s->n_own},
+    const bool is_copy =
+        b->travel != b->block; /* made in sum_close: until then no bucket may leave, not even an empty one */
+    const struct ls_comm_bucket stats_only[2] = {{b->buckets[0].begin, b->buckets[0].end, is_copy ? 1 : s->n_own},
                                                  {b->control, b->n, 1}};
     for (int i = 0; s->is_training && i < b->n_buckets - 1; i++)
-        b->buckets[i].n_parts = b->per_shard[i] * s->n_own + b->per_step[i];
+        b->buckets[i].n_parts = is_copy ? 1 : b->per_shard[i] * s->n_own + b->per_step[i];
     TRY(s->is_training ? ls_comm_sum_begin(e->comm, b->travel, b->buckets, b->n_buckets,
                                            s->work == LS_SPAN_COMPUTE ? LS_SPAN_SUM : s->work)
                        : ls_comm_sum_begin(e->comm, b->travel, stats_only, 2, s->work));

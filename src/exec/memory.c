@@ -40,6 +40,7 @@ enum ls_status ls__memory_read(struct ls_exec *e, const void *data, size_t bytes
 {
     const struct ls_device_memory *m = own_memory(e);
     if (m) {
+        if (m->read) return m->read(e->device, host, data, bytes);
         TRY(m->settle(e->device));
         return m->copy(e->device, host, data, bytes, LS_TO_HOST);
     }

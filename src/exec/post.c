@@ -86,11 +86,26 @@ static enum ls_status clip(struct step *s, struct ls_step_ctx *ctx, double *norm
     return LS_OK;
 }
 
+static enum ls_status run_updates(void *arg)
+{
+    return ls__exec_run_parts(arg);
+}
+
+/* Recorded, unless they wait for sums of other machines or depend on a norm that the host has just made. */
+static enum ls_status launch_updates(const struct parts *round)
+{
+    const struct step *s = round->s;
+    const struct record_key key = {.plan = s->plan->plan, .phase = LS_POST};
+    bool is_replayed;
+    if (s->e->n_machines > 1 || s->ask->clip_norm > 0 || s->is_at_once) return ls__exec_run_parts(round);
+    return ls__exec_launch(s->e, &key, run_updates, (void *)round, &is_replayed);
+}
+
 enum ls_status ls__exec_post(struct step *s, struct ls_step_ctx ctx, struct ls_exec_stats *stats)
 {
     if (s->ask->clip_norm > 0) TRY(clip(s, &ctx, &stats->grad_norm));
     const struct parts round = {s, LS_POST, ctx};
-    TRY(ls__exec_run_parts(&round));
+    TRY(launch_updates(&round));
     s->e->store->version++;
     return LS_OK;
 }

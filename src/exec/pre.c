@@ -7,6 +7,7 @@ struct pre_run {
     struct step *s;
     const struct bound_plan *bp;
     const int *ops;
+    int n;
 };
 
 /* The copy a PRE op makes. */
@@ -29,13 +30,21 @@ static enum ls_status run_pre(void *arg, int item, int thread)
     return status;
 }
 
+static enum ls_status launch_copies(void *arg)
+{
+    struct pre_run *run = arg;
+    return run->s->e->together->run(run->s->e, run->n, run_pre, run);
+}
+
 /* One round of copies. Every rank notes what all of them have made. */
 static enum ls_status make_copies(struct step *s, const struct bound_plan *bp, const int *ops, int n)
 {
     struct ls_exec *e = s->e;
-    struct pre_run run = {s, bp, ops};
+    struct pre_run run = {s, bp, ops, n};
+    const struct record_key key = {.plan = bp->plan, .phase = LS_PRE};
+    bool is_replayed;
     if (n == 0) return LS_OK;
-    TRY(e->together->run(e, n, run_pre, &run));
+    TRY(n == bp->plan->n_pre ? ls__exec_launch(e, &key, launch_copies, &run, &is_replayed) : launch_copies(&run));
     for (int i = 0; i < n; i++) copy_of(e, bp->plan, ops[i])->version = e->store->version;
     return LS_OK;
 }

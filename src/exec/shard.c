@@ -52,6 +52,7 @@ enum ls_status ls__shard_load(const struct step *s, const struct bound_plan *bp,
                                  .samples = batch->samples + c.first,
                                  .labels = batch->labels + c.first,
                                  .pixels = batch->pixels + c.first,
+                                 .kept = batch->kept,
                                  .dst = at(p, p->graph->input, arena),
                                  .dst_labels = at(p, p->graph->labels, arena),
                                  .dst_samples = (uint32_t *)(arena + ls__samples_offset(e)),
@@ -85,30 +86,55 @@ static enum ls_status run_op(struct ls_exec *e, const struct bound_plan *bp, int
     return op->node.op == LS_OP_REDUCE ? reduce(e, bp->plan, op, b, shard, ctx) : op->kernel->impl->launch(b, ctx);
 }
 
-static enum ls_status run_ops(const struct step *s, int shard, int thread)
+/* One shard's launches. */
+struct shard_run {
+    struct ls_exec *e;
+    const struct bound_plan *bp;
+    int shard, thread;
+    struct ls_step_ctx ctx;
+};
+
+static enum ls_status launch_ops(void *arg)
 {
-    struct ls_exec *e = s->e;
-    struct ls_lane *lane = e->workers[thread].lane;
+    struct shard_run *run = arg;
+    struct ls_lane *lane = run->e->workers[run->thread].lane;
+    const struct bound_plan *bp = run->bp;
     bool with_spans = ls__lane_wants_ops(lane);
-    struct shard_cut c = ls__shard_cut(s->ask, shard);
-    const struct bound_plan *bp = ls__shard_plan(s, c);
-    if (!bp) return ls_fail(LS_INTERNAL, "no plan for shards of %d samples", c.n);
-    struct ls_step_ctx ctx = ls__shard_context(s->ask, c);
-    TRY(ls__shard_load(s, bp, c, thread));
     for (int i = 0; i < bp->plan->n_ops; i++) {
         const struct ls_plan_op *op = &bp->plan->ops[i];
         struct ls_begun begun;
         if (op->phase != LS_SHARD || op->kernel->is_view) continue;
         if (with_spans) begun = ls__op_begin(lane, LS_SPAN_OP, op->node.name, bp->first_op + i);
-        TRY(run_op(e, bp, i, shard, thread, &ctx));
+        TRY(run_op(run->e, bp, i, run->shard, run->thread, &run->ctx));
         if (!with_spans) continue;
-        TRY(ls__memory_settle(e)); /* where launch only enqueues, the op ends here */
+        TRY(ls__memory_settle(run->e)); /* where launch only enqueues, the op ends here */
         ls__span_end(lane, begun);
     }
     if (s->is_training || !s->ask->logits) return LS_OK;
     const struct ls_graph *g = bp->plan->graph;
     return ls__memory_logits(e, bp->plan, thread, c.n,
                              s->ask->logits + (size_t)c.first * (size_t)g->values[g->logits].shape.dims[1]);
+}
+
+/* What reduce() tells besides launching. */
+static void contribute_all(struct ls_exec *e, const struct ls_plan *p)
+{
+    for (int i = 0; i < p->n_ops; i++)
+        if (p->ops[i].phase == LS_SHARD && p->ops[i].node.op == LS_OP_REDUCE)
+            e->together->contribute(e, e->sums.places[p->slots[p->ops[i].node.out[0]].stored].bucket);
+}
+
+static enum ls_status run_ops(const struct step *s, int shard, int thread)
+{
+    struct shard_cut c = ls__shard_cut(s->ask, shard);
+    struct shard_run run = {s->e, ls__shard_plan(s, c), shard, thread, ls__shard_context(s->ask, c)};
+    if (!run.bp) return ls_fail(LS_INTERNAL, "no plan for shards of %d samples", c.n);
+    const struct record_key key = {run.bp->plan, LS_SHARD, c.first, c.n, s->ask->batch->n, s->ask->seed};
+    bool is_replayed;
+    TRY(ls__shard_load(s, run.bp, c, thread));
+    TRY(ls__exec_launch(s->e, &key, launch_ops, &run, &is_replayed));
+    if (is_replayed) contribute_all(s->e, run.bp->plan);
+    return LS_OK;
 }
 
 enum ls_status ls__exec_run_shard(void *arg, int item, int thread)

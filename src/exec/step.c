@@ -67,6 +67,8 @@ enum ls_status ls_exec_train(struct ls_exec *e, const struct ls_exec_step *ask, 
     *stats = (struct ls_exec_stats){0};
     if (!(ask->clip_norm > 0)) s.update = &update;
     TRY(find_plans(&s));
+    TRY(ls__exec_now(e, &update));
+    if (ls__exec_is_whole(&s)) return ls__exec_conclude(&s, ls__exec_run_whole(&s), stats);
     enum ls_status status = run_shards(&s);
     if (status == LS_OK) status = e->together->publish(&s);
     ls__step_note(&s, "update");

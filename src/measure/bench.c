@@ -35,7 +35,8 @@ static enum ls_status time_steps(const struct ls_bench_options *o, struct sessio
                                  int64_t called_ns, double *times)
 {
     struct ls_loader *loader;
-    const struct ls_loader_options lo = {.batch_size = (int)s->batch_size, .seed = 1, .shuffle = true, .n_threads = 1};
+    const struct ls_loader_options lo = {
+        .batch_size = (int)s->batch_size, .seed = 1, .shuffle = true, .n_threads = 1, .kept = s->train_kept};
     TRY(ls_loader_create(&loader, s->train, &lo));
     enum ls_status status = LS_OK;
     int64_t start = 0, n = 0;
@@ -120,6 +121,7 @@ enum ls_status ls__bench_open_session(struct session *s, const struct ls_bench_o
     const struct session_options so = {.model = o->model,
                                        .data = spec,
                                        .device = o->device,
+                                       .precision = o->precision,
                                        .isa = o->isa,
                                        .tune = o->tune,
                                        .table = table,

@@ -168,7 +168,8 @@ static enum ls_status measure(struct session *s, double seconds, struct ls_predi
 {
     struct ls_loader *loader;
     struct best best;
-    const struct ls_loader_options lo = {.batch_size = (int)s->batch_size, .seed = 1, .shuffle = true, .n_threads = 1};
+    const struct ls_loader_options lo = {
+        .batch_size = (int)s->batch_size, .seed = 1, .shuffle = true, .n_threads = 1, .kept = s->train_kept};
     TRY(ls_exec_init_store(s->exec, 1));
     TRY(ls_loader_create(&loader, s->train, &lo));
     ls_exec_update_apart(s->exec, true);                    /* as on several machines */
@@ -368,7 +369,7 @@ enum ls_status ls__forecast_make(struct forecast *f, struct session *s, uint64_t
     if (!s->comm || ls_comm_place(s->comm)->n_machines == 1) return LS_OK;
     f->n_machines = ls_comm_place(s->comm)->n_machines;
     const struct ls_loader_options lo = {
-        .batch_size = (int)s->batch_size, .seed = seed, .shuffle = true, .n_threads = 1};
+        .batch_size = (int)s->batch_size, .seed = seed, .shuffle = true, .n_threads = 1, .kept = s->train_kept};
     TRY(ls_loader_create(&loader, s->train, &lo));
     enum ls_status status = ls_loader_next(loader, &batch);
     const struct ls_exec_step step = {

@@ -190,9 +190,11 @@ static enum ls_status fill_prep(struct chooser *c, struct ls_node *n, struct ls_
         if (param >= 0 && (n->op == LS_OP_REDUCE || n->op == LS_OP_LINEAR_SUM))
             prep->out[i] = sum_layout(&prep->out[i]);
     }
-    /* The gradient must arrive in the parameter's layout, for sums and updates go element by element. */
+    /* The gradient must arrive in the parameter's layout, or its narrow version, for sums and updates go element by
+     * element. */
     int owner = n->op == LS_OP_REDUCE ? c->param_of[n->out[0]] : -1;
-    if (owner >= 0 && prep->in[0].id != layout_of(p, owner).id) {
+    bool is_narrow = owner >= 0 && prep->in[0].is_narrow && prep->in[0].wide_id == layout_of(p, owner).id;
+    if (owner >= 0 && prep->in[0].id != layout_of(p, owner).id && !is_narrow) {
         struct ls_layout wanted = layout_of(p, owner);
         TRY(add_reorder(c, n->in[0], &wanted, &n->in[0]));
         prep->in[0] = wanted;
@@ -224,10 +226,11 @@ static enum ls_status meet_layouts(struct chooser *c, struct ls_node *n, const s
     for (int i = 0; i < n->n_in; i++) {
         if (n->in[i] < 0) continue;
         struct ls_layout have = layout_of(p, n->in[i]);
-        if (have.id == LS_LAYOUT_ANY)
-            set_layout(p, n->in[i], &k->in[i]);
-        else if (have.id != k->in[i].id)
-            TRY(add_reorder(c, n->in[i], &k->in[i], &n->in[i]));
+        if (have.id == LS_LAYOUT_ANY) {
+            have = k->in[i].is_narrow ? k->wide[i] : k->in[i];
+            set_layout(p, n->in[i], &have);
+        }
+        if (have.id != k->in[i].id) TRY(add_reorder(c, n->in[i], &k->in[i], &n->in[i]));
     }
     for (int i = 0; i < n->n_out; i++)
         if (n->out[i] >= 0) set_layout(p, n->out[i], &k->out[i]);
@@ -306,10 +309,30 @@ static enum ls_status run(struct chooser *c)
     return LS_OK;
 }
 
+static bool is_late(const struct ls_plan_op *op)
+{
+    return op->phase == LS_SHARD && op->node.op == LS_OP_REDUCE;
+}
+
+/* REDUCE after all other ops. What it reads lives until then: memory.c goes by the order made here. */
+static enum ls_status reduce_last(struct ls_plan *p)
+{
+    struct ls_plan_op *sorted;
+    int n = 0;
+    TRY(ls__calloc(&sorted, (size_t)p->n_ops, sizeof *sorted));
+    for (int late = 0; late < 2; late++)
+        for (int i = 0; i < p->n_ops; i++)
+            if (is_late(&p->ops[i]) == (late == 1)) sorted[n++] = p->ops[i];
+    memcpy(p->ops, sorted, (size_t)n * sizeof *sorted);
+    free(sorted);
+    return LS_OK;
+}
+
 enum ls_status ls__plan_choose(struct ls_plan *p)
 {
     struct chooser c = {.p = p, .n_nodes = p->graph->n_nodes};
     enum ls_status status = run(&c);
+    if (status == LS_OK && p->backend->is_reduce_last) status = reduce_last(p);
     free(c.kernel_of);
     free(c.param_of);
     free(c.reordered);

@@ -55,8 +55,10 @@ static enum ls_status run_pass(struct pass *p)
     const struct session *s = p->s;
     int64_t shards_at_once = p->is_job ? EVAL_SHARDS_OF_JOB : 4 * (int64_t)s->threads; /* all ranks must cut alike */
     if (shards_at_once > LS_MAX_SHARDS) shards_at_once = LS_MAX_SHARDS;
-    const struct ls_loader_options options = {
-        .batch_size = (int)(s->eval_size * shards_at_once), .n_threads = s->threads, .trace = s->trace};
+    const struct ls_loader_options options = {.batch_size = (int)(s->eval_size * shards_at_once),
+                                              .n_threads = s->threads,
+                                              .trace = s->trace,
+                                              .kept = p->data == s->test ? s->test_kept : NULL};
     if (p->e->take)
         TRY(ls__calloc(&p->logits, (size_t)options.batch_size * (size_t)p->data->n_classes, sizeof *p->logits));
     TRY(ls_loader_create(&p->loader, p->data, &options));

@@ -127,7 +127,7 @@ static struct ls_model_options build_options(const struct session *s, int64_t mb
 static enum ls_status add_plan(struct session *s, const struct session_options *o, int64_t mb, bool is_training)
 {
     /* Float sums and coarse ones are made shard by shard. */
-    const bool is_by_shard = o->float_sums || o->compress || (o->sync && o->sync->is_by_shard);
+    const bool is_by_shard = o->float_sums || o->compress || (o->sync && o->sync->is_by_shard) || s->backend->is_reduce_last;
     const struct ls_passes passes = {.build = build_options(s, mb, is_training),
                                      .batch_size = is_by_shard ? 0 : s->batch_size,
                                      .is_low_memory = o->low_memory,
@@ -206,7 +206,9 @@ static enum ls_status choose_sizes(struct session *s, const struct session_optio
     const struct ls_dataset *d = s->train ? s->train : s->test;
     s->batch_size = o->batch_size > 0 ? o->batch_size : DEFAULT_BATCH;
     if (s->batch_size > d->n) s->batch_size = d->n;
-    int64_t shards = o->shards > 0 ? o->shards : ls__session_default_shards(s->batch_size);
+    int64_t shards = s->backend->default_shards;
+    if (shards == 0) shards = ls__session_default_shards(s->batch_size);
+    if (o->shards > 0) shards = o->shards;
     if (shards > LS_MAX_SHARDS) shards = LS_MAX_SHARDS;
     set_shards(s, shards < s->batch_size ? shards : s->batch_size);
     if (o->is_training) TRY(avoid_shards_of_one(s, o));
@@ -259,10 +261,22 @@ static enum ls_status open_table(struct session *s, const struct session_options
                    o->tune, s->tune->id.software, s->tune->id.isa, id.software, id.isa);
 }
 
+static enum ls_status set_precision(struct session *s, const struct session_options *o)
+{
+    enum ls_precision precision;
+    if (!ls_precision_parse(o->precision, &precision))
+        return ls_fail(LS_USAGE, "--precision %s: expected f32, tf32 or bf16", o->precision);
+    if (s->backend->set_precision) return s->backend->set_precision(s->device, precision);
+    if (precision == LS_PRECISION_F32) return LS_OK;
+    return ls_fail(LS_USAGE, "--precision %s: the device %s computes in f32 only; leave it out, or use --device cuda",
+                   o->precision, s->backend->name);
+}
+
 static enum ls_status open_device(struct session *s, const struct session_options *o)
 {
     if (o->isa && strcmp(o->isa, "native") != 0 && s->backend->limit_isa) TRY(s->backend->limit_isa(o->isa));
     TRY(s->backend->device_open(&s->device));
+    TRY(set_precision(s, o));
     return open_table(s, o);
 }
 
@@ -307,7 +321,9 @@ enum ls_status ls__session_open(struct session *s, const struct session_options 
     TRY(ls_exec_measure(s->exec, s->trace, s->lane));
     if (s->comm) TRY(ls_exec_join_job(s->exec, s->comm, o->balance));
     ls_exec_compress(s->exec, (int)o->compress, (int)s->shards);
-    return add_plans(s, o);
+    TRY(add_plans(s, o));
+    if (s->train) TRY(ls_exec_keep_images(s->exec, s->train, &s->train_kept));
+    return s->test ? ls_exec_keep_images(s->exec, s->test, &s->test_kept) : LS_OK;
 }
 
 enum ls_status ls__session_replicate(const struct session *of, const struct session_options *o, struct session *replica)

@@ -38,6 +38,7 @@ struct session_options {
     int64_t compress;                 /* bits of a gradient that leaves a shard; 0: all */
     bool low_memory;                  /* compute activations again in backward instead of keeping them */
     const struct ls_sync_name *sync;  /* NULL: allreduce */
+    const char *precision;            /* NULL: f32; tf32, bf16 */
     const char *isa;                  /* NULL, "native", or the level to stay below: "avx2" */
     const char *tune;                 /* tuning table: a file, "none", or NULL: the program's own for this machine */
     const struct ls_tune *table;      /* the table itself, borrowed, instead of `tune`; for `lockstep tune` */
@@ -53,6 +54,7 @@ struct session {
     struct ls_tune *tune; /* NULL: none */
     struct ls_store *store;
     struct ls_exec *exec;
+    const uint8_t *train_kept, *test_kept; /* where the device has these sets; NULL: it does not. The executor's */
     struct ls_transform transform;
     int64_t batch_size, shards, shard_size, eval_size; /* eval_size: samples per shard when evaluating */
     int threads;

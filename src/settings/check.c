@@ -57,8 +57,6 @@ enum ls_status ls_options_check(struct ls_train_options *o)
     for (int i = 0; i < LS_N_SETTINGS; i++) TRY(ls__setting_check(&ls__settings[i], o));
     TRY(choose_rate(o, LS_SET_LR, "0.001"));
     TRY(choose_rate(o, LS_SET_WEIGHT_DECAY, "0.01"));
-    if (!is(o->precision, "f32"))
-        return ls_fail(LS_USAGE, "--precision %s is not in this build; it has f32", o->precision);
     TRY(check_sums(o));
     if (o->patience > 0 && !o->validation)
         return ls_fail(LS_USAGE,

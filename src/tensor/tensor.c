@@ -47,10 +47,11 @@ const char *ls_shape_text(const struct ls_shape *s, char out[LS_SHAPE_TEXT])
 
 struct ls_layout ls_layout_plain(const struct ls_shape *s, enum ls_dtype dtype)
 {
-    return (struct ls_layout){LS_LAYOUT_PLAIN, (size_t)ls_shape_count(s) * ls_dtype_bytes(dtype), "plain"};
+    return (struct ls_layout){
+        .id = LS_LAYOUT_PLAIN, .bytes = (size_t)ls_shape_count(s) * ls_dtype_bytes(dtype), .tag = "plain"};
 }
 
 struct ls_layout ls_layout_any(void)
 {
-    return (struct ls_layout){LS_LAYOUT_ANY, 0, "any"};
+    return (struct ls_layout){.id = LS_LAYOUT_ANY, .tag = "any"};
 }

@@ -44,6 +44,10 @@ struct ls_layout {
     int id;       /* LS_LAYOUT_PLAIN, LS_LAYOUT_ANY (not decided yet) or a backend's number > 0 */
     size_t bytes; /* storage, padding included */
     char tag[24]; /* for people: "plain", "aBcd16b", "opaque" */
+    /* Fewer bits than the value has: what is stored (parameters) stays in layout `wide_id`, element for element in the
+     * same order, and gets a copy. */
+    bool is_narrow;
+    int wide_id;
 };
 
 struct ls_layout ls_layout_plain(const struct ls_shape *s, enum ls_dtype dtype);

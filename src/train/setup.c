@@ -38,6 +38,7 @@ static enum ls_status open_session(struct trainer *t)
         .test_images = o->test_images,
         .data_dir = o->data_dir,
         .device = o->device,
+        .precision = o->precision,
         .isa = o->isa,
         .tune = o->tune,
         .resize = o->resize,
@@ -297,6 +298,7 @@ enum ls_status ls__trainer_set_up(struct trainer *t)
     TRY(ls__sync_open(&t->sync, &t->s, &t->so, &t->st, t->schedule.steps_per_epoch));
     bool is_epoch_over = t->st.epoch_step == t->schedule.steps_per_epoch;
     const struct ls_loader_options lo = {.batch_size = (int)t->s.batch_size,
+                                         .kept = t->s.train_kept,
                                          .seed = (uint64_t)t->o->seed,
                                          .first_epoch = t->st.epoch + (is_epoch_over ? 1 : 0),
                                          .first_step = is_epoch_over ? 0 : t->st.epoch_step,

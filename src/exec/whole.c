@@ -1,0 +1,61 @@
+/* whole.c: a training step of one shard that nobody else takes part in, on a device that records: the copies of
+ * parameters, the shard and the updates are one recording, and a step is one call.
+ */
+#include "exec/exec_internal.h"
+
+struct whole {
+    struct step *s;
+    struct ls_step_ctx shard, update;
+};
+
+bool ls__exec_is_whole(const struct step *s)
+{
+    const struct ls_exec *e = s->e;
+    return ls__exec_can_record(e) && e->together == &ls__alone && s->n_shards == 1 && s->update && !s->last_plan &&
+           s->plan->plan->n_join == 0;
+}
+
+/* Whether the copies are stale or not: the next step replays these launches. */
+static enum ls_status launch_all(void *arg)
+{
+    const struct whole *w = arg;
+    const struct bound_plan *bp = w->s->plan;
+    const enum ls_phase phases[] = {LS_PRE, LS_SHARD, LS_POST};
+    for (int k = 0; k < 3; k++)
+        for (int i = 0; i < bp->plan->n_ops; i++) {
+            const struct ls_plan_op *op = &bp->plan->ops[i];
+            if (op->phase != phases[k] || op->kernel->is_view) continue;
+            struct ls_step_ctx ctx = phases[k] == LS_POST ? w->update : w->shard;
+            ctx.n_parts = op->n_parts;
+            for (ctx.part = 0; ctx.part < op->n_parts; ctx.part++)
+                TRY(op->kernel->impl->launch(&bp->bound[0][i], &ctx));
+        }
+    return LS_OK;
+}
+
+/* The copies that PRE ops make are those of this version. */
+static void note_copies(const struct step *s)
+{
+    const struct ls_plan *p = s->plan->plan;
+    for (int i = 0; i < p->n_ops; i++)
+        if (p->ops[i].phase == LS_PRE)
+            s->e->store->entries[p->slots[p->ops[i].node.out[0]].stored].version = s->e->store->version;
+}
+
+enum ls_status ls__exec_run_whole(struct step *s)
+{
+    struct ls_exec *e = s->e;
+    const struct shard_cut c = ls__shard_cut(s->ask, 0);
+    struct whole w = {s, ls__shard_context(s->ask, c), *s->update};
+    w.shard.is_only = true;
+    const struct record_key key = {s->plan->plan, LS_POST, c.first, c.n, s->ask->batch->n, s->ask->seed};
+    bool is_replayed;
+    struct ls_begun begun = ls__span_begin(e->workers[0].lane, s->work, "step", s->ask->step);
+    enum ls_status status = ls__shard_load(s, s->plan, c, 0);
+    if (status == LS_OK) status = ls__exec_launch(e, &key, launch_all, &w, &is_replayed);
+    ls__span_end(e->workers[0].lane, begun);
+    if (status != LS_OK) return status;
+    note_copies(s);
+    e->store->version++;
+    return LS_OK;
+}
