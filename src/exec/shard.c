@@ -110,10 +110,7 @@ static enum ls_status launch_ops(void *arg)
         TRY(ls__memory_settle(run->e)); /* where launch only enqueues, the op ends here */
         ls__span_end(lane, begun);
     }
-    if (s->is_training || !s->ask->logits) return LS_OK;
-    const struct ls_graph *g = bp->plan->graph;
-    return ls__memory_logits(e, bp->plan, thread, c.n,
-                             s->ask->logits + (size_t)c.first * (size_t)g->values[g->logits].shape.dims[1]);
+    return LS_OK;
 }
 
 /* What reduce() tells besides launching. */
@@ -134,7 +131,10 @@ static enum ls_status run_ops(const struct step *s, int shard, int thread)
     TRY(ls__shard_load(s, run.bp, c, thread));
     TRY(ls__exec_launch(s->e, &key, launch_ops, &run, &is_replayed));
     if (is_replayed) contribute_all(s->e, run.bp->plan);
-    return LS_OK;
+    if (s->is_training || !s->ask->logits) return LS_OK;
+    const struct ls_graph *g = run.bp->plan->graph;
+    return ls__memory_logits(s->e, run.bp->plan, thread, c.n,
+                             s->ask->logits + (size_t)c.first * (size_t)g->values[g->logits].shape.dims[1]);
 }
 
 enum ls_status ls__exec_run_shard(void *arg, int item, int thread)

@@ -6,12 +6,10 @@
 
 #include <math.h>
 
-static struct ls_cuda_adamw rates_of(const struct ls_attrs *a, const struct ls_step_ctx *ctx, double unit)
+struct ls_cuda_adamw ls__cuda_rates(const struct ls_attrs *a, const struct ls_step_ctx *ctx)
 {
     const double t = (double)(ctx->step + 1), lr = (double)ctx->lr;
     return (struct ls_cuda_adamw){
-        .unit = unit,
-        .clip = ctx->clip_scale,
         .keep = (float)(1.0 - lr * (double)a->weight_decay),
         .beta2 = a->beta2,
         .one_minus_beta1 = (float)(1.0 - (double)a->beta1),
@@ -22,18 +20,41 @@ static struct ls_cuda_adamw rates_of(const struct ls_attrs *a, const struct ls_s
     };
 }
 
+/* The rates are made on the host, in double, whether they are recorded or not. */
+static int rates_index(struct ls_device *d, const struct ls_attrs *a)
+{
+    for (int i = 0; i < d->n_rates; i++) {
+        const struct ls_attrs *r = &d->rates[i];
+        if (r->beta1 == a->beta1 && r->beta2 == a->beta2 && r->eps == a->eps && r->weight_decay == a->weight_decay)
+            return i;
+    }
+    if (d->n_rates == LS_CUDA_MAX_RATES) {
+        d->is_unrecordable = true;
+        return -1;
+    }
+    d->rates[d->n_rates] = *a;
+    return d->n_rates++;
+}
+
+static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out)
+{
+    (void)rates_index(prep->device, &prep->node->attrs);
+    return ls__cuda_prepare_update(prep, out);
+}
+
 static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
-    const struct ls_cuda_range r = ls__cuda_part(&k->base, ctx);
-    return LS_CUDA(ls__cuda_run_adamw(k->device->stream, (float *)b->in[0] + r.begin, (int64_t *)b->in[1] + r.begin,
-                                      (float *)b->in[2] + r.begin, (float *)b->in[3] + r.begin, r.n, k->device->fault,
-                                      rates_of(&k->attrs, ctx, ls__cuda_update_unit(k))));
+    struct ls_cuda_job job = ls__cuda_update(b, ctx, LS_CUDA_JOB_ADAMW);
+    job.clip = ctx->clip_scale;
+    job.rates = rates_index(k->device, &k->attrs);
+    job.of.adamw = ls__cuda_rates(&k->attrs, ctx);
+    return ls__cuda_job(k->device, &job);
 }
 
 const struct ls_impl ls__cuda_adamw = {
     .name = "cuda",
     .op = LS_OP_ADAMW,
-    .prepare = ls__cuda_prepare,
+    .prepare = prepare,
     .launch = launch,
 };

@@ -22,6 +22,23 @@ struct ls_cuda_pool ls__cuda_pool(const struct ls_attrs *a, const struct ls_shap
     };
 }
 
+struct ls_cuda_last_pool ls__cuda_last_pool(const struct ls_attrs *a, const struct ls_shape *image,
+                                            const struct ls_shape *pooled)
+{
+    struct ls_cuda_last_pool p = {ls__cuda_pool(a, image, pooled), (int)image->dims[1]};
+    p.p.planes = image->dims[0];
+    return p;
+}
+
+enum ls_status ls__cuda_prepare_pool(const struct ls_prep *prep, struct ls_kernel **out)
+{
+    TRY(ls__cuda_prepare(prep, out));
+    struct ls_cuda_kernel *k = (struct ls_cuda_kernel *)*out;
+    const enum ls_status status = ls__cuda_follow(prep, 0, k);
+    if (k->is_last) k->base.out[0] = ls__cuda_layout(prep->in[0].id, &k->out[0]);
+    return status;
+}
+
 /* The kernels divide by kh * kw always. */
 static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out)
 {
@@ -33,20 +50,26 @@ static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out
                        : a->skip_pad ? "countpad=no"
                                      : "ceil=yes",
                        prep->node->name);
-    return ls__cuda_prepare(prep, out);
+    return ls__cuda_prepare_pool(prep, out);
 }
 
 static enum ls_status launch_forward(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
-    return LS_CUDA(
-        ls__cuda_run_avgpool(k->device->stream, b->in[0], b->out[0], ls__cuda_pool(&k->attrs, &k->in[0], &k->out[0])));
+    if (k->is_last)
+        return LS_CUDA(ls__cuda_run_last_avgpool(ls__cuda_stream(k->device), k->type, b->in[0], b->out[0],
+                                                 ls__cuda_last_pool(&k->attrs, &k->in[0], &k->out[0])));
+    return LS_CUDA(ls__cuda_run_avgpool(ls__cuda_stream(k->device), b->in[0], b->out[0],
+                                        ls__cuda_pool(&k->attrs, &k->in[0], &k->out[0])));
 }
 
 static enum ls_status launch_bwd(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
-    return LS_CUDA(ls__cuda_run_avgpool_bwd(k->device->stream, b->in[0], b->out[0],
+    if (k->is_last)
+        return LS_CUDA(ls__cuda_run_last_avgpool_bwd(ls__cuda_stream(k->device), k->type, b->in[0], b->out[0],
+                                                     ls__cuda_last_pool(&k->attrs, &k->out[0], &k->in[0])));
+    return LS_CUDA(ls__cuda_run_avgpool_bwd(ls__cuda_stream(k->device), b->in[0], b->out[0],
                                             ls__cuda_pool(&k->attrs, &k->out[0], &k->in[0])));
 }
 

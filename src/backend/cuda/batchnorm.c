@@ -4,15 +4,27 @@
  * In:  src [mb,c,h,w] or [mb,c]; gamma, beta, mean, var [c]; dst, diff_dst like src
  * Out: dst like src, mean, var [c] (biased) | diff_src, diff_gamma, diff_beta
  *
- * The workspace keeps the statistics in double: f64 [3][c], mean, variance, gamma / std.
+ * The workspace keeps the statistics in double: f64 [3][c], mean, variance, gamma / std; with channels last in float:
+ * f32 [4][c], mean, 1 / std, gamma / std, beta. There backward finds relu's mask from src again and does not read dst.
  */
 #include "backend/cuda/cuda.h"
 
-enum { N_STATS = 3, N_SLOPES = 2 };
+enum { N_STATS = 3, N_SLOPES = 2 }; /* f64 [3][c] is room enough for f32 [4][c] */
 
 static size_t channel_doubles(const struct ls_shape *s, int per_channel)
 {
     return (size_t)(per_channel * ls__cuda_nchw(s).c) * sizeof(double);
+}
+
+/* Layouts and scratch: that of the sums, then `more` bytes. */
+static enum ls_status finish_prepare(const struct ls_prep *prep, struct ls_kernel **out, size_t more)
+{
+    struct ls_cuda_kernel *k = (struct ls_cuda_kernel *)*out;
+    enum ls_status status = ls__cuda_follow(prep, 0, k);
+    if (status == LS_OK) status = ls__cuda_bias_scratch(k, &k->in[0]);
+    (*out)->scratch_bytes += more;
+    if (status != LS_OK) ls_kernel_destroy(out);
+    return status;
 }
 
 static enum ls_status prepare_forward(const struct ls_prep *prep, struct ls_kernel **out)
@@ -20,15 +32,33 @@ static enum ls_status prepare_forward(const struct ls_prep *prep, struct ls_kern
     TRY(ls__cuda_prepare(prep, out));
     const struct ls_cuda_kernel *k = (struct ls_cuda_kernel *)*out;
     (*out)->out[3].bytes = channel_doubles(&k->in[0], N_STATS);
-    (*out)->scratch_bytes = ls__cuda_channel_scratch(&k->in[0]);
-    return LS_OK;
+    return finish_prepare(prep, out, 0);
+}
+
+static struct ls_cuda_last_norm last_norm(const struct ls_bound *b, float *mean, float *var, float *stats)
+{
+    const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
+    return (struct ls_cuda_last_norm){.src = b->in[0],
+                                      .gamma = b->in[1],
+                                      .beta = b->in[2],
+                                      .mean = mean,
+                                      .var = var,
+                                      .stats = stats,
+                                      .partial = b->scratch,
+                                      .tickets = k->tickets,
+                                      .dst = b->out[0],
+                                      .eps = k->attrs.eps,
+                                      .relu = k->attrs.relu};
 }
 
 static enum ls_status launch_forward(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
     const struct ls_cuda_nchw n = ls__cuda_nchw(&k->in[0]);
-    cudaStream_t stream = k->device->stream;
+    cudaStream_t stream = ls__cuda_stream(k->device);
+    if (k->is_last)
+        return LS_CUDA(ls__cuda_run_last_norm(stream, k->type, last_norm(b, b->out[1], b->out[2], b->out[3]),
+                                              ls__cuda_rows(&k->in[0]), false));
     TRY(LS_CUDA(ls__cuda_run_batchnorm_stats(stream, b->in[0], b->in[1], b->out[1], b->out[2], b->out[3], b->scratch, n,
                                              k->attrs.eps)));
     return LS_CUDA(ls__cuda_run_batchnorm_apply(stream, b->in[0], b->out[3], b->in[2], b->out[0], n, k->attrs.relu));
@@ -36,7 +66,7 @@ static enum ls_status launch_forward(const struct ls_bound *b, const struct ls_s
 
 static enum ls_status prepare_eval(const struct ls_prep *prep, struct ls_kernel **out)
 {
-    TRY(ls__cuda_prepare_in_place(prep, out));
+    TRY(ls__cuda_prepare_following(prep, out));
     (*out)->scratch_bytes = channel_doubles(&((struct ls_cuda_kernel *)*out)->in[0], N_STATS);
     return LS_OK;
 }
@@ -45,7 +75,10 @@ static enum ls_status launch_eval(const struct ls_bound *b, const struct ls_step
 {
     const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
     const struct ls_cuda_nchw n = ls__cuda_nchw(&k->in[0]);
-    cudaStream_t stream = k->device->stream;
+    cudaStream_t stream = ls__cuda_stream(k->device);
+    if (k->is_last)
+        return LS_CUDA(ls__cuda_run_last_norm(stream, k->type, last_norm(b, b->in[3], b->in[4], b->scratch),
+                                              ls__cuda_rows(&k->in[0]), true));
     TRY(LS_CUDA(ls__cuda_run_batchnorm_given(stream, b->in[1], b->in[3], b->in[4], b->scratch, n.c, k->attrs.eps)));
     return LS_CUDA(ls__cuda_run_batchnorm_apply(stream, b->in[0], b->scratch, b->in[2], b->out[0], n, k->attrs.relu));
 }
@@ -55,17 +88,38 @@ static enum ls_status prepare_bwd(const struct ls_prep *prep, struct ls_kernel *
     if (!prep->forward || prep->forward->impl != &ls__cuda_batchnorm || prep->node->n_in < 7 || prep->node->in[6] < 0)
         return ls_fail(LS_UNSUPPORTED, "cuda: reads the workspace of its own batchnorm only");
     TRY(ls__cuda_prepare(prep, out));
-    const struct ls_shape *src = &((struct ls_cuda_kernel *)*out)->in[0];
     (*out)->in[6] = prep->forward->out[3];
-    (*out)->scratch_bytes = ls__cuda_channel_scratch(src) + channel_doubles(src, N_SLOPES);
     (*out)->may_alias = true;
     (*out)->alias_in = 5; /* diff_dst */
-    return LS_OK;
+    /* src lies as forward had it, or forward would have asked for another */
+    return finish_prepare(prep, out, channel_doubles(&((struct ls_cuda_kernel *)*out)->in[0], N_SLOPES));
+}
+
+static size_t sums_bytes(const struct ls_cuda_kernel *k)
+{
+    return k->is_last ? ls__cuda_last_partial_bytes(ls__cuda_rows(&k->in[0])) : ls__cuda_channel_scratch(&k->in[0]);
+}
+
+static enum ls_status launch_last_bwd(const struct ls_bound *b)
+{
+    const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
+    const struct ls_cuda_last_norm_bwd a = {.src = b->in[0],
+                                            .diff_dst = b->in[5],
+                                            .stats = b->in[6],
+                                            .slopes = (float *)((char *)b->scratch + sums_bytes(k)),
+                                            .partial = b->scratch,
+                                            .tickets = k->tickets,
+                                            .diff_src = b->out[0],
+                                            .diff_gamma = b->out[1],
+                                            .diff_beta = b->out[2],
+                                            .relu = k->attrs.relu};
+    return LS_CUDA(ls__cuda_run_last_norm_bwd(ls__cuda_stream(k->device), k->type, a, ls__cuda_rows(&k->in[0])));
 }
 
 static enum ls_status launch_bwd(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
+    if (k->is_last) return launch_last_bwd(b);
     const struct ls_cuda_batchnorm_bwd a = {
         .src = b->in[0],
         .dst = k->attrs.relu ? b->in[4] : NULL,
@@ -75,10 +129,10 @@ static enum ls_status launch_bwd(const struct ls_bound *b, const struct ls_step_
         .diff_gamma = b->out[1],
         .diff_beta = b->out[2],
         .partial = b->scratch,
-        .slopes = (double *)((char *)b->scratch + ls__cuda_channel_scratch(&k->in[0])),
+        .slopes = (double *)((char *)b->scratch + sums_bytes(k)),
         .eps = k->attrs.eps,
     };
-    return LS_CUDA(ls__cuda_run_batchnorm_bwd(k->device->stream, a, ls__cuda_nchw(&k->in[0])));
+    return LS_CUDA(ls__cuda_run_batchnorm_bwd(ls__cuda_stream(k->device), a, ls__cuda_nchw(&k->in[0])));
 }
 
 const struct ls_impl ls__cuda_batchnorm = {

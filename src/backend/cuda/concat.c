@@ -20,7 +20,7 @@ static enum ls_status launch_forward(const struct ls_bound *b, const struct ls_s
     for (int i = 0; i < LS_MAX_IN && b->in[i]; i++) {
         const size_t bytes = sample_bytes(ls__cuda_nchw(&k->in[i]));
         TRY(LS_CUDA(cudaMemcpy2DAsync(dst, sample_bytes(all), b->in[i], bytes, bytes, (size_t)all.mb,
-                                      cudaMemcpyDeviceToDevice, k->device->stream)));
+                                      cudaMemcpyDeviceToDevice, ls__cuda_stream(k->device))));
         dst += bytes;
     }
     return LS_OK;
@@ -32,7 +32,7 @@ static enum ls_status launch_bwd(const struct ls_bound *b, const struct ls_step_
     const struct ls_cuda_nchw all = ls__cuda_nchw(&k->in[0]), one = ls__cuda_nchw(&k->out[0]);
     const float *src = (const float *)b->in[0] + k->attrs.offset * all.hw;
     return LS_CUDA(cudaMemcpy2DAsync(b->out[0], sample_bytes(one), src, sample_bytes(all), sample_bytes(one),
-                                     (size_t)all.mb, cudaMemcpyDeviceToDevice, k->device->stream));
+                                     (size_t)all.mb, cudaMemcpyDeviceToDevice, ls__cuda_stream(k->device)));
 }
 
 const struct ls_impl ls__cuda_concat = {

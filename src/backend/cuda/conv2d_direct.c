@@ -54,7 +54,7 @@ static enum ls_status prepare_bwd_weights(const struct ls_prep *prep, struct ls_
 static enum ls_status launch_forward(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
-    TRY(LS_CUDA(ls__cuda_run_conv2d(k->device->stream, b->in[0], b->in[1], b->out[0],
+    TRY(LS_CUDA(ls__cuda_run_conv2d(ls__cuda_stream(k->device), b->in[0], b->in[1], b->out[0],
                                     ls__cuda_conv(&k->attrs, &k->in[0], &k->out[0]))));
     return ls__cuda_finish(k, b->in[2], b->out[0]);
 }
@@ -62,18 +62,18 @@ static enum ls_status launch_forward(const struct ls_bound *b, const struct ls_s
 static enum ls_status launch_bwd_data(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
-    return LS_CUDA(ls__cuda_run_conv2d_bwd_data(k->device->stream, b->in[0], b->in[1], b->out[0],
+    return LS_CUDA(ls__cuda_run_conv2d_bwd_data(ls__cuda_stream(k->device), b->in[0], b->in[1], b->out[0],
                                                 ls__cuda_conv(&k->attrs, &k->out[0], &k->in[0])));
 }
 
 static enum ls_status launch_bwd_weights(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
-    TRY(LS_CUDA(ls__cuda_run_conv2d_bwd_weights(k->device->stream, b->in[0], b->in[1], b->out[0],
+    TRY(LS_CUDA(ls__cuda_run_conv2d_bwd_weights(ls__cuda_stream(k->device), b->in[0], b->in[1], b->out[0],
                                                 ls__cuda_conv(&k->attrs, &k->in[0], &k->in[1]))));
     if (!b->out[1]) return LS_OK;
-    return LS_CUDA(
-        ls__cuda_run_channel_sums(k->device->stream, b->in[1], b->out[1], b->scratch, ls__cuda_nchw(&k->in[1])));
+    return LS_CUDA(ls__cuda_run_channel_sums(ls__cuda_stream(k->device), b->in[1], b->out[1], b->scratch,
+                                             ls__cuda_nchw(&k->in[1])));
 }
 
 const struct ls_impl ls__cuda_direct_conv2d = {

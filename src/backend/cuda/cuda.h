@@ -5,9 +5,13 @@
  *   - One stream per device; everything is enqueued there in the order of the plan. launch only enqueues.
  *   - What can fail on the card (a sum out of range, a label out of range) writes the number of its kernel into
  *     `fault`, in the card's memory. Updates read it and change nothing once it is set. settle reads it, once per step.
- *   - Layouts are plain. Convolutions are cuDNN's (dnn.h), matrix products cuBLASLt's (linear.c), the rest is our own.
+ *   - Convolutions are cuDNN's (dnn.h), matrix products cuBLASLt's (linear.c), the rest is our own.
+ *   - Layouts are plain in float32; with tf32 and bf16 most activations and convolutions' weights lie with the channels
+ *     last (layout.c). Parameters are float32 always; bf16 is a copy of them.
  *   - Deterministic only: no atomic addition of floats, every sum in an order that follows from the shapes alone,
- *     algorithms by the libraries' heuristics, never by measurement. float32 is float32: no TF32.
+ *     algorithms by the libraries' heuristics, never by measurement. float32 is float32: TF32 only when asked for.
+ *   - Sums, updates and copies of parameters wait in a list (jobs.c) and become one kernel. So whoever enqueues
+ *     something else takes the stream from ls__cuda_stream, which enqueues the list first.
  *   - nvcc compiles kernels/ only; its launchers are declared in kernels/kernels.h. The rest is C.
  *
  * One file per op family holds its prepare, launch and const tables, under the name ref uses; device.c lists them.
@@ -35,14 +39,29 @@ struct ls_cuda_staging {
 };
 enum { LS_CUDA_N_STAGING = 2 };
 
+/* What the card sends at the end of a step. */
+struct ls_cuda_seen {
+    struct ls_cuda_fault fault;
+    unsigned char bytes[256];
+};
+
 /* All members are written by the one thread that launches; a device serves one at a time (max_threads). */
 struct ls_device {
     struct cudaDeviceProp *card;
-    cudaStream_t stream;
+    cudaStream_t stream; /* take it from ls__cuda_stream */
+    enum ls_precision precision;
+    struct ls_cuda_jobs *jobs, *updates;      /* not yet enqueued; the second after the first */
+    bool is_recording;                        /* kernels read what changes from step to step from `now` */
+    struct ls_cuda_now *now;                  /* in the card's memory */
+    struct ls_attrs rates[LS_CUDA_MAX_RATES]; /* of AdamW: those whose rates `now` has */
+    int n_rates;
+    bool is_unrecordable; /* there are more of them */
+    unsigned *tickets;    /* in the card's memory, zero between launches; each kernel takes its own */
+    int n_tickets;
     cudnnHandle_t dnn; /* NULL until a convolution is prepared, as the next */
     cublasLtHandle_t blas;
-    struct ls_cuda_fault *fault;      /* in the card's memory */
-    struct ls_cuda_fault *fault_seen; /* in pinned memory: what settle reads */
+    struct ls_cuda_fault *fault; /* in the card's memory */
+    struct ls_cuda_seen *seen;   /* in pinned memory: what the host reads */
     /* Kernels that may report a fault, by number - 1; NULL: gone. */
     const struct ls_cuda_kernel **watched;
     int n_watched;
@@ -60,6 +79,9 @@ struct ls_cuda_kernel {
     struct ls_shape in[LS_MAX_IN], out[LS_MAX_OUT]; /* zero dims where absent */
     char name[64];                                  /* the node's, for messages */
     int fault_id;                                   /* > 0: what it writes into device->fault */
+    enum ls_cuda_type type;                         /* of the activations */
+    bool is_last;                                   /* channels last */
+    unsigned *tickets;                              /* of kernels whose blocks meet at the end */
 };
 
 static inline const struct ls_cuda_kernel *ls__cuda_kernel_of(const struct ls_bound *b)
@@ -70,6 +92,48 @@ static inline const struct ls_cuda_kernel *ls__cuda_kernel_of(const struct ls_bo
 /* Makes a kernel of `size` bytes that begins with struct ls_cuda_kernel: plain layouts, no scratch, one part. */
 enum ls_status ls__cuda_kernel_create(void *out, size_t size, const struct ls_prep *prep,
                                       const struct ls_impl *impl) LS_MUST_CHECK;
+/* layout.c: how values lie besides plain. bf16 halves are narrow, their wide version is the line below. */
+enum {
+    LS_CUDA_LAST_BF16 = 1, /* [mb,h,w,c], of two dims plain order, in bf16 */
+    LS_CUDA_LAST_F32,      /* the same in float32, of four dims only */
+    LS_CUDA_PADDED_BF16,   /* channels filled up with zeros to a multiple of 8 */
+    LS_CUDA_PADDED_F32,
+    /* From here on: blocks of a convolution with a stride (kernels.h), of images and of weights; ls__cuda_blocks_id */
+    LS_CUDA_BLOCKS = 1 << 16,
+};
+enum ls_cuda_blocked { LS_CUDA_BLOCKED_IMAGE, LS_CUDA_BLOCKED_WEIGHTS };
+int ls__cuda_blocks_id(enum ls_cuda_blocked what, enum ls_cuda_type type, int k, int s, int pad);
+bool ls__cuda_is_blocks(int id, enum ls_cuda_blocked *what, enum ls_cuda_type *type);
+/* shape: the image's, or the weights', whose image is then not known */
+struct ls_cuda_blocks ls__cuda_blocks(int id, const struct ls_shape *shape);
+struct ls_layout ls__cuda_layout(int id, const struct ls_shape *s);
+/* The layout in which the elements lie in float32 in the same order: LAST_F32, or plain for fewer than four dims. */
+struct ls_layout ls__cuda_wide(const struct ls_shape *s);
+/* What activations of the device's precision are: LAST_BF16, or LAST_F32 for tf32 (plain for fewer than four dims). */
+struct ls_layout ls__cuda_native(const struct ls_device *d, const struct ls_shape *s);
+struct ls_cuda_place ls__cuda_place(int id, const struct ls_shape *s);
+/* A prepare that takes the layout of input `in` for all inputs and outputs of its shape: elementwise ops. */
+enum ls_status ls__cuda_follow(const struct ls_prep *prep, int in, struct ls_cuda_kernel *k) LS_MUST_CHECK;
+enum ls_status ls__cuda_prepare_following(const struct ls_prep *prep, struct ls_kernel **out) LS_MUST_CHECK;
+
+/* The stream, with everything enqueued that waited. */
+cudaStream_t ls__cuda_stream(struct ls_device *device);
+/* jobs.c: adds one; same kinds are enqueued together. */
+enum ls_status ls__cuda_job(struct ls_device *device, const struct ls_cuda_job *job) LS_MUST_CHECK;
+/* Some unsigned numbers in the card's memory, zero, for a kernel to count in; NULL: none are left. */
+unsigned *ls__cuda_tickets(struct ls_device *device, int n);
+enum ls_status ls__cuda_take_tickets(struct ls_cuda_kernel *k, const struct ls_shape *s) LS_MUST_CHECK;
+struct ls_cuda_rows ls__cuda_rows(const struct ls_shape *s);
+/* What recorded kernels read, or NULL: the values of the launch. */
+static inline const struct ls_cuda_now *ls__cuda_now(const struct ls_device *d)
+{
+    return d->is_recording ? d->now : NULL;
+}
+/* record.c */
+extern const struct ls_device_recording ls__cuda_recording;
+/* adamw.c */
+struct ls_cuda_adamw ls__cuda_rates(const struct ls_attrs *a, const struct ls_step_ctx *ctx);
+
 /* The same as the whole `prepare` of simple ops, by the op's entry of LS_OP_MAP; ..._in_place: and dst may be src. */
 enum ls_status ls__cuda_prepare(const struct ls_prep *prep, struct ls_kernel **out) LS_MUST_CHECK;
 enum ls_status ls__cuda_prepare_in_place(const struct ls_prep *prep, struct ls_kernel **out) LS_MUST_CHECK;
@@ -83,7 +147,7 @@ struct ls_cuda_nchw ls__cuda_nchw(const struct ls_shape *s);
 struct ls_cuda_range {
     int64_t begin, n;
 };
-struct ls_cuda_range ls__cuda_part(const struct ls_kernel *k, const struct ls_step_ctx *ctx);
+struct ls_cuda_range ls__cuda_part(const struct ls_cuda_kernel *k, const struct ls_step_ctx *ctx);
 
 /* The libraries want their workspaces at multiples of 256; a plan's scratch lies at one of 64. What to ask for, and
  * where the workspace then begins. */
@@ -93,15 +157,23 @@ void *ls__cuda_workspace(void *scratch);
 /* Scratch of the sums over channels (kernels/channels.cu) of a tensor of this shape. */
 size_t ls__cuda_channel_scratch(const struct ls_shape *s);
 
-/* sgd.c, for all updates: 2^-scale_log2; without a scale LS_SCALE_GRAD's */
-double ls__cuda_update_unit(const struct ls_cuda_kernel *k);
+/* sgd.c, for all updates: what they have in common */
+struct ls_cuda_job ls__cuda_update(const struct ls_bound *b, const struct ls_step_ctx *ctx, enum ls_cuda_job_kind kind);
+enum ls_status ls__cuda_prepare_update(const struct ls_prep *prep, struct ls_kernel **out) LS_MUST_CHECK;
 /* avgpool.c, for maxpool too */
 struct ls_cuda_pool ls__cuda_pool(const struct ls_attrs *a, const struct ls_shape *image,
                                   const struct ls_shape *pooled);
+struct ls_cuda_last_pool ls__cuda_last_pool(const struct ls_attrs *a, const struct ls_shape *image,
+                                            const struct ls_shape *pooled);
+enum ls_status ls__cuda_prepare_pool(const struct ls_prep *prep, struct ls_kernel **out) LS_MUST_CHECK;
 /* conv2d_direct.c, for both convolutions */
 struct ls_cuda_conv ls__cuda_conv(const struct ls_attrs *a, const struct ls_shape *src, const struct ls_shape *dst);
 /* conv2d.c and linear.c: bias and relu after the product, in place; nothing where there are none */
-enum ls_status ls__cuda_finish(const struct ls_cuda_kernel *k, const float *bias, float *dst) LS_MUST_CHECK;
+enum ls_status ls__cuda_finish(const struct ls_cuda_kernel *k, const float *bias, void *dst) LS_MUST_CHECK;
+/* and the gradient of the bias, from diff_dst of shape s in the kernel's type */
+enum ls_status ls__cuda_bias_scratch(struct ls_cuda_kernel *k, const struct ls_shape *s) LS_MUST_CHECK;
+enum ls_status ls__cuda_bias_sums(const struct ls_bound *b, const struct ls_shape *s, const void *diff_dst,
+                                  float *diff_bias) LS_MUST_CHECK;
 
 /* device.c: made when first needed, because loading the libraries takes a while */
 enum ls_status ls__cuda_need_dnn(struct ls_device *device) LS_MUST_CHECK;

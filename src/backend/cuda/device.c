@@ -9,7 +9,8 @@
 /* --- is there a card? --- */
 
 enum { OLDEST_MAJOR = 8 }; /* compute capability: what the kernels are compiled for */
-enum { ORDINAL = 0 };      /* of those that CUDA_VISIBLE_DEVICES shows */
+enum { N_TICKETS = 1 << 14 };
+enum { ORDINAL = 0 }; /* of those that CUDA_VISIBLE_DEVICES shows */
 
 static enum ls_status driver_is_old(void)
 {
@@ -56,9 +57,15 @@ static enum ls_status build(struct ls_device *d)
     TRY(LS_CUDA(cudaMalloc(&fault, sizeof *d->fault)));
     d->fault = fault;
     TRY(LS_CUDA(cudaMemsetAsync(d->fault, 0, sizeof *d->fault, d->stream)));
-    TRY(LS_CUDA(cudaMallocHost(&fault, sizeof *d->fault)));
-    d->fault_seen = fault;
-    return LS_OK;
+    TRY(LS_CUDA(cudaMallocHost(&fault, sizeof *d->seen)));
+    d->seen = fault;
+    TRY(LS_CUDA(cudaMalloc(&fault, sizeof *d->now)));
+    d->now = fault;
+    TRY(LS_CUDA(cudaMalloc(&fault, N_TICKETS * sizeof *d->tickets)));
+    d->tickets = fault;
+    TRY(LS_CUDA(cudaMemsetAsync(d->tickets, 0, N_TICKETS * sizeof *d->tickets, d->stream)));
+    TRY(ls__calloc(&d->updates, 1, sizeof *d->updates));
+    return ls__calloc(&d->jobs, 1, sizeof *d->jobs);
 }
 
 static void device_close(struct ls_device **device)
@@ -70,9 +77,13 @@ static void device_close(struct ls_device **device)
     if (d->dnn) (void)cudnnDestroy(d->dnn);
     if (d->blas) (void)cublasLtDestroy(d->blas);
     (void)cudaFree(d->fault);
-    (void)cudaFreeHost(d->fault_seen);
+    (void)cudaFree(d->now);
+    (void)cudaFree(d->tickets);
+    (void)cudaFreeHost(d->seen);
     if (d->stream) (void)cudaStreamDestroy(d->stream);
     (void)cudaGetLastError();
+    free(d->jobs);
+    free(d->updates);
     free(d->watched);
     free(d->card);
     free(d);
@@ -85,6 +96,19 @@ static enum ls_status device_open(struct ls_device **out)
     enum ls_status status = build(*out);
     if (status != LS_OK) device_close(out);
     return status;
+}
+
+static enum ls_status set_precision(struct ls_device *d, enum ls_precision precision)
+{
+    d->precision = precision;
+    return LS_OK;
+}
+
+unsigned *ls__cuda_tickets(struct ls_device *d, int n)
+{
+    if (d->n_tickets + n > N_TICKETS) return NULL;
+    d->n_tickets += n;
+    return d->tickets + d->n_tickets - n;
 }
 
 enum ls_status ls__cuda_need_dnn(struct ls_device *d)
@@ -101,12 +125,14 @@ enum ls_status ls__cuda_need_blas(struct ls_device *d)
 
 static void describe(const struct ls_device *d, char *text, size_t size)
 {
+    static const char *const names[] = {
+        [LS_PRECISION_F32] = "float32", [LS_PRECISION_TF32] = "tf32", [LS_PRECISION_BF16] = "bf16"};
     int runtime = 0;
     (void)cudaRuntimeGetVersion(&runtime);
     const size_t dnn = cudnnGetVersion();
-    snprintf(text, size, "%s, sm_%d%d, CUDA %d.%d, cuDNN %zu.%zu.%zu, cuBLASLt %zu, float32", d->card->name,
-             d->card->major, d->card->minor, runtime / 1000, runtime % 1000 / 10, dnn / 10000, dnn / 100 % 100,
-             dnn % 100, cublasLtGetVersion());
+    snprintf(text, size, "%s, sm_%d%d, CUDA %d.%d, cuDNN %zu.%zu.%zu, cuBLASLt %zu, %s", d->card->name, d->card->major,
+             d->card->minor, runtime / 1000, runtime % 1000 / 10, dnn / 10000, dnn / 100 % 100, dnn % 100,
+             cublasLtGetVersion(), names[d->precision]);
 }
 
 static void identify(const struct ls_device *d, struct ls_backend_id *id)
@@ -137,9 +163,6 @@ enum ls_status ls__cuda_kernel_create(void *out, size_t size, const struct ls_pr
 {
     struct ls_cuda_kernel *k;
     const struct ls_node *n = prep->node;
-    for (int i = 0; i < n->n_in; i++)
-        if (n->in[i] >= 0 && prep->in[i].id > LS_LAYOUT_PLAIN)
-            return ls_fail(LS_INTERNAL, "cuda: input %d of %s lies as %s, not plain", i, n->name, prep->in[i].tag);
     TRY(ls_kernel_create(&k, size, prep, impl));
     k->base.n_parts = 1;
     k->device = prep->device;
@@ -169,6 +192,12 @@ enum ls_status ls__cuda_prepare_in_place(const struct ls_prep *prep, struct ls_k
     return LS_OK;
 }
 
+enum ls_status ls__cuda_prepare_following(const struct ls_prep *prep, struct ls_kernel **out)
+{
+    TRY(ls__cuda_prepare_in_place(prep, out));
+    return ls__cuda_follow(prep, 0, (struct ls_cuda_kernel *)*out);
+}
+
 enum ls_status ls__cuda_watch(struct ls_cuda_kernel *k)
 {
     struct ls_device *d = k->device;
@@ -192,10 +221,10 @@ struct ls_cuda_nchw ls__cuda_nchw(const struct ls_shape *s)
     return n;
 }
 
-struct ls_cuda_range ls__cuda_part(const struct ls_kernel *k, const struct ls_step_ctx *ctx)
+struct ls_cuda_range ls__cuda_part(const struct ls_cuda_kernel *k, const struct ls_step_ctx *ctx)
 {
     int64_t begin, end;
-    ls_part_range((int64_t)(k->in[0].bytes / sizeof(float)), ctx->part, ctx->n_parts, &begin, &end);
+    ls_part_range(ls_shape_count(&k->in[0]), ctx->part, ctx->n_parts, &begin, &end);
     return (struct ls_cuda_range){begin, end - begin};
 }
 
@@ -218,10 +247,47 @@ size_t ls__cuda_channel_scratch(const struct ls_shape *s)
     return 2 * (size_t)(n.c * ls__cuda_channel_pieces(n)) * sizeof(double);
 }
 
-enum ls_status ls__cuda_finish(const struct ls_cuda_kernel *k, const float *bias, float *dst)
+static struct ls_cuda_rows rows_of(const struct ls_shape *s)
 {
+    const struct ls_cuda_nchw n = ls__cuda_nchw(s);
+    return (struct ls_cuda_rows){n.mb * n.hw, (int)n.c};
+}
+
+enum ls_status ls__cuda_finish(const struct ls_cuda_kernel *k, const float *bias, void *dst)
+{
+    cudaStream_t stream = ls__cuda_stream(k->device);
     if (!bias && !k->attrs.relu) return LS_OK;
-    return LS_CUDA(ls__cuda_run_bias(k->device->stream, dst, bias, dst, ls__cuda_nchw(&k->out[0]), k->attrs.relu));
+    if (k->is_last)
+        return LS_CUDA(ls__cuda_run_last_bias(stream, k->type, dst, bias, dst, rows_of(&k->out[0]), k->attrs.relu));
+    return LS_CUDA(ls__cuda_run_bias(stream, dst, bias, dst, ls__cuda_nchw(&k->out[0]), k->attrs.relu));
+}
+
+enum ls_status ls__cuda_bias_sums(const struct ls_bound *b, const struct ls_shape *s, const void *diff_dst,
+                                  float *diff_bias)
+{
+    const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
+    cudaStream_t stream = ls__cuda_stream(k->device);
+    if (!k->is_last)
+        return LS_CUDA(ls__cuda_run_channel_sums(stream, diff_dst, diff_bias, b->scratch, ls__cuda_nchw(s)));
+    return LS_CUDA(ls__cuda_run_last_sums(stream, k->type, diff_dst, diff_bias, b->scratch, k->tickets, rows_of(s)));
+}
+
+enum ls_status ls__cuda_bias_scratch(struct ls_cuda_kernel *k, const struct ls_shape *s)
+{
+    const size_t bytes = k->is_last ? ls__cuda_last_partial_bytes(rows_of(s)) : ls__cuda_channel_scratch(s);
+    if (bytes > k->base.scratch_bytes) k->base.scratch_bytes = bytes;
+    return k->is_last ? ls__cuda_take_tickets(k, s) : LS_OK;
+}
+
+enum ls_status ls__cuda_take_tickets(struct ls_cuda_kernel *k, const struct ls_shape *s)
+{
+    k->tickets = ls__cuda_tickets(k->device, ls__cuda_last_n_tickets(rows_of(s)));
+    return k->tickets ? LS_OK : ls_fail(LS_UNSUPPORTED, "cuda: too many layers for one device");
+}
+
+struct ls_cuda_rows ls__cuda_rows(const struct ls_shape *s)
+{
+    return rows_of(s);
 }
 
 /* --- the plug-in --- */
@@ -235,6 +301,11 @@ static const struct ls_backend backend = {
     .thread_begin = thread_begin,
     .memory = &ls__cuda_memory,
     .max_threads = 1,
+    .set_precision = set_precision,
+    .default_shards = 1,
+    .is_reduce_last = true,
+    .recording = &ls__cuda_recording,
+    .can_keep_images = true,
     .load = ls__cuda_load,
     .impls = impls,
 };

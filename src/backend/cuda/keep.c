@@ -7,7 +7,7 @@ static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx 
     const size_t row = (size_t)k->in[0].dims[1];
     return LS_CUDA(cudaMemcpyAsync((float *)b->out[0] + (size_t)ctx->first * row, b->in[0],
                                    (size_t)ctx->n_valid * row * sizeof(float), cudaMemcpyDeviceToDevice,
-                                   k->device->stream));
+                                   ls__cuda_stream(k->device)));
 }
 
 const struct ls_impl ls__cuda_keep = {

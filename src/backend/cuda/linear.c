@@ -8,7 +8,8 @@
  *     dst: D = W^T S        diff_src: S = W D        diff_weights: W = S D^T
  *
  * The algorithm is the first of the heuristics among those whose order of summation is fixed (no split along k but by
- * way of the workspace), float32 without TF32. prepare decides it; launch uses it as it is.
+ * way of the workspace). prepare decides it; launch uses it as it is. float32 is without TF32 unless that was asked
+ * for; with bf16 rows and weights are bf16, the logits and the gradient of the weights float32.
  */
 #include "backend/cuda/cuda.h"
 
@@ -26,6 +27,7 @@ struct linear_kernel {
 struct product {
     bool is_a_turned, is_b_turned;
     int64_t a[2], b[2], c[2];
+    enum ls_cuda_type in, out; /* of a and b; of c */
 };
 
 static const struct linear_kernel *kernel_of(const struct ls_bound *b)
@@ -42,21 +44,26 @@ static void release(struct ls_kernel *kernel)
     if (k->c) (void)cublasLtMatrixLayoutDestroy(k->c);
 }
 
-static enum ls_status make_matrix(const int64_t dims[2], cublasLtMatrixLayout_t *out)
+static enum ls_status make_matrix(const int64_t dims[2], enum ls_cuda_type type, cublasLtMatrixLayout_t *out)
 {
-    return LS_BLAS(cublasLtMatrixLayoutCreate(out, CUDA_R_32F, (uint64_t)dims[0], (uint64_t)dims[1], dims[0]));
+    const cudaDataType_t data = type == LS_CUDA_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+    return LS_BLAS(cublasLtMatrixLayoutCreate(out, data, (uint64_t)dims[0], (uint64_t)dims[1], dims[0]));
 }
 
 static enum ls_status describe(struct linear_kernel *k, const struct product *p)
 {
     const cublasOperation_t a = p->is_a_turned ? CUBLAS_OP_T : CUBLAS_OP_N,
                             b = p->is_b_turned ? CUBLAS_OP_T : CUBLAS_OP_N;
-    TRY(LS_BLAS(cublasLtMatmulDescCreate(&k->product, CUBLAS_COMPUTE_32F_PEDANTIC, CUDA_R_32F)));
+    const bool is_exact = k->base.device->precision == LS_PRECISION_F32;
+    const cublasComputeType_t compute = is_exact                ? CUBLAS_COMPUTE_32F_PEDANTIC
+                                        : p->in == LS_CUDA_BF16 ? CUBLAS_COMPUTE_32F
+                                                                : CUBLAS_COMPUTE_32F_FAST_TF32;
+    TRY(LS_BLAS(cublasLtMatmulDescCreate(&k->product, compute, CUDA_R_32F)));
     TRY(LS_BLAS(cublasLtMatmulDescSetAttribute(k->product, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a)));
     TRY(LS_BLAS(cublasLtMatmulDescSetAttribute(k->product, CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof b)));
-    TRY(make_matrix(p->a, &k->a));
-    TRY(make_matrix(p->b, &k->b));
-    return make_matrix(p->c, &k->c);
+    TRY(make_matrix(p->a, p->in, &k->a));
+    TRY(make_matrix(p->b, p->in, &k->b));
+    return make_matrix(p->c, p->out, &k->c);
 }
 
 static enum ls_status set_limits(cublasLtMatmulPreference_t limits)
@@ -87,7 +94,7 @@ static enum ls_status choose(struct linear_kernel *k)
                                                         limits, 1, &best, &n));
     (void)cublasLtMatmulPreferenceDestroy(limits);
     TRY(status);
-    if (n == 0) return ls_fail(LS_UNSUPPORTED, "cuBLASLt has no float32 algorithm for it");
+    if (n == 0) return ls_fail(LS_UNSUPPORTED, "cuBLASLt has no algorithm for it");
     k->algo = best.algo;
     k->workspace_bytes = best.workspaceSize;
     return LS_OK;
@@ -112,6 +119,27 @@ static int64_t rows_of(const struct ls_prep *prep, int value)
     return prep->graph->values[value].shape.dims[0];
 }
 
+static bool is_bf16(const struct ls_prep *prep)
+{
+    const struct ls_node *n = prep->node;
+    const bool is_rows =
+        prep->graph->values[n->in[0]].shape.n_dims == 2 && prep->graph->values[n->out[0]].shape.n_dims == 2;
+    return prep->device->precision == LS_PRECISION_BF16 && is_rows;
+}
+
+/* The layouts of a product in bf16; what is not its in[0] or in[1] or out[0] is plain float32. */
+static void set_bf16(struct ls_kernel *kernel, bool is_out_bf16)
+{
+    struct ls_cuda_kernel *k = (struct ls_cuda_kernel *)kernel;
+    k->type = is_out_bf16 ? LS_CUDA_BF16 : LS_CUDA_F32;
+    k->is_last = true;
+    for (int i = 0; i < 2; i++) {
+        kernel->in[i] = ls__cuda_layout(LS_CUDA_LAST_BF16, &k->in[i]);
+        kernel->wide[i] = ls_layout_plain(&k->in[i], LS_F32);
+    }
+    if (is_out_bf16) kernel->out[0] = ls__cuda_layout(LS_CUDA_LAST_BF16, &k->out[0]);
+}
+
 /* Images are rows of all their pixels. */
 static int64_t columns_of(const struct ls_prep *prep, int value)
 {
@@ -122,37 +150,49 @@ static enum ls_status prepare_forward(const struct ls_prep *prep, struct ls_kern
 {
     const struct ls_node *n = prep->node;
     const int64_t mb = rows_of(prep, n->in[0]), ic = columns_of(prep, n->in[0]), oc = rows_of(prep, n->in[1]);
-    const struct product p = {.is_a_turned = true, .a = {ic, oc}, .b = {ic, mb}, .c = {oc, mb}};
-    return prepare(prep, &ls__cuda_linear, &p, out);
+    struct product p = {.is_a_turned = true, .a = {ic, oc}, .b = {ic, mb}, .c = {oc, mb}};
+    const bool is_logits = n->out[0] == prep->graph->logits;
+    if (is_bf16(prep)) p.in = LS_CUDA_BF16;
+    if (is_bf16(prep) && !is_logits) p.out = LS_CUDA_BF16;
+    TRY(prepare(prep, &ls__cuda_linear, &p, out));
+    if (is_bf16(prep)) set_bf16(*out, !is_logits);
+    return LS_OK;
 }
 
 static enum ls_status prepare_bwd_data(const struct ls_prep *prep, struct ls_kernel **out)
 {
     const struct ls_node *n = prep->node;
     const int64_t mb = rows_of(prep, n->in[0]), ic = columns_of(prep, n->out[0]), oc = columns_of(prep, n->in[0]);
-    const struct product p = {.a = {ic, oc}, .b = {oc, mb}, .c = {ic, mb}};
-    return prepare(prep, &ls__cuda_linear_bwd_data, &p, out);
+    struct product p = {.a = {ic, oc}, .b = {oc, mb}, .c = {ic, mb}};
+    if (is_bf16(prep)) p.in = p.out = LS_CUDA_BF16;
+    TRY(prepare(prep, &ls__cuda_linear_bwd_data, &p, out));
+    if (is_bf16(prep)) set_bf16(*out, true);
+    return LS_OK;
 }
 
 static enum ls_status prepare_bwd_weights(const struct ls_prep *prep, struct ls_kernel **out)
 {
     const struct ls_node *n = prep->node;
     const int64_t mb = rows_of(prep, n->in[1]), ic = columns_of(prep, n->in[0]), oc = columns_of(prep, n->in[1]);
-    const struct product p = {.is_b_turned = true, .a = {ic, mb}, .b = {oc, mb}, .c = {ic, oc}};
+    struct product p = {.is_b_turned = true, .a = {ic, mb}, .b = {oc, mb}, .c = {ic, oc}};
+    if (is_bf16(prep)) p.in = LS_CUDA_BF16;
     TRY(prepare(prep, &ls__cuda_linear_bwd_weights, &p, out));
-    const size_t sums = ls__cuda_channel_scratch(&((struct ls_cuda_kernel *)*out)->in[1]);
+    struct ls_cuda_kernel *k = (struct ls_cuda_kernel *)*out;
+    if (is_bf16(prep)) set_bf16(*out, false);
+    if (is_bf16(prep)) k->type = LS_CUDA_BF16; /* of diff_dst, for the bias */
     const bool has_bias = n->n_out > 1 && n->out[1] >= 0;
-    if (has_bias && sums > (*out)->scratch_bytes) (*out)->scratch_bytes = sums;
-    return LS_OK;
+    const enum ls_status status = has_bias ? ls__cuda_bias_scratch(k, &k->in[1]) : LS_OK;
+    if (status != LS_OK) ls_kernel_destroy(out);
+    return status;
 }
 
-static enum ls_status multiply(const struct ls_bound *bound, const float *a, const float *b, float *c)
+static enum ls_status multiply(const struct ls_bound *bound, const void *a, const void *b, void *c)
 {
     const struct linear_kernel *k = kernel_of(bound);
     const float one = 1.0f, zero = 0.0f;
     return LS_BLAS(cublasLtMatmul(k->base.device->blas, k->product, &one, a, k->a, b, k->b, &zero, c, k->c, c, k->c,
                                   &k->algo, ls__cuda_workspace(bound->scratch), k->workspace_bytes,
-                                  k->base.device->stream));
+                                  ls__cuda_stream(k->base.device)));
 }
 
 static enum ls_status launch_forward(const struct ls_bound *b, const struct ls_step_ctx *ctx)
@@ -168,11 +208,8 @@ static enum ls_status launch_bwd_data(const struct ls_bound *b, const struct ls_
 
 static enum ls_status launch_bwd_weights(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
-    const struct ls_cuda_kernel *k = &kernel_of(b)->base;
     TRY(multiply(b, b->in[0], b->in[1], b->out[0]));
-    if (!b->out[1]) return LS_OK;
-    return LS_CUDA(
-        ls__cuda_run_channel_sums(k->device->stream, b->in[1], b->out[1], b->scratch, ls__cuda_nchw(&k->in[1])));
+    return b->out[1] ? ls__cuda_bias_sums(b, &kernel_of(b)->base.in[1], b->in[1], b->out[1]) : LS_OK;
 }
 
 const struct ls_impl ls__cuda_linear = {

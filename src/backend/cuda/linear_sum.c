@@ -38,8 +38,8 @@ static enum ls_status launch_join(const struct ls_bound *b, const struct ls_step
                                    .fault_id = k->fault_id};
     if (n_shards > LS_CUDA_MAX_SHARDS) return ls_fail(LS_INTERNAL, "cuda: %d shards are too many", n_shards);
     mark_shards(&a, n_shards, join->mine);
-    return LS_CUDA(
-        ls__cuda_run_linear_sum(k->device->stream, b->in[0], b->in[1], b->out[0], b->out[1], k->device->fault, &a));
+    return LS_CUDA(ls__cuda_run_linear_sum(ls__cuda_stream(k->device), b->in[0], b->in[1], b->out[0], b->out[1],
+                                           k->device->fault, &a));
 }
 
 const struct ls_impl ls__cuda_linear_sum = {

@@ -1,4 +1,7 @@
-/* load.c: a shard's bytes go to the card through pinned memory and become floats there.
+/* load.c: a shard's bytes become floats on the card.
+ *
+ * A set that fits is copied to the card once (keep_images); then only the numbers of the images travel, by way of
+ * pinned memory that the card reads by itself. Other bytes go through pinned memory.
  *
  * The bytes are read before the call returns. A staging buffer is written again only when the card has copied it, so
  * with two of them a shard's bytes are gathered while the card computes the shard before.
@@ -16,20 +19,20 @@ static size_t align(size_t bytes)
 
 /* Where the parts of a load lie, in staging as in landing. */
 struct parts {
-    size_t image, labels, samples, bytes; /* bytes of an image; offsets; all */
+    size_t image, labels, samples, bytes; /* bytes of an image; offsets; all; images come first */
 };
 
 static struct parts parts_of(const struct ls_load *l)
 {
     struct parts p = {.image = (size_t)l->transform->c * (size_t)l->transform->h * (size_t)l->transform->w};
-    p.labels = align((size_t)l->n * p.image);
+    p.labels = l->kept ? 0 : align((size_t)l->n * p.image);
     p.samples = p.labels + align((size_t)l->n * sizeof(int32_t));
     p.bytes = p.samples + align((size_t)l->n * sizeof(uint32_t));
     return p;
 }
 
 /* Grown in the first steps only. */
-static enum ls_status need(struct ls_device *d, struct ls_cuda_staging *s, size_t bytes)
+static enum ls_status need(struct ls_device *d, struct ls_cuda_staging *s, size_t bytes, size_t landing_bytes)
 {
     if (!s->is_free) TRY(LS_CUDA(cudaEventCreateWithFlags(&s->is_free, cudaEventDisableTiming)));
     TRY(LS_CUDA(cudaEventSynchronize(s->is_free)));
@@ -40,13 +43,13 @@ static enum ls_status need(struct ls_device *d, struct ls_cuda_staging *s, size_
         TRY(LS_CUDA(cudaMallocHost(&s->host, bytes)));
         s->bytes = bytes;
     }
-    if (d->landing_bytes < bytes) {
+    if (d->landing_bytes < landing_bytes) {
         TRY(LS_CUDA(cudaStreamSynchronize(d->stream)));
         ls__cuda_memory.free(d, d->landing, d->landing_bytes);
         d->landing = NULL;
         d->landing_bytes = 0;
-        TRY(ls__cuda_memory.alloc(d, bytes, &d->landing));
-        d->landing_bytes = bytes;
+        TRY(ls__cuda_memory.alloc(d, landing_bytes, &d->landing));
+        d->landing_bytes = landing_bytes;
     }
     return LS_OK;
 }
@@ -55,14 +58,14 @@ static void gather(const struct ls_load *l, const struct parts *p, char *host)
 {
     int32_t *labels = (int32_t *)(host + p->labels);
     for (int i = 0; i < l->n; i++) {
-        memcpy(host + (size_t)i * p->image, l->pixels[i], p->image);
+        if (!l->kept) memcpy(host + (size_t)i * p->image, l->pixels[i], p->image);
         labels[i] = l->labels[i];
     }
     memcpy(host + p->samples, l->samples, (size_t)l->n * sizeof *l->samples);
 }
 
 /* The factors as ls_transform_apply computes them. */
-static struct ls_cuda_augment augment_of(const struct ls_load *l, const struct parts *p, char *landing)
+static struct ls_cuda_augment augment_of(const struct ls_load *l, const struct parts *p, const char *landing)
 {
     const struct ls_transform *t = l->transform;
     struct ls_cuda_augment a = {
@@ -77,7 +80,8 @@ static struct ls_cuda_augment augment_of(const struct ls_load *l, const struct p
         .flip = t->flip,
         .seed = l->seed,
         .epoch = l->epoch,
-        .pixels = (const uint8_t *)landing,
+        .pixels = l->kept ? l->kept : (const uint8_t *)landing,
+        .is_kept = l->kept != NULL,
         .labels = (const int32_t *)(landing + p->labels),
         .samples = (const uint32_t *)(landing + p->samples),
         .dst = l->dst,
@@ -97,12 +101,17 @@ enum ls_status ls__cuda_load(struct ls_device *d, const struct ls_load *l)
         return ls_fail(LS_UNSUPPORTED, "cuda has no %s yet; use --device cpu", ls_transform_beyond_crops(l->transform));
     const struct parts p = parts_of(l);
     struct ls_cuda_staging *s = &d->staging[d->next_staging];
+    cudaStream_t stream = ls__cuda_stream(d);
     d->next_staging = (d->next_staging + 1) % LS_CUDA_N_STAGING;
-    TRY(need(d, s, p.bytes));
+    TRY(need(d, s, p.bytes, l->kept ? 0 : p.bytes));
     gather(l, &p, s->host);
-    TRY(LS_CUDA(cudaMemcpyAsync(d->landing, s->host, p.bytes, cudaMemcpyHostToDevice, d->stream)));
-    TRY(LS_CUDA(cudaEventRecord(s->is_free, d->stream)));
-    return LS_CUDA(ls__cuda_run_augment(d->stream, augment_of(l, &p, d->landing)));
+    if (!l->kept) {
+        TRY(LS_CUDA(cudaMemcpyAsync(d->landing, s->host, p.bytes, cudaMemcpyHostToDevice, stream)));
+        TRY(LS_CUDA(cudaEventRecord(s->is_free, stream)));
+        return LS_CUDA(ls__cuda_run_augment(stream, augment_of(l, &p, d->landing)));
+    }
+    TRY(LS_CUDA(ls__cuda_run_augment(stream, augment_of(l, &p, s->host))));
+    return LS_CUDA(cudaEventRecord(s->is_free, stream));
 }
 
 void ls__cuda_load_release(struct ls_device *d)

@@ -26,14 +26,14 @@ static enum ls_status launch_forward(const struct ls_bound *b, const struct ls_s
 {
     const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
     return LS_CUDA(
-        ls__cuda_run_lrn(k->device->stream, b->in[0], b->out[0], ls__cuda_nchw(&k->in[0]), lrn_of(&k->attrs)));
+        ls__cuda_run_lrn(ls__cuda_stream(k->device), b->in[0], b->out[0], ls__cuda_nchw(&k->in[0]), lrn_of(&k->attrs)));
 }
 
 static enum ls_status launch_bwd(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
     float *power = b->scratch, *t = power + ls_shape_count(&k->in[0]);
-    return LS_CUDA(ls__cuda_run_lrn_bwd(k->device->stream, b->in[0], b->in[1], b->out[0], power, t,
+    return LS_CUDA(ls__cuda_run_lrn_bwd(ls__cuda_stream(k->device), b->in[0], b->in[1], b->out[0], power, t,
                                         ls__cuda_nchw(&k->in[0]), lrn_of(&k->attrs)));
 }
 

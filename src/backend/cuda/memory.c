@@ -2,6 +2,7 @@
 #include "backend/cuda/cuda.h"
 
 #include <math.h>
+#include <string.h>
 
 static enum ls_status alloc(struct ls_device *d, size_t bytes, void **out)
 {
@@ -18,12 +19,12 @@ static enum ls_status alloc(struct ls_device *d, size_t bytes, void **out)
             (bytes + ((1 << 20) - 1)) >> 20, free_bytes >> 20, total >> 20);
     }
     TRY(LS_CUDA(error));
-    return bytes ? LS_CUDA(cudaMemsetAsync(*out, 0, bytes, d->stream)) : LS_OK;
+    return bytes ? LS_CUDA(cudaMemsetAsync(*out, 0, bytes, ls__cuda_stream(d))) : LS_OK;
 }
 
 static void release(struct ls_device *d, void *data, size_t bytes)
 {
-    (void)cudaStreamSynchronize(d->stream); /* what was enqueued may still use it */
+    (void)cudaStreamSynchronize(ls__cuda_stream(d)); /* what was enqueued may still use it */
     (void)cudaFree(data);
 }
 
@@ -31,14 +32,14 @@ static enum ls_status copy(struct ls_device *d, void *dst, const void *src, size
 {
     const enum cudaMemcpyKind kind = direction == LS_TO_DEVICE ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
     if (bytes == 0) return LS_OK;
-    TRY(LS_CUDA(cudaMemcpyAsync(dst, src, bytes, kind, d->stream)));
+    TRY(LS_CUDA(cudaMemcpyAsync(dst, src, bytes, kind, ls__cuda_stream(d))));
     return LS_CUDA(cudaStreamSynchronize(d->stream));
 }
 
 /* Enqueued: nobody can see the bytes but through what is enqueued after it. */
 static enum ls_status fill(struct ls_device *d, void *data, int byte, size_t bytes)
 {
-    return bytes ? LS_CUDA(cudaMemsetAsync(data, byte, bytes, d->stream)) : LS_OK;
+    return bytes ? LS_CUDA(cudaMemsetAsync(data, byte, bytes, ls__cuda_stream(d))) : LS_OK;
 }
 
 /* --- what failed on the card --- */
@@ -59,11 +60,10 @@ static enum ls_status sum_fault(const struct ls_cuda_kernel *k)
                    ldexp(1, a->by_share ? LS_FIXED_MEAN_BITS : LS_FIXED_BITS) / fabs(whole));
 }
 
-static enum ls_status settle(struct ls_device *d)
+/* What the card found, after it has come to the end. */
+static enum ls_status look(struct ls_device *d)
 {
-    TRY(LS_CUDA(cudaMemcpyAsync(d->fault_seen, d->fault, sizeof *d->fault, cudaMemcpyDeviceToHost, d->stream)));
-    TRY(LS_CUDA(cudaStreamSynchronize(d->stream)));
-    const struct ls_cuda_fault seen = *d->fault_seen;
+    const struct ls_cuda_fault seen = d->seen->fault;
     if (seen.id == 0) return LS_OK;
     TRY(LS_CUDA(cudaMemsetAsync(d->fault, 0, sizeof *d->fault, d->stream)));
     const struct ls_cuda_kernel *k = seen.id > 0 && seen.id <= d->n_watched ? d->watched[seen.id - 1] : NULL;
@@ -71,5 +71,24 @@ static enum ls_status settle(struct ls_device *d)
     return k->base.impl->op == LS_OP_SOFTMAX_CE ? label_fault(k, seen.detail) : sum_fault(k);
 }
 
+static enum ls_status settle(struct ls_device *d)
+{
+    TRY(LS_CUDA(
+        cudaMemcpyAsync(&d->seen->fault, d->fault, sizeof *d->fault, cudaMemcpyDeviceToHost, ls__cuda_stream(d))));
+    TRY(LS_CUDA(cudaStreamSynchronize(d->stream)));
+    return look(d);
+}
+
+/* Some bytes come by way of pinned memory, with the fault. */
+static enum ls_status read(struct ls_device *d, void *host, const void *data, size_t bytes)
+{
+    const bool is_small = bytes <= sizeof d->seen->bytes;
+    void *to = is_small ? (void *)d->seen->bytes : host;
+    TRY(LS_CUDA(cudaMemcpyAsync(to, data, bytes, cudaMemcpyDeviceToHost, ls__cuda_stream(d))));
+    TRY(settle(d));
+    if (is_small) memcpy(host, to, bytes);
+    return LS_OK;
+}
+
 const struct ls_device_memory ls__cuda_memory = {
-    .alloc = alloc, .free = release, .copy = copy, .fill = fill, .settle = settle};
+    .alloc = alloc, .free = release, .copy = copy, .fill = fill, .settle = settle, .read = read};

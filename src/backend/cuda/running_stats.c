@@ -6,16 +6,14 @@
 
 static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
-    const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
-    const struct ls_cuda_range r = ls__cuda_part(&k->base, ctx);
-    return LS_CUDA(ls__cuda_run_running_stats(k->device->stream, (float *)b->in[0] + r.begin,
-                                              (int64_t *)b->in[1] + r.begin, r.n, ls__cuda_update_unit(k),
-                                              k->attrs.momentum, k->device->fault));
+    struct ls_cuda_job job = ls__cuda_update(b, ctx, LS_CUDA_JOB_RUNNING);
+    job.of.momentum = ls__cuda_kernel_of(b)->attrs.momentum;
+    return ls__cuda_job(ls__cuda_kernel_of(b)->device, &job);
 }
 
 const struct ls_impl ls__cuda_running_stats = {
     .name = "cuda",
     .op = LS_OP_RUNNING_STATS,
-    .prepare = ls__cuda_prepare,
+    .prepare = ls__cuda_prepare_update,
     .launch = launch,
 };

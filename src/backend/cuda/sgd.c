@@ -6,28 +6,45 @@
 
 #include <math.h>
 
-double ls__cuda_update_unit(const struct ls_cuda_kernel *k)
+/* 2^-scale_log2; without a scale LS_SCALE_GRAD's */
+static double update_unit(const struct ls_cuda_kernel *k)
 {
     return ldexp(1.0, -(k->attrs.scale_log2 != 0 ? k->attrs.scale_log2 : LS_SCALE_GRAD));
+}
+
+struct ls_cuda_job ls__cuda_update(const struct ls_bound *b, const struct ls_step_ctx *ctx, enum ls_cuda_job_kind kind)
+{
+    const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
+    const struct ls_cuda_range r = ls__cuda_part(k, ctx);
+    struct ls_cuda_job job = {.kind = kind, .n = r.n, .unit = update_unit(k), .clip = 1.0f};
+    job.a = (float *)b->in[0] + r.begin;
+    job.sum = (int64_t *)b->in[1] + r.begin;
+    if (b->in[2]) job.b = (float *)b->in[2] + r.begin;
+    if (b->in[3]) job.c = (float *)b->in[3] + r.begin;
+    return job;
+}
+
+enum ls_status ls__cuda_prepare_update(const struct ls_prep *prep, struct ls_kernel **out)
+{
+    TRY(ls__cuda_prepare(prep, out));
+    for (int i = 0; i < prep->node->n_in; i++)
+        if (prep->node->in[i] >= 0) (*out)->in[i] = prep->in[i]; /* element by element, in whatever order */
+    return LS_OK;
 }
 
 static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
-    const struct ls_cuda_range r = ls__cuda_part(&k->base, ctx);
-    const struct ls_cuda_sgd a = {.unit = ls__cuda_update_unit(k),
-                                  .clip = ctx->clip_scale,
-                                  .decay = k->attrs.weight_decay,
-                                  .momentum = k->attrs.momentum,
-                                  .lr = ctx->lr,
-                                  .nesterov = k->attrs.nesterov};
-    return LS_CUDA(ls__cuda_run_sgd(k->device->stream, (float *)b->in[0] + r.begin, (int64_t *)b->in[1] + r.begin,
-                                    b->in[2] ? (float *)b->in[2] + r.begin : NULL, r.n, k->device->fault, a));
+    struct ls_cuda_job job = ls__cuda_update(b, ctx, LS_CUDA_JOB_SGD);
+    job.clip = ctx->clip_scale;
+    job.of.sgd = (struct ls_cuda_sgd){
+        .decay = k->attrs.weight_decay, .momentum = k->attrs.momentum, .lr = ctx->lr, .nesterov = k->attrs.nesterov};
+    return ls__cuda_job(k->device, &job);
 }
 
 const struct ls_impl ls__cuda_sgd = {
     .name = "cuda",
     .op = LS_OP_SGD,
-    .prepare = ls__cuda_prepare,
+    .prepare = ls__cuda_prepare_update,
     .launch = launch,
 };

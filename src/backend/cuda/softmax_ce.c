@@ -28,8 +28,8 @@ static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx 
                                       .smoothing = k->attrs.label_smoothing,
                                       .grad_scale = ctx->grad_scale,
                                       .fault_id = k->fault_id};
-    return LS_CUDA(ls__cuda_run_softmax_ce(k->device->stream, b->in[0], b->in[1], b->out[0], b->out[1], b->scratch,
-                                           k->device->fault, a));
+    return LS_CUDA(ls__cuda_run_softmax_ce(ls__cuda_stream(k->device), b->in[0], b->in[1], b->out[0], b->out[1],
+                                           b->scratch, k->device->fault, a));
 }
 
 const struct ls_impl ls__cuda_softmax_ce = {

@@ -6,7 +6,7 @@
  */
 #include "backend/cuda/kernels/common.cuh"
 
-enum { PIECE = 16384, MAX_PIECES = 256 };
+enum { PIECE = 2048, MAX_PIECES = 256 };
 
 extern "C" int64_t ls__cuda_channel_pieces(struct ls_cuda_nchw n)
 {

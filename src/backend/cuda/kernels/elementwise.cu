@@ -1,5 +1,5 @@
-/* elementwise.cu: relu, add, bias, dropout: each element alone, with ref's arithmetic. */
-#include "backend/cuda/kernels/common.cuh"
+/* elementwise.cu: bias in plain layout, dropout: each element alone, with ref's arithmetic. */
+#include "backend/cuda/kernels/typed.cuh"
 
 #define LS_RNG_FN static __device__ __forceinline__
 #include "base/rng.h"
@@ -10,61 +10,6 @@
         kernel<WIDE><<<blocks_for((count) / WIDE), THREADS, 0, stream>>>(__VA_ARGS__);                                 \
     else                                                                                                               \
         kernel<1><<<blocks_for(count), THREADS, 0, stream>>>(__VA_ARGS__);
-
-template <int V> static __global__ void relu(const float *src, float *dst, int64_t n)
-{
-    FOR_EACH(i, n / V)
-    {
-        struct pack<V> x = load<V>(src, i);
-        for (int k = 0; k < V; k++) x.v[k] = relu1(x.v[k]);
-        store<V>(dst, i, x);
-    }
-}
-
-extern "C" cudaError_t ls__cuda_run_relu(cudaStream_t stream, const float *src, float *dst, int64_t n)
-{
-    LAUNCH(relu, n, n, src, dst, n)
-    return cudaGetLastError();
-}
-
-template <int V> static __global__ void relu_bwd(const float *dst, const float *diff_dst, float *diff_src, int64_t n)
-{
-    FOR_EACH(i, n / V)
-    {
-        const struct pack<V> y = load<V>(dst, i);
-        struct pack<V> d = load<V>(diff_dst, i);
-        for (int k = 0; k < V; k++) d.v[k] = y.v[k] > 0.0f ? d.v[k] : 0.0f;
-        store<V>(diff_src, i, d);
-    }
-}
-
-extern "C" cudaError_t ls__cuda_run_relu_bwd(cudaStream_t stream, const float *dst, const float *diff_dst,
-                                             float *diff_src, int64_t n)
-{
-    LAUNCH(relu_bwd, n, n, dst, diff_dst, diff_src, n)
-    return cudaGetLastError();
-}
-
-template <int V> static __global__ void add(const float *a, const float *b, float *dst, int64_t n, bool has_relu)
-{
-    FOR_EACH(i, n / V)
-    {
-        struct pack<V> x = load<V>(a, i);
-        const struct pack<V> y = load<V>(b, i);
-        for (int k = 0; k < V; k++) {
-            const float v = x.v[k] + y.v[k];
-            x.v[k] = has_relu ? relu1(v) : v;
-        }
-        store<V>(dst, i, x);
-    }
-}
-
-extern "C" cudaError_t ls__cuda_run_add(cudaStream_t stream, const float *a, const float *b, float *dst, int64_t n,
-                                        bool relu)
-{
-    LAUNCH(add, n, n, a, b, dst, n, relu)
-    return cudaGetLastError();
-}
 
 template <int V>
 static __global__ void bias_add(const float *src, const float *bias, float *dst, struct ls_cuda_nchw n, bool has_relu)
@@ -89,25 +34,33 @@ extern "C" cudaError_t ls__cuda_run_bias(cudaStream_t stream, const float *src, 
 }
 
 /* One thread draws four numbers for four neighbours of one sample, as ref does. */
-static __global__ void dropout(const float *src, const uint32_t *samples, float *dst, struct ls_cuda_dropout d)
+template <class T>
+static __global__ void dropout(const T *src, const uint32_t *samples, T *dst, struct ls_cuda_dropout d,
+                               const struct ls_cuda_now *now)
 {
     const int64_t quads = (d.n + 3) / 4;
     const float scale = 1.0f / (1.0f - d.p);
+    const uint64_t seed = now ? now->seed : d.seed;
+    const int64_t step = now ? now->step : d.step;
     FOR_EACH(i, d.mb * quads)
     {
         const struct divided at = divide(i, quads);
         const int64_t s = at.quotient, e = at.rest * 4;
         const uint32_t sample = samples && s < d.n_valid ? samples[s] : (uint32_t)s;
-        const struct ls_rng4 r = ls__rng(d.seed, LS_RNG_DROPOUT, (uint32_t)d.step, (uint32_t)d.layer,
+        const struct ls_rng4 r = ls__rng(seed, LS_RNG_DROPOUT, (uint32_t)step, (uint32_t)d.layer,
                                          (uint64_t)sample << 32 | (uint64_t)at.rest);
         for (int k = 0; k < 4 && e + k < d.n; k++)
-            dst[s * d.n + e + k] = ls__rng_unit(r.v[k]) >= d.p ? src[s * d.n + e + k] * scale : 0.0f;
+            dst[s * d.n + e + k] = narrow<T>(ls__rng_unit(r.v[k]) >= d.p ? widen(src[s * d.n + e + k]) * scale : 0.0f);
     }
 }
 
-extern "C" cudaError_t ls__cuda_run_dropout(cudaStream_t stream, const float *src, const uint32_t *samples, float *dst,
-                                            struct ls_cuda_dropout d)
+extern "C" cudaError_t ls__cuda_run_dropout(cudaStream_t stream, const void *src, const uint32_t *samples, void *dst,
+                                            struct ls_cuda_dropout d, const struct ls_cuda_now *now)
 {
-    dropout<<<blocks_for(d.mb * ((d.n + 3) / 4)), THREADS, 0, stream>>>(src, samples, dst, d);
+    const unsigned blocks = blocks_for(d.mb * ((d.n + 3) / 4));
+    if (d.type == LS_CUDA_BF16)
+        dropout<<<blocks, THREADS, 0, stream>>>((const bf16 *)src, samples, (bf16 *)dst, d, now);
+    else
+        dropout<<<blocks, THREADS, 0, stream>>>((const float *)src, samples, (float *)dst, d, now);
     return cudaGetLastError();
 }

@@ -26,22 +26,103 @@ struct ls_cuda_nchw {
     int64_t mb, c, hw;
 };
 
+enum ls_cuda_type { LS_CUDA_F32, LS_CUDA_BF16 };
+
+/* What recorded launches read: it changes from step to step. */
+struct ls_cuda_adamw {
+    float keep, beta2, one_minus_beta1, one_minus_beta2, step_size, root_correction2, eps;
+};
+enum { LS_CUDA_MAX_RATES = 4 };
+struct ls_cuda_now {
+    uint64_t seed;
+    int64_t step;
+    float lr;
+    struct ls_cuda_adamw rates[LS_CUDA_MAX_RATES];
+};
+cudaError_t ls__cuda_run_now(cudaStream_t stream, struct ls_cuda_now *now, struct ls_cuda_now values);
+
 /* elementwise.cu */
-cudaError_t ls__cuda_run_relu(cudaStream_t stream, const float *src, float *dst, int64_t n);
-cudaError_t ls__cuda_run_relu_bwd(cudaStream_t stream, const float *dst, const float *diff_dst, float *diff_src,
-                                  int64_t n);
-cudaError_t ls__cuda_run_add(cudaStream_t stream, const float *a, const float *b, float *dst, int64_t n, bool relu);
 /* bias may be NULL: relu alone; src may be dst */
 cudaError_t ls__cuda_run_bias(cudaStream_t stream, const float *src, const float *bias, float *dst,
                               struct ls_cuda_nchw n, bool relu);
+
+/* same.cu: ops for which the order of the elements is nothing, in either type */
+cudaError_t ls__cuda_run_relu(cudaStream_t stream, enum ls_cuda_type type, const void *src, void *dst, int64_t n);
+cudaError_t ls__cuda_run_relu_bwd(cudaStream_t stream, enum ls_cuda_type type, const void *dst, const void *diff_dst,
+                                  void *diff_src, int64_t n);
+cudaError_t ls__cuda_run_add(cudaStream_t stream, enum ls_cuda_type type, const void *a, const void *b, void *dst,
+                             int64_t n, bool relu);
+
+/* last.cu: rows of c channels, channels last, in either type. Sums in float32 per thread, then in double. */
+struct ls_cuda_rows {
+    int64_t rows;
+    int c;
+};
+cudaError_t ls__cuda_run_last_bias(cudaStream_t stream, enum ls_cuda_type type, const void *src, const float *bias,
+                                   void *dst, struct ls_cuda_rows n, bool relu);
+/* bytes of `partial`, and numbers of `tickets` (zero before and after) */
+size_t ls__cuda_last_partial_bytes(struct ls_cuda_rows n);
+int ls__cuda_last_n_tickets(struct ls_cuda_rows n);
+cudaError_t ls__cuda_run_last_sums(cudaStream_t stream, enum ls_cuda_type type, const void *x, float *sums /* [c] */,
+                                   float *partial, unsigned *tickets, struct ls_cuda_rows n);
+/* stats f32 [4][c]: mean, 1 / std, gamma / std, beta */
+struct ls_cuda_last_norm {
+    const void *src;
+    const float *gamma, *beta;
+    float *mean, *var; /* given, or made */
+    float *stats;
+    float *partial;
+    unsigned *tickets;
+    void *dst;
+    float eps;
+    bool relu;
+};
+cudaError_t ls__cuda_run_last_norm(cudaStream_t stream, enum ls_cuda_type type, struct ls_cuda_last_norm a,
+                                   struct ls_cuda_rows n, bool is_given);
+struct ls_cuda_last_norm_bwd {
+    const void *src, *diff_dst;
+    const float *stats;
+    float *slopes, *partial; /* scratch; slopes: [2][c] */
+    unsigned *tickets;
+    void *diff_src;
+    float *diff_gamma, *diff_beta; /* may be NULL */
+    bool relu;
+};
+cudaError_t ls__cuda_run_last_norm_bwd(cudaStream_t stream, enum ls_cuda_type type, struct ls_cuda_last_norm_bwd a,
+                                       struct ls_cuda_rows n);
+
+/* reorder.cu: between any two of the layouts */
+struct ls_cuda_place {
+    enum ls_cuda_type type;
+    int64_t mb, c, hw, stored_c; /* stored_c > c: padded with zeros */
+    bool is_last;
+};
+/* blocks.cu: stride x stride pixels become channels, so that a convolution with a large stride and few channels is one
+ * with stride 1 and many. Image [mb, blocks_h, blocks_w, stored_c] with channel (dy * s + dx) * c + c0 of block y, x
+ * being pixel y * s + dy - pad; weights [oc, blocks, blocks, stored_c] likewise, taps beyond the kernel zero. */
+struct ls_cuda_blocks {
+    int s, pad, k;             /* stride, padding, kernel */
+    int n, blocks_h, blocks_w; /* blocks of the kernel; of the image */
+    int c, ih, iw, stored_c;
+};
+cudaError_t ls__cuda_run_blocks_image(cudaStream_t stream, const void *src, struct ls_cuda_place from, void *dst,
+                                      enum ls_cuda_type type, struct ls_cuda_blocks b);
+cudaError_t ls__cuda_run_blocks_weights(cudaStream_t stream, const void *src, struct ls_cuda_place from, void *dst,
+                                        enum ls_cuda_type type, struct ls_cuda_blocks b);
+/* the gradient of the weights back: dst f32 [oc,k,k,c] */
+cudaError_t ls__cuda_run_blocks_back(cudaStream_t stream, enum ls_cuda_type type, const void *src, float *dst,
+                                     int64_t oc, struct ls_cuda_blocks b);
+cudaError_t ls__cuda_run_reorder(cudaStream_t stream, const void *src, struct ls_cuda_place from, void *dst,
+                                 struct ls_cuda_place to);
 struct ls_cuda_dropout {
+    enum ls_cuda_type type;
     uint64_t seed;
     int64_t step, mb, n; /* samples, elements of one */
     int layer, n_valid;
     float p;
 };
-cudaError_t ls__cuda_run_dropout(cudaStream_t stream, const float *src, const uint32_t *samples /* or NULL */,
-                                 float *dst, struct ls_cuda_dropout d);
+cudaError_t ls__cuda_run_dropout(cudaStream_t stream, const void *src, const uint32_t *samples /* or NULL */, void *dst,
+                                 struct ls_cuda_dropout d, const struct ls_cuda_now *now);
 
 /* channels.cu: sums over the samples and pixels of each channel, in double, in pieces whose number follows from the
  * shape. partial: [2][c][pieces] doubles. */
@@ -78,6 +159,20 @@ cudaError_t ls__cuda_run_avgpool(cudaStream_t stream, const float *src, float *d
 cudaError_t ls__cuda_run_avgpool_bwd(cudaStream_t stream, const float *diff_dst, float *diff_src,
                                      struct ls_cuda_pool p);
 
+/* last_pool.cu: the same with channels last, in either type; chosen: the place in the window, kh * kw <= 256 */
+struct ls_cuda_last_pool {
+    struct ls_cuda_pool p; /* planes: mb */
+    int c;
+};
+cudaError_t ls__cuda_run_last_maxpool(cudaStream_t stream, enum ls_cuda_type type, const void *src, void *dst,
+                                      uint8_t *chosen /* or NULL */, struct ls_cuda_last_pool a);
+cudaError_t ls__cuda_run_last_maxpool_bwd(cudaStream_t stream, enum ls_cuda_type type, const void *diff_dst,
+                                          const uint8_t *chosen, void *diff_src, struct ls_cuda_last_pool a);
+cudaError_t ls__cuda_run_last_avgpool(cudaStream_t stream, enum ls_cuda_type type, const void *src, void *dst,
+                                      struct ls_cuda_last_pool a);
+cudaError_t ls__cuda_run_last_avgpool_bwd(cudaStream_t stream, enum ls_cuda_type type, const void *diff_dst,
+                                          void *diff_src, struct ls_cuda_last_pool a);
+
 /* lrn.cu */
 struct ls_cuda_lrn {
     int size;
@@ -101,30 +196,52 @@ cudaError_t ls__cuda_run_softmax_ce(cudaStream_t stream, const float *logits, co
                                     float *diff_logits /* or NULL */, float *stats, double *rows,
                                     struct ls_cuda_fault *fault, struct ls_cuda_softmax a);
 
-/* sums.cu: into fixed point, and out of it. All but the first change nothing when fault->id is set. */
+/* jobs.cu: into fixed point (REDUCE), out of it (updates), and copies of parameters in bf16: many tensors at once. Only
+ * the first may set fault->id; updates change nothing when it is set. */
+enum ls_cuda_job_kind {
+    LS_CUDA_JOB_REDUCE,  /* src, sum */
+    LS_CUDA_JOB_CHECK,   /* src: whether REDUCE could add it; the sum is made by the update that reads it */
+    LS_CUDA_JOB_SGD,     /* a: param, b: momentum or NULL, sum */
+    LS_CUDA_JOB_ADAMW,   /* a: param, b: m, c: v, sum */
+    LS_CUDA_JOB_RUNNING, /* a: running, sum */
+    LS_CUDA_JOB_NARROW,  /* src f32, a: bf16 */
+};
 struct ls_cuda_reduce {
     double factor;       /* what src is multiplied by before rounding */
     double whole, limit; /* |src| * whole must stay below limit */
     bool is_float;       /* round every sum to float32 */
+    bool is_only;        /* the sum is zero and gets nothing else */
     int fault_id;
 };
-cudaError_t ls__cuda_run_reduce(cudaStream_t stream, const float *src, int64_t *sum, int64_t n,
-                                struct ls_cuda_fault *fault, struct ls_cuda_reduce a);
 struct ls_cuda_sgd {
-    double unit;
-    float clip, decay, momentum, lr;
+    float decay, momentum, lr;
     bool nesterov;
 };
-cudaError_t ls__cuda_run_sgd(cudaStream_t stream, float *param, int64_t *sum, float *momentum /* or NULL */, int64_t n,
-                             const struct ls_cuda_fault *fault, struct ls_cuda_sgd a);
-struct ls_cuda_adamw {
-    double unit;
-    float clip, keep, beta2, one_minus_beta1, one_minus_beta2, step_size, root_correction2, eps;
+struct ls_cuda_job {
+    enum ls_cuda_job_kind kind;
+    enum ls_cuda_type type; /* of src */
+    unsigned first_block;   /* set when they are enqueued */
+    int rates;              /* ADAMW: number in now, or -1 */
+    int64_t n;
+    const void *src; /* of an update: to be added to its sum first, or NULL */
+    int64_t *sum;
+    float *a, *b, *c;
+    struct ls_cuda_reduce reduce; /* of src */
+    double unit;                  /* updates: what a sum is multiplied by */
+    float clip;
+    union {
+        struct ls_cuda_sgd sgd;
+        struct ls_cuda_adamw adamw;
+        float momentum; /* RUNNING */
+    } of;
 };
-cudaError_t ls__cuda_run_adamw(cudaStream_t stream, float *param, int64_t *sum, float *m, float *v, int64_t n,
-                               const struct ls_cuda_fault *fault, struct ls_cuda_adamw a);
-cudaError_t ls__cuda_run_running_stats(cudaStream_t stream, float *running, int64_t *sum, int64_t n, double unit,
-                                       float momentum, const struct ls_cuda_fault *fault);
+enum { LS_CUDA_MAX_JOBS = 192 }; /* a kernel takes 32,764 bytes of arguments */
+struct ls_cuda_jobs {
+    int n;
+    struct ls_cuda_job list[LS_CUDA_MAX_JOBS];
+};
+cudaError_t ls__cuda_run_jobs(cudaStream_t stream, struct ls_cuda_jobs *jobs, struct ls_cuda_fault *fault,
+                              const struct ls_cuda_now *now);
 
 /* linear_sum.cu */
 enum { LS_CUDA_MAX_SHARDS = 4096 };
@@ -156,11 +273,11 @@ struct ls_cuda_augment {
     int c, h, w, n, mb; /* n samples, padded to mb */
     float scale[3], offset[3];
     int crop_pad, cutout;
-    bool is_moved, flip;
+    bool is_moved, flip, is_kept;
     uint64_t seed;
     int64_t epoch;
-    /* in the card's memory */
-    const uint8_t *pixels; /* [n,c,h,w] */
+    /* what the card can read */
+    const uint8_t *pixels; /* [n,c,h,w]; is_kept: of all samples, by number */
     const int32_t *labels;
     const uint32_t *samples;
     float *dst;

@@ -1,9 +1,11 @@
-/* load.cu: bytes to normalised floats with augmentation: ls_transform_apply (ref/load.c) for one sample per block, with
- * the same random numbers and the same two roundings per pixel. */
+/* load.cu: bytes to normalised floats with augmentation: ls_transform_apply (ref/load.c) for one sample per row of
+ * blocks, with the same random numbers and the same two roundings per pixel. */
 #include "backend/cuda/kernels/common.cuh"
 
 #define LS_RNG_FN static __device__ __forceinline__
 #include "base/rng.h"
+
+enum { CHUNK = 4096 }; /* elements of a block */
 
 struct placement {
     int dy, dx; /* out(y,x) shows in(y+dy, x+dx), before mirroring */
@@ -43,25 +45,30 @@ static __device__ __forceinline__ float pixel_at(const struct ls_cuda_augment &a
 static __global__ void augment(struct ls_cuda_augment a)
 {
     __shared__ struct placement at;
+    __shared__ int64_t place;
     const int64_t i = blockIdx.x, hw = (int64_t)a.h * a.w, image = a.c * hw;
     const bool is_padding = i >= a.n;
     if (threadIdx.x == 0) {
         const uint32_t sample = is_padding ? 0 : a.samples[i];
-        a.dst_samples[i] = sample;
-        a.dst_labels[i] = is_padding ? -1 : a.labels[i];
+        if (blockIdx.y == 0) a.dst_samples[i] = sample;
+        if (blockIdx.y == 0) a.dst_labels[i] = is_padding ? -1 : a.labels[i];
+        place = a.is_kept ? sample : i;
         at = draw(a, sample);
     }
     __syncthreads();
-    for (int64_t j = threadIdx.x; j < image; j += THREADS) {
+    const int64_t first = (int64_t)blockIdx.y * CHUNK, end = first + CHUNK < image ? first + CHUNK : image;
+#pragma unroll 4
+    for (int64_t j = first + threadIdx.x; j < end; j += THREADS) {
         const struct divided plane = divide(j, hw), row = divide(plane.rest, a.w);
         const int c = (int)plane.quotient;
         a.dst[i * image + j] =
-            is_padding ? 0.0f : pixel_at(a, at, a.pixels + i * image + c * hw, c, (int)row.quotient, (int)row.rest);
+            is_padding ? 0.0f : pixel_at(a, at, a.pixels + place * image + c * hw, c, (int)row.quotient, (int)row.rest);
     }
 }
 
 extern "C" cudaError_t ls__cuda_run_augment(cudaStream_t stream, struct ls_cuda_augment a)
 {
-    augment<<<(unsigned)a.mb, THREADS, 0, stream>>>(a);
+    const int64_t image = (int64_t)a.c * a.h * a.w;
+    augment<<<dim3((unsigned)a.mb, (unsigned)((image + CHUNK - 1) / CHUNK)), THREADS, 0, stream>>>(a);
     return cudaGetLastError();
 }

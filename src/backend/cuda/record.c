@@ -1,0 +1,46 @@
+/* record.c: launches recorded as a CUDA graph. Addresses and values are the launches' own; seed, step and rates, which
+ * change from step to step, are read from device->now, which a small kernel writes before the step. */
+#include "backend/cuda/cuda.h"
+
+static enum ls_status begin(struct ls_device *d)
+{
+    if (d->is_unrecordable) return ls_fail(LS_UNSUPPORTED, "cuda: too many kinds of AdamW to record");
+    TRY(LS_CUDA(cudaStreamBeginCapture(ls__cuda_stream(d), cudaStreamCaptureModeRelaxed)));
+    d->is_recording = true;
+    return LS_OK;
+}
+
+static enum ls_status end(struct ls_device *d, void **recording)
+{
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t exec = NULL;
+    *recording = NULL;
+    cudaStream_t stream = ls__cuda_stream(d);
+    d->is_recording = false;
+    TRY(LS_CUDA(cudaStreamEndCapture(stream, &graph)));
+    const cudaError_t error = cudaGraphInstantiate(&exec, graph, 0);
+    (void)cudaGraphDestroy(graph);
+    *recording = exec;
+    return LS_CUDA(error);
+}
+
+static enum ls_status replay(struct ls_device *d, void *recording)
+{
+    return LS_CUDA(cudaGraphLaunch(recording, ls__cuda_stream(d)));
+}
+
+static void release(struct ls_device *d, void *recording)
+{
+    (void)cudaStreamSynchronize(ls__cuda_stream(d));
+    (void)cudaGraphExecDestroy(recording);
+}
+
+static enum ls_status now(struct ls_device *d, const struct ls_step_ctx *ctx)
+{
+    struct ls_cuda_now values = {.seed = ctx->seed, .step = ctx->step, .lr = ctx->lr};
+    for (int i = 0; i < d->n_rates; i++) values.rates[i] = ls__cuda_rates(&d->rates[i], ctx);
+    return LS_CUDA(ls__cuda_run_now(ls__cuda_stream(d), d->now, values));
+}
+
+const struct ls_device_recording ls__cuda_recording = {
+    .begin = begin, .end = end, .replay = replay, .free = release, .now = now};
