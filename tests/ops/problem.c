@@ -351,3 +351,16 @@ void problem_release(struct problem *p)
     free(p->data);
     ls_graph_destroy(&p->g);
 }
+
+void problem_round(struct problem *p)
+{
+    for (int v = 0; v < p->n_values; v++) {
+        if (!p->data[v] || p->g->values[v].dtype != LS_F32) continue;
+        for (int64_t i = 0; i < problem_count(p, v); i++) {
+            uint32_t bits;
+            memcpy(&bits, &p->data[v][i], sizeof bits);
+            bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000; /* to nearest, ties to even */
+            memcpy(&p->data[v][i], &bits, sizeof bits);
+        }
+    }
+}

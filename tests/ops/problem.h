@@ -28,6 +28,7 @@ struct problem {
 /* Destroy also after a failure. */
 enum ls_status problem_build(struct problem *p, struct test_case *c) LS_MUST_CHECK;
 void problem_release(struct problem *p);
+void problem_round(struct problem *p); /* all numbers to bf16 */
 
 static inline int64_t problem_count(const struct problem *p, int value)
 {

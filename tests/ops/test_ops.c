@@ -1,9 +1,13 @@
 /* test_ops.c: every op on every backend of the build, one line of a .cases file at a time.
  *
- *     test_ops [--perf] [--backend NAME] [--tolerance X] FOLDER|FILE...
- *     test_ops [--perf] [--backend NAME] [--tolerance X] --case 'LINE'
+ *     test_ops [--perf] [--backend NAME] [--precision NAME] [--tolerance X] FOLDER|FILE...
+ *     test_ops [--perf] [--backend NAME] [--precision NAME] [--tolerance X] --case 'LINE'
  *
  * NAME may be a plug-in (lockstep-NAME.so, looked for in $LOCKSTEP_PLUGINS too), whose memory need not be the host's.
+ *
+ * With --precision the backend computes with tf32 or bf16. For bf16 all numbers are rounded to it first, so that ref
+ * computes with the same: what is left to differ is the rounding of results (2^-9) and of sums, hence 1e-2 of the
+ * largest element. tf32 rounds what it multiplies to 2^-11: 2e-3.
  *
  * A case is run on ref, which is held against formulas in double and their differences (checks.h), then on every other
  * backend, which is held against ref; the runner watches memory and repeatability (runner.h). A failure prints the
@@ -31,6 +35,7 @@ struct session {
     const char *only;                /* backend, or NULL for all */
     const struct ls_backend *plugin; /* --backend: one that is not in the list, or NULL */
     double tolerance;                /* against ref; 0: the usual one */
+    enum ls_precision precision;
     bool is_perf;
     int n_passed, n_failed;
     int n_asked; /* nodes computed by an implementation that is not the first choice */
@@ -51,6 +56,9 @@ static enum ls_status run_other(struct session *s, const struct problem *p, cons
     r.asked = asked;
     r.is_perf = s->is_perf;
     r.tolerance = s->tolerance;
+    if (status == LS_OK && s->precision != LS_PRECISION_F32)
+        status = backend->set_precision ? backend->set_precision(r.device, s->precision)
+                                        : ls_fail(LS_ERROR, "%s computes in f32 only", backend->name);
     if (status == LS_OK) status = runner_run(&r);
     if (status == LS_OK) status = check_against_ref(p, &r, ref);
     s->n_asked += r.n_asked;
@@ -81,7 +89,7 @@ static enum ls_status run_all(struct session *s, const struct problem *p)
     enum ls_status status = runner_open(&ref, &ls_backend_ref, p);
     ref.is_perf = s->is_perf && is_wanted(s, &ls_backend_ref);
     if (status == LS_OK) status = runner_run(&ref);
-    if (status == LS_OK) status = check_ref(p, &ref);
+    if (status == LS_OK && s->precision == LS_PRECISION_F32) status = check_ref(p, &ref); /* rounding makes ties */
     for (int i = 0; ls_backends[i] && status == LS_OK; i++)
         if (ls_backends[i] != &ls_backend_ref && is_wanted(s, ls_backends[i]))
             status = run_backend(s, p, ls_backends[i], &ref);
@@ -116,6 +124,7 @@ static enum ls_status run_line(struct session *s, const char *line)
     if (is_load_case(&c)) return run_check(s, &c, check_load);
     if (is_fault_case(&c)) return run_check(s, &c, check_fault);
     enum ls_status status = problem_build(&p, &c);
+    if (status == LS_OK && s->precision == LS_PRECISION_BF16) problem_round(&p);
     if (status == LS_OK) status = run_all(s, &p);
     problem_release(&p);
     return status;
@@ -198,7 +207,9 @@ static bool choose(struct session *s, const char *name)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: test_ops [--perf] [--backend NAME] [--tolerance X] FOLDER|FILE... | --case 'LINE'\n");
+    fprintf(stderr,
+            "usage: test_ops [--perf] [--backend NAME] [--precision NAME] [--tolerance X] FOLDER|FILE... | --case "
+            "'LINE'\n");
     return 2;
 }
 
@@ -213,6 +224,9 @@ int main(int argc, char **argv)
             s.is_perf = true;
         } else if (strcmp(argv[i], "--backend") == 0 && has_next) {
             if (!choose(&s, argv[++i])) return 2;
+        } else if (strcmp(argv[i], "--precision") == 0 && has_next) {
+            if (!ls_precision_parse(argv[++i], &s.precision)) return usage();
+            if (s.precision != LS_PRECISION_F32) s.tolerance = s.precision == LS_PRECISION_BF16 ? 1e-2 : 2e-3;
         } else if (strcmp(argv[i], "--tolerance") == 0 && has_next) {
             s.tolerance = strtod(argv[++i], NULL);
         } else if (strcmp(argv[i], "--case") == 0 && has_next) {
