@@ -127,7 +127,8 @@ static struct ls_model_options build_options(const struct session *s, int64_t mb
 static enum ls_status add_plan(struct session *s, const struct session_options *o, int64_t mb, bool is_training)
 {
     /* Float sums and coarse ones are made shard by shard. */
-    const bool is_by_shard = o->float_sums || o->compress || (o->sync && o->sync->is_by_shard) || s->backend->is_reduce_last;
+    const bool is_by_shard =
+        o->float_sums || o->compress || (o->sync && o->sync->is_by_shard) || s->backend->is_reduce_last;
     const struct ls_passes passes = {.build = build_options(s, mb, is_training),
                                      .batch_size = is_by_shard ? 0 : s->batch_size,
                                      .is_low_memory = o->low_memory,
