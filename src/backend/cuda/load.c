@@ -95,21 +95,8 @@ static struct ls_cuda_augment augment_of(const struct ls_load *l, const struct p
     return a;
 }
 
-/* What the kernel does not do. */
-static enum ls_status check(const struct ls_load *l)
-{
-    const struct ls_transform *t = l->transform;
-    const bool has_colors = t->brightness > 0 || t->contrast > 0 || t->saturation > 0 || t->hue > 0;
-    if (!l->is_training || !(t->resized_crop > 0 || has_colors || t->erasing > 0 || ls_transform_is_mixing(t)))
-        return LS_OK;
-    return ls_fail(LS_UNSUPPORTED,
-                   "cuda crops, mirrors and cuts out only; resized crops, colours, erasing and mixing are not there "
-                   "yet: leave them out, or use --device cpu");
-}
-
 enum ls_status ls__cuda_load(struct ls_device *d, const struct ls_load *l)
 {
-    TRY(check(l));
     if (l->is_training && ls_transform_beyond_crops(l->transform))
         return ls_fail(LS_UNSUPPORTED, "cuda has no %s yet; use --device cpu", ls_transform_beyond_crops(l->transform));
     const struct parts p = parts_of(l);
