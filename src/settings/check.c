@@ -48,6 +48,15 @@ static enum ls_status choose_rate(struct ls_train_options *o, enum ls_setting_id
     return ls__setting_store(s, o, is(o->optimizer, "adamw") ? for_adamw : s->def);
 }
 
+/* Of those that are not loaded yet; a plug-in answers for itself. */
+static enum ls_status check_precision(const struct ls_train_options *o)
+{
+    const struct ls_backend *backend = ls_backend_find(is(o->device, "auto") ? NULL : o->device);
+    if (is(o->precision, "f32") || !backend || backend->set_precision) return LS_OK;
+    return ls_fail(LS_USAGE, "--precision %s: the device %s computes in f32 only; leave it out, or use --device cuda",
+                   o->precision, backend->name);
+}
+
 enum ls_status ls_options_check(struct ls_train_options *o)
 {
     if (!o) return ls_fail(LS_USAGE, "ls_options_check without options");
@@ -57,6 +66,7 @@ enum ls_status ls_options_check(struct ls_train_options *o)
     for (int i = 0; i < LS_N_SETTINGS; i++) TRY(ls__setting_check(&ls__settings[i], o));
     TRY(choose_rate(o, LS_SET_LR, "0.001"));
     TRY(choose_rate(o, LS_SET_WEIGHT_DECAY, "0.01"));
+    TRY(check_precision(o));
     TRY(check_sums(o));
     if (o->patience > 0 && !o->validation)
         return ls_fail(LS_USAGE,

@@ -73,7 +73,7 @@ refused 2 'takes no value' train lenet5 digits --json=yes
 refused 2 'expected one of sgd, adamw' train lenet5 digits --optimizer sdg
 refused 2 'give one' train lenet5 digits --hosts a,b -w 2
 refused 2 'synchronises by' train lenet5 digits --sync ps
-refused 2 'not in this build' train lenet5 digits --precision bf16
+refused 2 'computes in f32 only' train lenet5 digits --precision bf16
 refused 2 'this build has' train lenet5 digits --device abacus
 refused 2 'belongs to: train' eval x --lr 3
 refused 2 'expected list, fetch, info or check' data xyzzy

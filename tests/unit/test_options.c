@@ -520,7 +520,7 @@ static void test_what_this_build_cannot(void **state)
     expect_refusal(LS_CMD_TRAIN, "a b -w 2 --hosts a,b", "give one");
     expect_refusal(LS_CMD_TRAIN, "a b --sync ps", "--sync");
     expect_refusal(LS_CMD_TRAIN, "a b --procs-per-node 2", "--procs-per-node");
-    expect_refusal(LS_CMD_TRAIN, "a b --precision bf16", "not in this build");
+    expect_refusal(LS_CMD_TRAIN, "a b --precision bf16", "computes in f32 only");
     expect_refusal(LS_CMD_TRAIN, "a b --device abacus", "this build has");
     expect_refusal(LS_CMD_TRAIN, "a b --schedule multistep", "--milestones");
     expect_refusal(LS_CMD_TRAIN, "a b --nesterov --momentum 0", "--momentum");

@@ -247,7 +247,7 @@ static void test_check_refuses(void **state)
         const char *name, *value, *part;
     } cases[] = {
         {"device", "abacus", "this build has"},
-        {"precision", "bf16", "not in this build"},
+        {"precision", "bf16", "computes in f32 only"},
         {"sync", "ps", "--sync ps"},
         {"compress", "5", "8, 16 or 0"},
         {"schedule", "multistep", "--milestones"},
