@@ -75,6 +75,8 @@ struct ls_train_options {
     int64_t keep;                 /* checkpoints kept besides the best */
     int64_t eval_every;           /* epochs; 0: only at the end */
     bool record;                  /* resources.csv: what the process uses, every half second */
+    bool trace;                   /* trace.json: where the time of every thread went */
+    int64_t trace_steps;          /* so many steps have every op in it */
     int64_t patience;             /* stop after so many epochs without a better validation accuracy; 0: never */
     double target;                /* stop when this accuracy is reached; 0: none */
     int64_t log_every;            /* steps between lines in metrics.jsonl; 0: per epoch only */

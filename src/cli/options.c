@@ -155,6 +155,8 @@ const struct ls_option ls__options[] = {
     {OF_TRAINING(NO_EVAL), .commands = ON(TRAIN)},
     {OF_TRAINING(LOG_EVERY), .commands = ON(TRAIN)},
     {OF_TRAINING(RECORD), .commands = ON(TRAIN)},
+    {OF_TRAINING(TRACE), .commands = ON(TRAIN)},
+    {OF_TRAINING(TRACE_STEPS), .commands = ON(TRAIN)},
 
     {OWN(.name = "steps", .letter = 'n', .arg = "N", .type = LS_SETTING_INT, .min = 0, .max = 1e9, .def = "0",
          .help = "Steps to measure; 0: until --seconds are over.", .group = "Measuring",

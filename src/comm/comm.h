@@ -157,6 +157,14 @@ struct ls_comm_network {
 enum ls_status ls_comm_probe(struct ls_comm *comm, double seconds, int n_threads,
                              struct ls_comm_network *network) LS_MUST_CHECK;
 
+/* The clock of this machine against that of machine 0, of which rank 0 is one: offset_ns added to ls__now_ns() here is
+ * what it says there, give or take error_ns. */
+struct ls_comm_clock {
+    int64_t offset_ns, error_ns;
+};
+/* Collective. Zero in a job of one machine. */
+enum ls_status ls_comm_clock(struct ls_comm *comm, struct ls_comm_clock *clock) LS_MUST_CHECK;
+
 /* What n sums cost to travel: bytes on the wire, and seconds of one thread to pack and to add them. */
 struct ls_comm_weight {
     double bytes, pack_seconds, unpack_seconds;

@@ -6,7 +6,9 @@
 #include "base/mem.h"
 #include "record/resources.h"
 #include "record/tensorboard.h"
+#include "record/timeline.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +22,8 @@ struct ls_record {
     struct ls_dir dir; /* the run directory, or ranks/N in it */
     struct ls_resources *resources;
     struct ls_tensorboard *tensorboard; /* rank 0's */
+    struct ls_timeline *timeline;
+    int64_t first_step;
     struct ls_trace *trace;
     int n_threads;
     struct ls_time_split told; /* as of the last ls__record_time */
@@ -69,6 +73,34 @@ static enum ls_status open_resources(struct ls_record *r, const struct ls_record
     return ls__resources_open(&r->resources, &ro);
 }
 
+/* Where there is no run directory, in a file that has no name. */
+static enum ls_status open_timeline(struct ls_record *r, const struct ls_record_options *o)
+{
+    struct ls_timeline_options to = {.trace = o->trace,
+                                     .rank = o->rank,
+                                     .host = o->host,
+                                     .n_steps = o->traced_steps,
+                                     .batch_size = o->batch_size,
+                                     .offset_ns = o->offset_ns,
+                                     .error_ns = o->error_ns};
+    const char *tmp = getenv("TMPDIR");
+    if (r->dir.fd >= 0)
+        TRY(ls__dir_open_file(&r->dir, "trace.json", O_RDWR | O_CREAT | O_APPEND | O_TRUNC, &to.fd, LS_IO));
+    else if ((to.fd = open(tmp ? tmp : "/tmp", O_RDWR | O_TMPFILE | O_APPEND | O_CLOEXEC, 0600)) < 0)
+        return ls_fail(LS_IO, "a file in %s for trace.json: %s", tmp ? tmp : "/tmp", strerror(errno));
+    return ls__timeline_open(&r->timeline, &to);
+}
+
+static enum ls_status open_files(struct ls_record *r, const struct ls_record_options *o)
+{
+    if (o->run_dir) TRY(open_dir(r, o));
+    if (o->run_dir && o->with_resources) {
+        TRY(open_resources(r, o));
+        if (o->rank == 0) TRY(ls__tensorboard_open(&r->tensorboard, &r->dir, o->first_step));
+    }
+    return o->traced_steps >= 0 ? open_timeline(r, o) : LS_OK;
+}
+
 struct ls_record *ls__record_open(const struct ls_record_options *o)
 {
     struct ls_record *r;
@@ -76,10 +108,8 @@ struct ls_record *ls__record_open(const struct ls_record_options *o)
     r->dir.fd = -1;
     r->trace = o->trace;
     r->n_threads = o->n_threads;
-    enum ls_status status = open_dir(r, o);
-    if (status == LS_OK) status = open_resources(r, o);
-    if (status == LS_OK && o->rank == 0) status = ls__tensorboard_open(&r->tensorboard, &r->dir, o->first_step);
-    if (status == LS_OK) return r;
+    r->first_step = o->first_step;
+    if (open_files(r, o) == LS_OK) return r;
     ls__log(LS_LOG_WARN, "rank %d is not recorded: %s", o->rank, ls_error_message());
     ls__record_close(&r);
     return NULL;
@@ -89,6 +119,7 @@ void ls__record_close(struct ls_record **record)
 {
     struct ls_record *r = *record;
     if (!r) return;
+    ls__timeline_close(&r->timeline);
     ls__resources_close(&r->resources);
     ls__tensorboard_close(&r->tensorboard);
     ls__dir_close(&r->dir);
@@ -98,12 +129,26 @@ void ls__record_close(struct ls_record **record)
 
 void ls__record_step(struct ls_record *r, int64_t step, int64_t epoch)
 {
-    if (r) ls__resources_step(r->resources, step, epoch);
+    if (!r) return;
+    ls__resources_step(r->resources, step, epoch);
+    ls__timeline_step(r->timeline, step - r->first_step);
 }
 
 void ls__record_mark(struct ls_record *r, const char *event)
 {
     if (r) ls__resources_mark(r->resources, event);
+}
+
+struct ls_timeline *ls__record_timeline(struct ls_record *r)
+{
+    return r ? r->timeline : NULL;
+}
+
+void ls__record_forget_timeline(struct ls_record *r)
+{
+    if (!r || !r->timeline) return;
+    ls__timeline_close(&r->timeline);
+    if (r->dir.fd >= 0) unlinkat(r->dir.fd, "trace.json", 0);
 }
 
 struct ls_tensorboard *ls__record_tensorboard(struct ls_record *r)

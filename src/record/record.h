@@ -6,7 +6,7 @@
  * event on the time line ls__record_close(&record);
  *
  * Rank 0 writes into the run directory itself, rank N into ranks/N below it. A rank that does not see the directory (a
- * machine without a shared file system) records nothing. Invariants:
+ * machine without a shared file system; run_dir is NULL) has no files but its trace, until rank 0 has it. Invariants:
  *   1. Nothing here fails a training: what cannot be opened or written is a warning, once.
  *   2. Nothing here waits for a disk on the training's thread.
  */
@@ -22,6 +22,7 @@
 
 struct ls_record;
 struct ls_tensorboard;
+struct ls_timeline;
 
 struct ls_record_options {
     const char *run_dir;
@@ -30,6 +31,11 @@ struct ls_record_options {
     struct ls_trace *trace;
     int n_threads; /* whose time the trace splits */
     bool with_gpu;
+    bool with_resources;  /* and TensorBoard's file; else only what the next asks for */
+    int64_t traced_steps; /* trace.json, with everything in so many steps; -1: none */
+    int64_t batch_size;   /* the rest is for trace.json too */
+    const char *host;
+    int64_t offset_ns, error_ns; /* to the clock of the trace (timeline.h) */
 };
 
 struct ls_record *ls__record_open(const struct ls_record_options *o);
@@ -41,6 +47,10 @@ void ls__record_mark(struct ls_record *record, const char *event); /* a word tha
 void ls__record_metric(struct ls_record *record, const struct ls_metric *metric);
 /* Where the time since the last call went, in per cent, for TensorBoard. */
 void ls__record_time(struct ls_record *record, int64_t step);
+/* The training is over, its trace.json not quite: see ls__timeline_stop, _lines, _append. */
+struct ls_timeline *ls__record_timeline(struct ls_record *record);
+/* What this rank has in trace.json is in that of rank 0 now: its own file goes. */
+void ls__record_forget_timeline(struct ls_record *record);
 /* Rank 0's event file; NULL elsewhere. */
 struct ls_tensorboard *ls__record_tensorboard(struct ls_record *record);
 

@@ -117,6 +117,8 @@ enum ls_setting_id {
     LS_SET_KEEP,
     LS_SET_LOG_EVERY,
     LS_SET_RECORD,
+    LS_SET_TRACE,
+    LS_SET_TRACE_STEPS,
     LS_SET_QUIET,
     LS_SET_JSON,
     LS_SET_DETERMINISTIC_ONLY,

@@ -25,7 +25,7 @@ struct frame {
 struct slot {
     _Atomic(const char *) name;
     atomic_int_fast64_t start_ns, end_ns, arg;
-    atomic_int kind;
+    atomic_int kind_and_depth; /* depth * LS_N_SPAN_KINDS + kind */
 };
 
 /* Written round and round. Span i lies in slot i % n_slots from when done > i until begun > i + n_slots. */
@@ -73,6 +73,6 @@ struct ls_trace {
 
 /* ring.c */
 enum ls_status ls__trace_ring_create(struct ring **out, uint64_t n_slots) LS_MUST_CHECK;
-void ls__trace_ring_keep(struct ring *ring, const struct frame *frame, int64_t end_ns);
+void ls__trace_ring_keep(struct ring *ring, const struct frame *frame, int depth, int64_t end_ns);
 
 #endif

@@ -14,13 +14,13 @@ enum ls_status ls__trace_ring_create(struct ring **out, uint64_t n_slots)
     return LS_OK;
 }
 
-void ls__trace_ring_keep(struct ring *r, const struct frame *f, int64_t end_ns)
+void ls__trace_ring_keep(struct ring *r, const struct frame *f, int depth, int64_t end_ns)
 {
     uint64_t i = atomic_load_explicit(&r->done, memory_order_relaxed);
     struct slot *s = &r->slots[i & (r->n_slots - 1)];
     atomic_store_explicit(&r->begun, i + 1, memory_order_relaxed);
     /* Whoever reads any of these also sees `begun`. */
-    atomic_store_explicit(&s->kind, (int)f->kind, memory_order_release);
+    atomic_store_explicit(&s->kind_and_depth, depth * LS_N_SPAN_KINDS + (int)f->kind, memory_order_release);
     atomic_store_explicit(&s->name, f->name, memory_order_release);
     atomic_store_explicit(&s->start_ns, f->start_ns, memory_order_release);
     atomic_store_explicit(&s->end_ns, end_ns, memory_order_release);
@@ -31,8 +31,10 @@ void ls__trace_ring_keep(struct ring *r, const struct frame *f, int64_t end_ns)
 static bool read_slot(const struct ring *r, uint64_t i, struct ls_span *out)
 {
     const struct slot *s = &r->slots[i & (r->n_slots - 1)];
+    int kind_and_depth = atomic_load_explicit(&s->kind_and_depth, memory_order_acquire);
     *out = (struct ls_span){
-        .kind = (enum ls_span_kind)atomic_load_explicit(&s->kind, memory_order_acquire),
+        .kind = (enum ls_span_kind)(kind_and_depth % LS_N_SPAN_KINDS),
+        .depth = kind_and_depth / LS_N_SPAN_KINDS,
         .name = atomic_load_explicit(&s->name, memory_order_acquire),
         .start_ns = atomic_load_explicit(&s->start_ns, memory_order_acquire),
         .end_ns = atomic_load_explicit(&s->end_ns, memory_order_acquire),

@@ -63,7 +63,7 @@ static void end_frame(struct ls_lane *lane, const struct frame *f, int64_t now)
     lane->charged = f->charged_before;
     add(&lane->whole_ns[f->kind], now - f->start_ns);
     add(&lane->n[f->kind], 1);
-    if (ring) ls__trace_ring_keep(ring, f, now);
+    if (ring) ls__trace_ring_keep(ring, f, (int)(f - lane->frames), now);
 }
 
 int64_t ls__span_end(struct ls_lane *lane, struct ls_begun begun)

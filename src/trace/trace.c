@@ -160,3 +160,12 @@ enum ls_status ls__trace_listen(struct ls_trace *t, int n_spans, bool with_ops)
     pthread_mutex_unlock(&t->lock);
     return status;
 }
+
+void ls__trace_want_ops(struct ls_trace *t, bool with_ops)
+{
+    pthread_mutex_lock(&t->lock);
+    t->with_ops = with_ops;
+    for (struct ls_lane *l = atomic_load(&t->first); l; l = atomic_load(&l->next))
+        atomic_store_explicit(&l->with_ops, with_ops && t->n_slots > 0, memory_order_relaxed);
+    pthread_mutex_unlock(&t->lock);
+}

@@ -130,11 +130,14 @@ struct ls_span {
     const char *name;
     int64_t start_ns, end_ns; /* CLOCK_MONOTONIC */
     int64_t arg;
+    int depth; /* 0: in no other span */
 };
 
 /* From now on every lane keeps its last n_spans spans (rounded up to a power of two), with_ops those of single ops too.
  * Once per trace. */
 enum ls_status ls__trace_listen(struct ls_trace *trace, int n_spans, bool with_ops) LS_MUST_CHECK;
+/* Whether the spans of single ops are kept from now on. Any thread. */
+void ls__trace_want_ops(struct ls_trace *trace, bool with_ops);
 /* The spans from *at on (0 at first), in the order in which they ended, at most n into out. Returns how many; *at moves
  * on, *n_lost grows by those that were overwritten before they could be read. One reader per *at, any thread. */
 int ls__lane_read(const struct ls_lane *lane, int64_t *at, struct ls_span *out, int n, int64_t *n_lost);

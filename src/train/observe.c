@@ -136,14 +136,21 @@ enum ls_status ls__observe_open(struct trainer *t)
     char dir[LS_PATH_BYTES] = "";
     if (t->is_chief && !realpath(ls__run_dir(t->run), dir)) dir[0] = '\0';
     TRY(ls_comm_broadcast(t->comm, 0, dir, sizeof dir));
-    bool is_seen = t->is_chief || ls__dir_exists(dir); /* a machine without a shared file system does not */
-    if (!t->o->record || !is_seen || !*dir) return LS_OK;
-    t->record = ls__record_open(&(struct ls_record_options){.run_dir = dir,
-                                                            .rank = ls_comm_place(t->comm)->rank,
-                                                            .first_step = t->st.step,
-                                                            .trace = t->trace,
-                                                            .n_threads = t->s.threads,
-                                                            .with_gpu = t->s.backend->memory != NULL});
+    TRY(ls_comm_broadcast(t->comm, 0, &t->own.trace, sizeof t->own.trace)); /* tracing is collective: all or nobody */
+    bool is_seen = *dir && (t->is_chief || ls__dir_exists(dir)); /* a machine without a shared file system does not */
+    const struct ls_comm_place *place = ls_comm_place(t->comm);
+    struct ls_record_options ro = {.run_dir = is_seen ? dir : NULL,
+                                   .rank = place->rank,
+                                   .first_step = t->st.step,
+                                   .trace = t->trace,
+                                   .n_threads = t->s.threads,
+                                   .with_gpu = t->s.backend->memory != NULL,
+                                   .with_resources = t->o->record,
+                                   .traced_steps = t->o->trace ? t->o->trace_steps : -1,
+                                   .batch_size = t->s.batch_size,
+                                   .host = place->host};
+    if (t->o->trace) TRY(ls__observe_clock(t, &ro));
+    if ((t->o->record && is_seen) || t->o->trace) t->record = ls__record_open(&ro);
     struct ls_tensorboard *tb = ls__record_tensorboard(t->record);
     if (!tb || t->st.step > 0) return LS_OK; /* the first file has it */
     tell_options(tb, t);

@@ -6,6 +6,10 @@
 
 /* Every rank records into the chief's directory. Collective. */
 enum ls_status ls__observe_open(struct trainer *t) LS_MUST_CHECK;
+/* Sets offset_ns: 0 on the clock of a trace is when the first rank began. Collective. */
+enum ls_status ls__observe_clock(struct trainer *t, struct ls_record_options *ro) LS_MUST_CHECK;
+/* After the last step: rank 0's trace.json gets what the others traced, over the network. Collective. */
+enum ls_status ls__observe_merge(struct trainer *t) LS_MUST_CHECK;
 void ls__observe_epoch(struct trainer *t);
 void ls__observe_close(struct trainer *t, enum ls_status status);
 

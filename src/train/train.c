@@ -215,7 +215,8 @@ enum ls_status ls__trainer_finish(struct trainer *t, struct ls_result *r)
     TRY(ls__judge_best(t));
     TRY(ls__trainer_result(t, r));
     if (t->is_chief) ls__progress_end(&t->progress, NULL);
-    return t->is_chief ? write_result(t, r) : LS_OK;
+    if (t->is_chief) TRY(write_result(t, r));
+    return ls__observe_merge(t);
 }
 
 static enum ls_status run_all(struct trainer *t, struct ls_result *r)
@@ -233,6 +234,8 @@ static enum ls_status run_all(struct trainer *t, struct ls_result *r)
     TRY(ls__trainer_result(t, r));
     if (t->is_chief) ls__workers_name_slowest(t->comm, t->s.exec);
     if (t->is_chief) ls__forecast_compare(&t->forecast);
+    if (t->is_chief && !is_stopped) TRY(write_result(t, r));
+    TRY(ls__observe_merge(t));
     if (is_stopped) {
         if (t->is_chief) ls__progress_end(&t->progress, NULL);
         char run[LS_QUOTED_BYTES];
@@ -240,7 +243,7 @@ static enum ls_status run_all(struct trainer *t, struct ls_result *r)
             LS_INTERRUPTED, "stopped by %s after step %lld; checkpoint written, go on with: lockstep train --resume %s",
             ls__control_stopped_by(t->o->control), (long long)t->st.step, ls__quote_path(r->run_dir, run, sizeof run));
     }
-    return t->is_chief ? write_result(t, r) : LS_OK;
+    return LS_OK;
 }
 
 enum ls_status ls_train(const struct ls_train_options *options, struct ls_result *result)

@@ -68,9 +68,9 @@ enum ls_status ls__trainer_close(struct trainer *t, enum ls_status status, bool 
     ls_loader_destroy(&t->loader);
     ls__carry_close(&t->carry);
     ls_ckpt_close(&t->resumed);
+    ls__observe_close(t, status); /* reads names of ops, which the plans of sync and session have */
     ls__sync_close(&t->sync);
     ls_ckpt_writer_destroy(&t->writer);
-    ls__observe_close(t, status);
     ls__rescue_close(&t->rescue);
     if (status != LS_OK && !t->is_set_up) ls__run_abandon(&t->run);
     ls__run_close(&t->run);

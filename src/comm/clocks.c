@@ -1,0 +1,57 @@
+/* clocks.c: how far the clocks of the machines are apart, by Cristian's way.
+ *
+ * CLOCK_MONOTONIC counts from when a machine was started, so two machines' have nothing in common. The leader of each
+ * machine asks machine 0's what its clock says, several times; of these the quickest answer counts: what the other
+ * clock said, it said between question and answer, so half the round trip is the most that it can be wrong by. The
+ * machines ask one after the other: a question that waits behind another's would only be a slow one.
+ */
+#include "base/clock.h"
+#include "comm/comm_internal.h"
+
+enum { QUESTIONS = 16 };
+
+static enum ls_status answer(struct ls_comm *c, int who)
+{
+    for (int i = 0; i < QUESTIONS; i++) {
+        int64_t word;
+        TRY(ls__link_receive(c, &word, sizeof word, who, TAG_PROBE, c->timeout));
+        word = ls__now_ns();
+        TRY(ls__link_send(c, &word, sizeof word, who, TAG_PROBE, c->timeout));
+    }
+    return LS_OK;
+}
+
+static enum ls_status ask(struct ls_comm *c, int who, struct ls_comm_clock *out)
+{
+    int64_t shortest = INT64_MAX;
+    for (int i = 0; i < QUESTIONS; i++) {
+        int64_t asked = ls__now_ns(), theirs = 0;
+        TRY(ls__link_send(c, &asked, sizeof asked, who, TAG_PROBE, c->timeout));
+        TRY(ls__link_receive(c, &theirs, sizeof theirs, who, TAG_PROBE, c->timeout));
+        int64_t trip = ls__now_ns() - asked;
+        if (trip >= shortest) continue;
+        shortest = trip;
+        *out = (struct ls_comm_clock){.offset_ns = theirs - (asked + trip / 2), .error_ns = trip / 2};
+    }
+    return LS_OK;
+}
+
+static enum ls_status compare(struct ls_comm *c, void *arg)
+{
+    if (c->place.machine > 0) return ask(c, c->leaders[0], arg);
+    for (int m = 1; m < c->place.n_machines; m++) TRY(answer(c, c->leaders[m]));
+    return LS_OK;
+}
+
+enum ls_status ls_comm_clock(struct ls_comm *c, struct ls_comm_clock *clock)
+{
+    *clock = (struct ls_comm_clock){0};
+    if (c->place.n_machines == 1) return LS_OK;
+    if (c->place.local_rank == 0) TRY(ls__comm_thread_call(c, compare, clock));
+    for (int m = 1; m < c->place.n_machines; m++) {
+        struct ls_comm_clock theirs = *clock;
+        TRY(ls_comm_broadcast(c, c->leaders[m], &theirs, sizeof theirs));
+        if (m == c->place.machine) *clock = theirs;
+    }
+    return LS_OK;
+}
