@@ -195,7 +195,7 @@ static enum ls_status read_series(const struct reader *r, json_t *from, struct l
         {"target", NUMBERS, offsetof(struct ls_draw_series, target), NULL},
         {"texts", TEXTS, offsetof(struct ls_draw_series, texts), NULL},
         {"points", FLAG, offsetof(struct ls_draw_series, has_points), NULL},
-        {"behind", FLAG, offsetof(struct ls_draw_series, is_behind), NULL},
+        {"behind", COUNT, offsetof(struct ls_draw_series, behind), NULL},
         {"colour", COUNT, offsetof(struct ls_draw_series, colour), NULL},
     };
     size_t n = SIZE_MAX;

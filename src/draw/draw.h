@@ -64,7 +64,7 @@ struct ls_draw_series {
     const double *target;     /* [n]; of bars: a mark across each; NULL: none */
     const char *const *texts; /* [n]; of bars: written at their ends; NULL: the value. Of points: beside them */
     bool has_points;          /* a line shows its points too */
-    bool is_behind;           /* a wide pale line: others that coincide with it lie on it visibly */
+    int behind;               /* 1, 2, ..: so much wider than those on top of it; lines that coincide all show */
     int colour;               /* 1.. : of the palette; 0: by its place among the series */
 };
 

@@ -172,7 +172,7 @@ static enum ls_status draw_line(struct xy *d, int i)
     enum ls_ink ink = ls__series_ink(d->panel, i);
     struct ls_track t;
     enum ls_status status = ls__track_line(&t, s->x, s->y, s->n, &d->sx, &d->sy);
-    double width = s->is_behind ? 7 : s->mode == LS_DRAW_IDEAL ? 1.6 : 2;
+    double width = (s->mode == LS_DRAW_IDEAL ? 1.6 : 2) + 3.0 * (s->behind > 8 ? 8 : s->behind);
     for (size_t from = 0, to; status == LS_OK && from < t.n; from = to) {
         for (to = from + 1; to < t.n && !t.is_first[to];) to++;
         if (to - from == 1)
@@ -180,8 +180,7 @@ static enum ls_status draw_line(struct xy *d, int i)
         else if (s->mode == LS_DRAW_STEPS)
             status = draw_stairs(d, t.points + from, to - from, ink);
         else
-            d->p->ops->line(d->p, t.points + from, to - from, ink, width, ls__series_dash(d->panel, i),
-                            s->is_behind ? 0.35 : 1);
+            d->p->ops->line(d->p, t.points + from, to - from, ink, width, ls__series_dash(d->panel, i), 1);
     }
     ls__track_release(&t);
     return status;

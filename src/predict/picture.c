@@ -1,5 +1,5 @@
 /* picture.c: speed-up over workers, both axes in powers of two. What is below 1 is tinted: there more workers harm. A
- * name tells the best point of its line. Of lines that coincide the later is drawn wide and pale below the other.
+ * name tells the best point of its line. Of lines that coincide the later is drawn wider, below the other.
  */
 #include "draw/draw.h"
 #include "predict/predict.h"
@@ -53,8 +53,8 @@ enum ls_status ls_predict_draw(const char *title, const struct ls_predict_series
         name_line(p.names[k], sizeof p.names[k], &series[k]);
         p.lines[k] = (struct ls_draw_series){
             .label = p.names[k], .n = LS_PREDICT_POINTS, .x = p.workers, .y = p.speedups[k], .has_points = true};
-        for (int j = 0; j < k && !p.lines[k].is_behind; j++) p.lines[k].is_behind = is_same(&series[j], &series[k]);
-        if (p.lines[k].is_behind) p.lines[k].has_points = false;
+        for (int j = 0; j < k; j++) p.lines[k].behind += is_same(&series[j], &series[k]);
+        if (p.lines[k].behind) p.lines[k].has_points = false;
     }
     p.lines[n] = (struct ls_draw_series){
         .label = "ideal", .mode = LS_DRAW_IDEAL, .n = LS_PREDICT_POINTS, .x = p.workers, .y = p.workers};

@@ -46,13 +46,13 @@ static const char *verdict(struct ls_page *p, struct ls_history *const *runs, in
                            : ls__page_format(p, "%d runs, %s, the weights differ", n, metrics);
 }
 
-/* Of several that coincide, the first is the widest. */
+/* Of several that coincide the first is on top. */
 static void layer(struct ls_draw_panel *panel)
 {
     struct ls_draw_series *series = (struct ls_draw_series *)panel->series;
     for (int i = 0; i < panel->n_series; i++) {
         series[i].has_points = false;
-        series[i].is_behind = panel->n_series > 1 && i > 0;
+        series[i].behind = i;
     }
 }
 
