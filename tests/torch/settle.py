@@ -62,8 +62,8 @@ def pool_margin(pool, x):
     return channels_first(gap).amin(1) / rms(x)
 
 
-def widened(margin, x):
-    return max(margin, 0.1 / (x.numel() // x.shape[1]))
+def widened(margin, x, by=0.1):
+    return max(margin, by / (x.numel() // x.shape[1]))
 
 
 def shift_to_gap(values, half):
@@ -115,7 +115,7 @@ class Settler:
         return (x,)
 
     def before_pool(self, pool, inputs):
-        bad = pool_margin(pool, inputs[0]) < self.margin
+        bad = pool_margin(pool, inputs[0]) < widened(self.margin, inputs[0], 0.01)
         if bad.any():
             for conv, part in zip(self.filters, bad.split([f.out_channels for f in self.filters])):
                 weight = conv.weight.data
