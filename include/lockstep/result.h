@@ -18,6 +18,16 @@ struct ls_seconds {
     double hidden;               /* beside them: sums travelled between machines and no thread waited for them */
 };
 
+/* What one rank of the job did, in this sitting. */
+struct ls_rank {
+    char host[64];
+    int64_t images; /* it computed in training: its shards */
+    double total_seconds;
+    struct ls_seconds seconds; /* as above, of that rank */
+    int64_t bytes_sent, bytes_received;
+};
+enum { LS_RANKS_TOLD = 64 };
+
 /* What result.json holds; the names are the JSON keys. */
 struct ls_result {
     char model[128], data[256], device[32], precision[16], sync[32];
@@ -44,6 +54,8 @@ struct ls_result {
     struct {                   /* seconds of a step, in a job of several machines; NAN: not one */
         double predicted, predicted_alone, measured;
     } step;
+    struct ls_rank ranks[LS_RANKS_TOLD]; /* the first of them; ranks.csv has all */
+    int n_ranks_told;                    /* of these; on rank 0 only */
     char run_dir[512];
     int rank;               /* of the process that holds this result; 0 has all of it */
     bool is_told_elsewhere; /* of a failure: the process that knows its cause tells it, so this one may be silent */

@@ -54,6 +54,23 @@ static void print_judgement(const struct ls_result *r)
     }
 }
 
+/* What each worker did, 80 columns. Seconds; shards that it computed as images. */
+static void print_ranks(const struct ls_result *r)
+{
+    enum { SHOWN = 16 };
+    if (r->workers < 2) return;
+    printf("\n  rank    images     time  compute   update   load communicate     wait     sent\n");
+    for (int i = 0; i < r->n_ranks_told && i < SHOWN; i++) {
+        const struct ls_rank *k = &r->ranks[i];
+        char sent[LS_TEXT_BYTES];
+        printf("  %4d %9" PRId64 " %8.2f %8.2f %8.2f %6.2f %11.2f %8.2f %8s\n", i, k->images, k->total_seconds,
+               k->seconds.compute, k->seconds.update, k->seconds.load, k->seconds.communicate, k->seconds.wait,
+               ls__bytes_text((double)k->bytes_sent, sent));
+    }
+    if (r->workers > SHOWN) printf("  ... and %" PRId64 " more in ranks.csv\n", r->workers - SHOWN);
+    printf("\n");
+}
+
 static void print_summary(const struct ls_train_options *o, const struct ls_result *r, enum ls_status status)
 {
     char train[LS_TEXT_BYTES], memory[LS_TEXT_BYTES], workers[32] = "";
@@ -71,6 +88,7 @@ static void print_summary(const struct ls_train_options *o, const struct ls_resu
            *workers ? " each" : "", r->device);
     printf("  memory          %s at most%s\n", ls__bytes_text((double)r->peak_rss_bytes, memory),
            *workers ? ", all workers together" : "");
+    print_ranks(r);
     printf("  weights         %s\n", r->weights_hash);
     printf("  run directory   %s\n", r->run_dir);
     print_next(o, r, status);

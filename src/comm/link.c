@@ -84,7 +84,9 @@ enum ls_status ls__link_receive(struct ls_comm *c, void *data, size_t bytes, int
 {
     struct ls_request request;
     TRY(ls__link_begin_receive(c, data, bytes, from, tag, &request));
-    return finish(c, &request, from, seconds, "report to");
+    TRY(finish(c, &request, from, seconds, "report to"));
+    atomic_fetch_add_explicit(&c->bytes_received, (long long)bytes, memory_order_relaxed);
+    return LS_OK;
 }
 
 /* --- heartbeat --- */

@@ -93,6 +93,8 @@ enum ls_status ls_exec_logits(struct ls_exec *exec, int64_t mb, float *out) LS_M
 enum ls_status ls_exec_measure(struct ls_exec *exec, struct ls_trace *trace, struct ls_lane *caller) LS_MUST_CHECK;
 /* In shards, copies and updates of training so far, all threads together; 0 unless it is measured. */
 double ls_exec_busy_seconds(const struct ls_exec *exec);
+/* Samples that this rank has computed in training steps so far. Between steps. */
+int64_t ls_exec_samples(const struct ls_exec *exec);
 /* Measures the CPU time of every op from now on (two clock reads per op), or stops and forgets. */
 enum ls_status ls_exec_profile(struct ls_exec *exec, bool on) LS_MUST_CHECK;
 /* Seconds spent in op `index` of a plan since profiling began, summed over threads. 0 for a plan not of this executor.

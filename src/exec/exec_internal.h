@@ -44,6 +44,7 @@ struct worker {
     char *arena;  /* in the device's memory */
     size_t bytes; /* of the arena */
     struct ls_lane *lane;
+    int64_t n_samples; /* of training; its thread's, read between rounds */
 };
 
 /* Where a sum lies in the block, and with which others it travels. */

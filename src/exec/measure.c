@@ -40,6 +40,13 @@ double ls_exec_busy_seconds(const struct ls_exec *e)
     return (double)ns * 1e-9;
 }
 
+int64_t ls_exec_samples(const struct ls_exec *e)
+{
+    int64_t n = 0;
+    for (int t = 0; t < e->n_threads; t++) n += e->workers[t].n_samples;
+    return n;
+}
+
 /* Room for the ops of all plans; what is measured already stays. */
 enum ls_status ls__exec_measure_ops(struct ls_exec *e)
 {

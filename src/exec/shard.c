@@ -144,5 +144,6 @@ enum ls_status ls__exec_run_shard(void *arg, int item, int thread)
     struct ls_begun begun = ls__span_begin(lane, s->work, "shard", s->first + item);
     enum ls_status status = run_ops(s, s->first + item, thread);
     ls__span_end(lane, begun); /* also that of an op that failed */
+    if (s->is_training) s->e->workers[thread].n_samples += ls__shard_cut(s->ask, s->first + item).n;
     return status;
 }

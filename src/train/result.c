@@ -23,6 +23,35 @@ static json_t *step_json(const struct ls_result *r)
                      ls__json_number(r->step.predicted_alone), "measured", ls__json_number(r->step.measured));
 }
 
+/* Flat, as a row of a table. */
+static json_t *rank_json(int rank, const struct ls_rank *r)
+{
+    const struct ls_seconds *s = &r->seconds;
+    json_t *row = json_pack("{s:i, s:o, s:I, s:o}", "rank", rank, "host", ls__json_text(r->host), "images",
+                            (json_int_t)r->images, "total_seconds", ls__json_number(r->total_seconds));
+    json_t *parts = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "setup", ls__json_number(s->setup),
+                              "load", ls__json_number(s->load), "compute", ls__json_number(s->compute), "update",
+                              ls__json_number(s->update), "communicate", ls__json_number(s->communicate), "hidden",
+                              ls__json_number(s->hidden), "wait", ls__json_number(s->wait), "checkpoint",
+                              ls__json_number(s->checkpoint), "evaluate", ls__json_number(s->evaluate), "other",
+                              ls__json_number(s->other));
+    json_t *bytes = json_pack("{s:I, s:I}", "bytes_sent", (json_int_t)r->bytes_sent, "bytes_received",
+                              (json_int_t)r->bytes_received);
+    bool is_whole = row && parts && bytes && json_object_update(row, parts) == 0 && json_object_update(row, bytes) == 0;
+    json_decref(parts);
+    json_decref(bytes);
+    if (is_whole) return row;
+    json_decref(row);
+    return NULL;
+}
+
+static json_t *ranks_json(const struct ls_result *r)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < r->n_ranks_told; i++) json_array_append_new(list, rank_json(i, &r->ranks[i]));
+    return list;
+}
+
 struct json_t *ls__result_json(const struct ls_result *r)
 {
     struct {
@@ -66,6 +95,7 @@ struct json_t *ls__result_json(const struct ls_result *r)
         {"cpu_percent_mean", ls__json_number(r->cpu_percent_mean)},
         {"seconds", seconds_json(&r->seconds)},
         {"bytes_sent", json_integer(r->bytes_sent)},
+        {"ranks", ranks_json(r)},
         {"first_step_seconds", ls__json_number(r->first_step_seconds)},
         {"step_seconds", step_json(r)},
         {"run_dir", ls__json_text(r->run_dir)},

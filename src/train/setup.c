@@ -11,6 +11,7 @@
 #include "session/workers.h"
 #include "train/manifest.h"
 #include "train/observe.h"
+#include "train/ranks.h"
 #include "train/trainer.h"
 
 #include <stdio.h>
@@ -313,5 +314,6 @@ enum ls_status ls__trainer_set_up(struct trainer *t)
     enum ls_status status = take_carried(t);
     ls_ckpt_close(&t->resumed);
     TRY(status);
-    return ls__observe_open(t);
+    TRY(ls__observe_open(t));
+    return ls__ranks_open(t);
 }

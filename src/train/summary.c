@@ -3,12 +3,13 @@
 #include "session/usage.h"
 #include "session/workers.h"
 #include "train/judge.h"
+#include "train/ranks.h"
 #include "train/trainer.h"
 
 #include <math.h>
 #include <stdio.h>
 
-static struct ls_seconds parts_of_sitting(const struct trainer *t)
+struct ls_seconds ls__trainer_seconds(const struct trainer *t)
 {
     const struct ls_time_split s = ls__trace_split(t->trace, t->s.threads);
     return (struct ls_seconds){.setup = s.setup,
@@ -39,7 +40,7 @@ static struct ls_seconds sum(const struct ls_seconds *a, const struct ls_seconds
 
 void ls__trainer_count_seconds(struct trainer *t)
 {
-    const struct ls_seconds now = parts_of_sitting(t);
+    const struct ls_seconds now = ls__trainer_seconds(t);
     t->st.total_seconds = t->earlier.total_seconds + ls__seconds_since(t->opened_ns);
     t->st.parts = sum(&t->earlier.parts, &now);
     t->st.log_seconds = t->log_ns ? ls__seconds_since(t->log_ns) : 0;
@@ -102,5 +103,6 @@ enum ls_status ls__trainer_result(struct trainer *t, struct ls_result *r)
     r->step.predicted = f->is_made ? f->step_seconds : NAN;
     r->step.predicted_alone = f->is_made ? f->alone_seconds : NAN;
     r->step.measured = f->n_measured > 0 ? f->measured_seconds / (double)f->n_measured : NAN;
+    TRY(ls__ranks_result(t, r));
     return ls__workers_total(t->comm, sitting, r);
 }

@@ -55,6 +55,11 @@ enum ls_status ls__sync_view(struct sync *sync, struct tally *pending)
     return ls__sync_is_settled(sync) ? LS_OK : sync->way->view(sync, pending);
 }
 
+int64_t ls__sync_samples(const struct sync *sync)
+{
+    return sync->way->samples ? sync->way->samples(sync) : ls_exec_samples(sync->s->exec);
+}
+
 void ls__sync_say_hello(const struct sync *sync)
 {
     if (sync->way->say_hello) sync->way->say_hello(sync);

@@ -40,6 +40,8 @@ struct sync_way {
     /* (optional: nothing) What shards have of their own that a checkpoint must hold; NULL: nothing, with these options.
      */
     const struct carry_kind *(*carried)(const struct ls_train_options *o);
+    /* (optional: those of the session) Samples that this rank has computed in training so far. */
+    int64_t (*samples)(const struct sync *sync);
     void (*say_hello)(const struct sync *sync); /* (optional) to the user, before the first step */
     bool is_predicted; /* a step's time follows from the network's, as measure/forecast.h predicts it */
 };
@@ -66,6 +68,7 @@ enum ls_status ls__sync_step(struct sync *sync, const struct ls_exec_step *step,
 enum ls_status ls__sync_end_epoch(struct sync *sync) LS_MUST_CHECK;
 bool ls__sync_is_settled(const struct sync *sync);
 enum ls_status ls__sync_view(struct sync *sync, struct tally *pending) LS_MUST_CHECK;
+int64_t ls__sync_samples(const struct sync *sync);
 void ls__sync_say_hello(const struct sync *sync);
 
 #endif

@@ -333,6 +333,14 @@ static enum ls_status view(struct sync *sync, struct tally *pending)
     return LS_OK;
 }
 
+static int64_t samples(const struct sync *sync)
+{
+    const struct local *l = sync->state;
+    int64_t n = 0;
+    for (int i = 0; i < l->n_own; i++) n += ls_exec_samples(l->replicas[i].exec);
+    return n;
+}
+
 static void say_hello(const struct sync *sync)
 {
     ls__log(LS_LOG_INFO,
@@ -397,5 +405,6 @@ const struct sync_way ls__sync_local = {
     .is_settled = is_averaged,
     .view = view,
     .carried = carried,
+    .samples = samples,
     .say_hello = say_hello,
 };

@@ -14,6 +14,7 @@
 #include "session/workers.h"
 #include "train/judge.h"
 #include "train/observe.h"
+#include "train/ranks.h"
 #include "train/result.h"
 #include "train/trainer.h"
 
@@ -90,6 +91,7 @@ static enum ls_status end_epoch(struct trainer *t)
     ls__trainer_metric(t, "epoch", st->train_loss, st->train_accuracy, lr, st->epoch_tally.n, st->epoch_seconds);
     ls__judge_write(t, by, lr, seconds);
     ls__observe_epoch(t);
+    TRY(ls__ranks_row(t));
     tell_epoch(t, by);
     notify_epoch(t, by);
     st->epoch_seconds = 0;

@@ -3,6 +3,7 @@
  */
 #include "train/trainer.h"
 #include "train/observe.h"
+#include "train/ranks.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -68,6 +69,7 @@ enum ls_status ls__trainer_close(struct trainer *t, enum ls_status status, bool 
     ls_loader_destroy(&t->loader);
     ls__carry_close(&t->carry);
     ls_ckpt_close(&t->resumed);
+    ls__ranks_close(t);
     ls__observe_close(t, status); /* reads names of ops, which the plans of sync and session have */
     ls__sync_close(&t->sync);
     ls_ckpt_writer_destroy(&t->writer);

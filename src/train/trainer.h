@@ -14,6 +14,8 @@
 #include "train/rescue.h"
 #include "train/sync.h"
 
+struct ranks; /* train/ranks.h */
+
 struct trainer {
     struct ls_train_options own; /* completed */
     const struct ls_train_options *o;
@@ -34,6 +36,7 @@ struct trainer {
     struct carry *carry; /* what shards have of their own, or NULL */
     struct ls_run *run;
     struct ls_record *record; /* NULL: nothing is recorded */
+    struct ranks *ranks;
     struct ls_ckpt_writer *writer;
     struct ls_loader *loader;
     struct rescue rescue;
@@ -74,6 +77,8 @@ enum ls_status ls__trainer_finish(struct trainer *t, struct ls_result *r) LS_MUS
 /* A line of metrics.jsonl, the chief's. */
 void ls__trainer_metric(struct trainer *t, const char *split, double loss, double accuracy, double lr, int64_t images,
                         double seconds);
+/* Where the time of this sitting went, up to now. */
+struct ls_seconds ls__trainer_seconds(const struct trainer *t);
 /* The seconds in st are up to now. */
 void ls__trainer_count_seconds(struct trainer *t);
 

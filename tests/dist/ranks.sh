@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# ranks.sh LOCKSTEP: what every rank did, in ranks.csv, in result.json and for people: all images are somebody's, the parts of a rank's
+# time add up, rows add up to the sums, a resumed run has each step once.
+# test: timeout=120
+# shellcheck disable=SC2154 # what lib.sh assigns
+source "$(dirname "$0")/lib.sh"
+need_mpi
+# wrong RUN STEPS...: nothing, if the rows of its ranks are right and end at these steps
+wrong() {
+    python3 - "$@" <<'END'
+import csv, json, sys
+run, ends = sys.argv[1], [int(s) for s in sys.argv[2:]]
+rows = list(csv.DictReader(open(run + "/ranks.csv")))
+result = json.load(open(run + "/result.json"))
+n = result["workers"]
+parts = "load compute update communicate wait checkpoint evaluate other".split()
+def say(*what): print(run, *what)
+if [(int(r["step"]), int(r["rank"])) for r in rows] != [(s, k) for s in ends for k in range(n)]: say("rows", [r["step"] for r in rows])
+if sum(int(r["images"]) for r in rows) != result["images"]: say("images", result["images"], [r["images"] for r in rows])
+for r in rows:
+    if abs(sum(float(r[p]) for p in parts) - float(r["seconds"])) > 0.01 * float(r["seconds"]) + 0.01: say("a row's parts", r)
+    if r["loss"] != rows[rows.index(r) // n * n]["loss"]: say("ranks with other losses")
+for k, rank in enumerate(result["ranks"]):
+    if rank["rank"] != k or sum(rank[p] for p in parts + ["setup"]) > 1.01 * rank["total_seconds"] or rank["compute"] <= 0: say("rank", rank)
+    mine = [r for r in rows if r["rank"] == str(k) and int(r["step"]) > (ends[-2] if len(ends) > 2 else 0)]
+    if len(ends) < 3 and sum(int(r["images"]) for r in mine) != rank["images"]: say("a rank's images", rank["images"], mine)
+if sum(r["bytes_sent"] for r in result["ranks"]) > result["bytes_sent"]: say("bytes")
+END
+}
+"$lockstep" train lenet5 fake:1x28x28:10:640 -b 64 -i 15 -w 2 --run "$work/a" >out 2>err || bad "exit $?: $(tail -n 1 err)"
+equal 'an epoch and a half' "$(wrong a 10 15)" ''
+has 'a table for people' out '  rank    images     time  compute   update   load communicate     wait     sent'
+equal 'of 80 columns at most' "$(sed -n '/^  rank /,/^$/p' out | awk 'length > 80')" ''
+"$lockstep" train --resume "$work/a" -i 25 >out 2>err || bad "exit $?: $(tail -n 1 err)"
+equal 'a resumed run goes on' "$(wrong a 10 15 20 25)" ''
+"$lockstep" train lenet5 fake:1x28x28:10:640 -b 64 --epochs 1 -w 2 --run "$work/b" --mpi-args "$as machines 1 --" --sync local:3 >out 2>err ||
+    bad "exit $?: $(tail -n 1 err)"
+equal 'two machines that train apart' "$(wrong b 10)" ''
+"$lockstep" train lenet5 fake:1x28x28:10:640 -b 64 --epochs 1 --run "$work/c" --no-record >out 2>err
+equal 'one worker: no table' "$(grep -c '^  rank ' out)" 0
+if [ ! -e c/ranks.csv ]; then ok 'no file with --no-record'; else bad 'a file with --no-record'; fi
+finish
