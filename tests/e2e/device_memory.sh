@@ -37,6 +37,13 @@ equal "resumed" "$(field weights_hash resumed.out)" "$(field weights_hash lenet5
 "$lockstep" eval lenet5.far --device ref --json >eval.out 2>eval.err
 equal "its checkpoint on ref" "$(field weights_hash eval.out)" "$(field weights_hash lenet5.ref.out)"
 
+# What it says of every image comes back from there.
+for device in far ref; do
+    "$lockstep" eval lenet5.far --device $device --top 2 -o $device.csv --threads 2 -q >/dev/null 2>eval.err || note "$(cat eval.err)"
+done
+same_file "eval -o on far says what it says on ref" far.csv ref.csv
+equal "of every image" "$(wc -l <far.csv)" 10001
+
 # A launch that fails is heard of at the end of the step; nothing was updated and the layer is named.
 "$lockstep" train lenet5 digits -i 30 --lr 1e6 --device far --run nan >nan.out 2>nan.err
 equal "exit code of a diverging run" $? 5
