@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 enum {
@@ -163,6 +164,7 @@ static void tell_left_out(struct ls_timeline *t, struct ls_buf *b)
 static void *follow(void *arg)
 {
     struct ls_timeline *t = arg;
+    prctl(PR_SET_NAME, "record");
     struct ls_buf b = LS_BUF_INIT;
     ls__buf_adds(&b, "[\n");
     ls__event_name_rank(&b, &t->place, t->o.host);

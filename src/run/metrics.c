@@ -77,6 +77,18 @@ void ls__run_metric(struct ls_run *run, const struct ls_metric *m)
     free(line);
 }
 
+bool ls__run_is_line_due(int64_t step, int64_t every)
+{
+    const int64_t lines = 20000;
+    int64_t from = 0;
+    if (every <= 0) return false;
+    while (every <= (step - from - 1) / lines) {
+        from += lines * every;
+        every *= 2;
+    }
+    return (step - from) % every == 0;
+}
+
 /* A complete line of ours that is kept. */
 static bool is_kept(const char *line, size_t len, const struct ls_rewind *to)
 {

@@ -63,6 +63,11 @@ struct ls_metric {
         double value;
     } values[LS_MAX_METRICS];
 };
+/* Whether a line of "train" is due after `step` steps, every `every` of them (0: never). After each 20,000 lines the
+ * distance doubles, so that a long run's file grows with the logarithm of its length: a week of 1,000 steps a second
+ * with a line every 50 is 200,000 lines, not 12 million. It depends on the step alone: a resumed run writes the same
+ * lines. */
+bool ls__run_is_line_due(int64_t step, int64_t every);
 /* A write that fails (full disk) is a warning, at most one a minute; the line is lost and training goes on. */
 void ls__run_metric(struct ls_run *run, const struct ls_metric *metric);
 /* Keeps the complete lines with step <= `step` and drops the rest, so that a resumed run's file equals an unbroken

@@ -12,7 +12,7 @@
 static void log_step(struct trainer *t, double lr)
 {
     struct tally *y = &t->st.log_tally;
-    if (t->o->log_every <= 0 || t->st.step % t->o->log_every != 0 || y->n == 0) return;
+    if (!ls__run_is_line_due(t->st.step, t->o->log_every) || y->n == 0) return;
     ls__trainer_metric(t, "train", y->loss_sum / (double)y->n, (double)y->n_correct / (double)y->n, lr, y->n,
                        ls__seconds_since(t->log_ns));
     *y = (struct tally){0};

@@ -494,6 +494,29 @@ static void test_progress_counts_bytes(void **state)
     check_line(&p, 2, NULL, 29, "x.gz: 4.96M [00:02, 2.48MB/s]");
 }
 
+/* The distance between lines doubles after every 20,000 of them: a week's file stays small. */
+static void test_lines_thin_out(void **state)
+{
+    const int64_t every = 50, week = 7 * 24 * 3600 * (int64_t)1000;
+    int64_t n = 0, n_second = 0, last = 0, widest = 0;
+    for (int64_t step = 1; step <= 40000; step++) assert_int_equal(ls__run_is_line_due(step, every), step % every == 0);
+    assert_true(ls__run_is_line_due(20000 * every, every));
+    assert_false(ls__run_is_line_due(20001 * every, every));
+    assert_true(ls__run_is_line_due(20002 * every, every));
+    for (int64_t step = every; step <= week; step += every) {
+        if (!ls__run_is_line_due(step, every)) continue;
+        n++;
+        n_second += step > 20000 * every && step <= 60000 * every;
+        if (step - last > widest) widest = step - last;
+        last = step;
+    }
+    assert_int_equal(n_second, 20000);
+    assert_in_range(n, 150000, 200000);
+    assert_int_equal(widest, every << 9);
+    assert_false(ls__run_is_line_due(7, 0));
+    assert_true(ls__run_is_line_due(INT64_MAX / 2 / 3 * 3, INT64_MAX / 2 / 3));
+}
+
 /* The line is as wide as the terminal wherever there is a bar, and never wider. */
 static void test_progress_fits_every_width(void **state)
 {
@@ -542,6 +565,7 @@ int main(void)
         TEST(test_rewind_keeps_what_was_before),
         TEST(test_rewind_drops_the_end_of_a_shorter_run),
         TEST(test_rewind_drops_torn_and_foreign_lines),
+        TEST(test_lines_thin_out),
         TEST(test_a_full_disk_warns_once_and_training_goes_on),
         TEST(test_a_line_cut_short_is_cut_off),
         TEST(test_progress_looks_like_tqdm),
