@@ -93,7 +93,7 @@ struct ls_loader_options {
     uint64_t seed;
     int64_t first_epoch, first_step;
     bool shuffle;
-    int n_threads;          /* decoders, for folders; 0 = 1 */
+    int n_threads;          /* decoders, for folders; 0: one per core, at most 4 */
     const uint8_t *kept;    /* (optional) where a device has the whole set: nobody needs the bytes here */
     struct ls_trace *trace; /* (optional) where its threads' time goes; outlives it */
 };

@@ -28,6 +28,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { DECODED_SLOTS = 4, POINTER_SLOTS = 32, MAX_SLOTS = POINTER_SLOTS };
 enum { MAX_BATCH = 1 << 20, MAX_THREADS = 1024 };
@@ -79,12 +80,14 @@ static void find_order(struct ls_loader *l)
 struct decode_job {
     const struct ls_loader *loader;
     struct slot *slot;
+    int n, first; /* where in the batch this process begins: ranks of a machine begin apart and share the work */
 };
 
 static enum ls_status decode_one(void *arg, int item, int worker)
 {
     struct decode_job *job = arg;
     const struct ls_dataset *ds = job->loader->ds;
+    item = (item + job->first) % job->n;
     uint8_t *out = job->slot->decoded + (size_t)item * job->loader->image_bytes;
     job->slot->pixels[item] = out;
     if (atomic_load_explicit(&job->loader->is_ending, memory_order_relaxed)) return LS_OK;
@@ -98,7 +101,8 @@ static enum ls_status decode_one(void *arg, int item, int worker)
 static enum ls_status find_pixels(struct ls_loader *l, struct slot *slot, int n)
 {
     const struct ls_dataset *ds = l->ds;
-    if (l->decoders) return ls__pool_run(l->decoders, n, decode_one, &(struct decode_job){l, slot});
+    int first = (int)((int64_t)n * (getpid() % 8) / 8);
+    if (l->decoders) return ls__pool_run(l->decoders, n, decode_one, &(struct decode_job){l, slot, n, first});
     for (int i = 0; i < n; i++)
         slot->pixels[i] =
             ds->pixels ? ds->pixels + (size_t)slot->samples[i] * l->image_bytes : ds->impl->view(ds, slot->samples[i]);
@@ -170,7 +174,9 @@ static enum ls_status build_slot(struct ls_loader *l, struct slot *slot)
 static enum ls_status build(struct ls_loader *l)
 {
     const struct ls_dataset *ds = l->ds;
-    int n_threads = l->options.n_threads > 0 ? l->options.n_threads : 1;
+    enum { MOST_BY_ITSELF = 4 };
+    int n_cores = ls__cpu_count(), n_threads = l->options.n_threads;
+    if (n_threads == 0) n_threads = n_cores < MOST_BY_ITSELF ? n_cores : MOST_BY_ITSELF;
     if (l->options.batch_size > ds->n) l->options.batch_size = (int)ds->n;
     l->steps_per_epoch = (ds->n + l->options.batch_size - 1) / l->options.batch_size;
     l->epoch = l->options.first_epoch + l->options.first_step / l->steps_per_epoch;

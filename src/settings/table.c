@@ -112,8 +112,8 @@ const struct ls_setting ls__settings[LS_N_SETTINGS] = {
         .def = "1", .help = "Seed of all random numbers: initial weights, order, augmentation, dropout.",
         .group = "Training", RUN},
     [LS_SET_LOADER_THREADS] = {.name = "loader-threads", MEMBER(loader_threads), .letter = 'j', .arg = "N",
-        .type = LS_SETTING_INT, .min = 1, .max = 1024, .def = "1",
-        .help = "Threads that decode images of folder: data sets.", .group = "Data and augmentation", FREE},
+        .type = LS_SETTING_INT, .min = 0, .max = 1024, .def = "0",
+        .help = "Threads that decode pictures ahead; 0: one per core, at most 4.", .group = "Data and augmentation", FREE},
     [LS_SET_VALIDATION] = {.name = "validation", MEMBER(validation), .aliases = {"val", "validation-split"},
         .arg = "WHAT", .type = LS_SETTING_TEXT, .is_valid = ls__validation_is_valid, .expected = LS_VALIDATION_EXPECTED,
         .help = "Images to choose the best weights by: a share (0.1) or number (5000) held out of the training data by "

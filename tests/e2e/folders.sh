@@ -58,7 +58,23 @@ equal 'and the memory is whole' "$(checksums pics)" "$first"
 env -u HOME -u XDG_CACHE_HOME "$lockstep" data info folder:pics >out 2>err
 equal 'without HOME' "$(sed -n 's/^ *checksum //p' out | tr '\n' ' ')" "$first"
 
-# --- a picture that changes while its run goes on ---
+# --- decoded pictures are kept, and make no difference but time ---
+trained() { train softmax folder:pics --resize 8 -b 4 --epochs 2 --run "$1" && field weights_hash; }
+kept=$(trained decoded)
+equal 'a training with pictures' "${#kept}" 32
+equal 'a file of decoded pictures per split' "$(find cache -name '*-8x8.decoded' | wc -l)" 2
+equal 'the next run reads it' "$(trained decoded-again)" "$kept"
+for file in $(find cache -name '*.decoded'); do truncate -s -100 "$file"; done
+equal 'one that is cut is made anew' "$(trained decoded-cut)" "$kept"
+for file in $(find cache -name '*.decoded'); do printf 'xxxx' | dd of="$file" bs=1 seek=$(($(stat -c %s "$file") - 50)) conv=notrunc 2>dd.err; done
+equal 'one that is damaged costs time only' "$(trained decoded-damaged)" "$kept"
+mv cache cache.kept
+echo x >cache
+equal 'without a folder for it' "$(trained decoded-without)" "$kept"
+rm cache
+
+# --- a picture that changes while its run goes on, where none are kept ---
+echo x >cache
 cp -r pics live
 background softmax folder:live --resize 8 -b 4 --epochs 100000 --checkpoint-every none --run live-run
 if eventually has_lines live-run/metrics.jsonl 1; then
@@ -70,6 +86,8 @@ if eventually has_lines live-run/metrics.jsonl 1; then
 else
     bad "the run did not start: $(cat err.bg)"
 fi
+rm cache
+mv cache.kept cache
 
 # --- resume with other pictures ---
 train softmax folder:pics --resize 8 -b 4 --epochs 1 --run kept

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "data/contents.h"
+#include "data/decoded.h"
 #include "data/format.h"
 #include "data/formats/parsers.h"
 #include "data/pictures.h"
@@ -35,7 +36,8 @@ struct folder {
     size_t *offset;     /* [n] into text */
     uint16_t *label;    /* [n] */
     size_t n, cap;
-    struct ls_digest *digest; /* [n] of the files */
+    struct ls_digest *digest;         /* [n] of the files */
+    struct ls_decoded_cache *decoded; /* NULL: none */
     char memory[LS_PATH_BYTES];
 };
 
@@ -177,7 +179,7 @@ static enum ls_status scan(struct ls_dataset *ds, struct folder *f, const char *
     return LS_OK;
 }
 
-static enum ls_status folder_read(const struct ls_dataset *ds, int64_t sample, uint8_t *out)
+static enum ls_status decode(const struct ls_dataset *ds, int64_t sample, uint8_t *out)
 {
     const struct folder *f = ds->impl->state;
     char path[LS_PATH_BYTES], *data;
@@ -191,6 +193,16 @@ static enum ls_status folder_read(const struct ls_dataset *ds, int64_t sample, u
     return status;
 }
 
+/* A picture that is kept was checked when it was decoded: its file need not be opened again. */
+static enum ls_status folder_read(const struct ls_dataset *ds, int64_t sample, uint8_t *out)
+{
+    const struct folder *f = ds->impl->state;
+    if (ls__decoded_get(f->decoded, sample, out)) return LS_OK;
+    enum ls_status status = decode(ds, sample, out);
+    ls__decoded_put(f->decoded, sample, status == LS_OK ? out : NULL);
+    return status;
+}
+
 static const char *folder_file(const struct ls_dataset *ds, int64_t sample)
 {
     const struct folder *f = ds->impl->state;
@@ -201,6 +213,7 @@ static void folder_close(struct ls_dataset *ds)
 {
     struct folder *f = ds->impl->state;
     if (!f) return;
+    ls__decoded_close(&f->decoded);
     ls__buf_release(&f->text);
     free(f->offset);
     free(f->label);
@@ -285,6 +298,7 @@ static enum ls_status fill(struct ls_dataset *ds, struct folder *f, const char *
     memcpy(ds->impl->labels, f->label, f->n * sizeof *f->label);
     free(f->label);
     f->label = NULL;
+    f->decoded = ls__decoded_open(ds->checksum, ds->n, ds->c, ds->h, ds->w);
     return LS_OK;
 }
 
