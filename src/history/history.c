@@ -16,41 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LARGEST_JSON = 1 << 24, MAX_CHECKPOINTS = 4096 };
-
-/* A JSON file that is replaced as a whole. */
-struct object_file {
-    json_t *object; /* NULL: none */
-    struct timespec changed;
-    ino_t inode;
-    off_t bytes;
-};
-
-struct resources {
-    struct ls_tail tail;
-    struct ls_curve table;
-    bool has_head;
-    int columns[LS_MAX_VALUES]; /* of the head, to the table's */
-    int n_columns;
-    int event_column; /* of the head; -1: none */
-    struct ls_event *events;
-    size_t n_events;
-};
-
-struct ls_history {
-    char dir[LS_PATH_BYTES];
-    char name[256];
-    int fd;
-    struct object_file manifest, result;
-    struct ls_tail metrics;
-    struct ls_curve curves[LS_MAX_CURVES];
-    int n_curves;
-    size_t n_bad;
-    struct resources *ranks[LS_MAX_RANKS]; /* NULL: not seen yet */
-    enum ls_run_state state;
-    int64_t checkpoints[MAX_CHECKPOINTS];
-    size_t n_checkpoints;
-};
+enum { LARGEST_JSON = 1 << 24 };
 
 /* --- metrics.jsonl --- */
 
@@ -99,7 +65,7 @@ static enum ls_status take_metric(void *arg, const char *line, size_t len)
 
 static void drop_table(void *arg)
 {
-    struct resources *r = arg;
+    struct ls_resources *r = arg;
     ls__curve_release(&r->table);
     r->has_head = false;
     r->n_columns = 0;
@@ -113,7 +79,7 @@ static const char *next_cell(const char *at, const char *end, const char **stop)
     return at;
 }
 
-static void take_head(struct resources *r, const char *line, const char *end)
+static void take_head(struct ls_resources *r, const char *line, const char *end)
 {
     const char *stop;
     r->has_head = true;
@@ -128,7 +94,7 @@ static void take_head(struct resources *r, const char *line, const char *end)
     }
 }
 
-static enum ls_status take_event(struct resources *r, const char *text, size_t len, double seconds)
+static enum ls_status take_event(struct ls_resources *r, const char *text, size_t len, double seconds)
 {
     static const char *const names[] = {"epoch", "evaluate", "checkpoint", "resume"};
     for (int i = 0; i < 4; i++) {
@@ -142,7 +108,7 @@ static enum ls_status take_event(struct resources *r, const char *text, size_t l
 
 static enum ls_status take_sample(void *arg, const char *line, size_t len)
 {
-    struct resources *r = arg;
+    struct ls_resources *r = arg;
     const char *end = line + len, *stop;
     double values[LS_MAX_VALUES];
     int n = 0;
@@ -194,7 +160,7 @@ static enum ls_status read_ranks(struct ls_history *h, bool *has_new)
 
 /* --- JSON files --- */
 
-static void read_object(struct ls_history *h, const char *name, struct object_file *f, bool *has_new)
+static void read_object(struct ls_history *h, const char *name, struct ls_object_file *f, bool *has_new)
 {
     struct stat st;
     char *text = NULL;
@@ -222,7 +188,7 @@ static void read_object(struct ls_history *h, const char *name, struct object_fi
         return; /* what was known before stays */
     }
     json_decref(f->object);
-    *f = (struct object_file){.object = object, .changed = st.st_mtim, .inode = st.st_ino, .bytes = st.st_size};
+    *f = (struct ls_object_file){.object = object, .changed = st.st_mtim, .inode = st.st_ino, .bytes = st.st_size};
     *has_new = true;
 }
 
@@ -253,7 +219,7 @@ static void list_checkpoints(struct ls_history *h)
     DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
     h->n_checkpoints = 0;
     if (!folder && fd >= 0) close(fd);
-    for (struct dirent *e; folder && (e = readdir(folder)) && h->n_checkpoints < MAX_CHECKPOINTS;) {
+    for (struct dirent *e; folder && (e = readdir(folder)) && h->n_checkpoints < LS_MAX_CHECKPOINTS;) {
         char digits[24];
         size_t n = strlen(e->d_name);
         int64_t step;
@@ -333,139 +299,4 @@ void ls_history_close(struct ls_history **history)
     json_decref(h->result.object);
     free(h);
     *history = NULL;
-}
-
-/* --- what it knows --- */
-
-const char *ls_history_dir(const struct ls_history *h)
-{
-    return h->dir;
-}
-
-const char *ls_history_name(const struct ls_history *h)
-{
-    return h->name;
-}
-
-enum ls_run_state ls_history_state(const struct ls_history *h)
-{
-    return h->state;
-}
-
-const struct ls_curve *ls_history_curve(const struct ls_history *h, const char *split)
-{
-    for (int i = 0; i < h->n_curves; i++)
-        if (strcmp(h->curves[i].name, split) == 0 && h->curves[i].n > 0) return &h->curves[i];
-    return NULL;
-}
-
-const struct ls_curve *ls_history_curve_at(const struct ls_history *h, int i)
-{
-    return i >= 0 && i < h->n_curves ? &h->curves[i] : NULL;
-}
-
-size_t ls_history_bad_lines(const struct ls_history *h)
-{
-    return h->n_bad + h->metrics.n_bad;
-}
-
-/* The largest last value of any split. */
-static double latest(const struct ls_history *h, const char *name)
-{
-    double most = 0;
-    for (int i = 0; i < h->n_curves; i++) {
-        double v = ls_curve_last(&h->curves[i], name);
-        if (v > most) most = v;
-    }
-    return most;
-}
-
-double ls_history_steps(const struct ls_history *h)
-{
-    double steps = json_number_value(json_object_get(h->result.object, "steps"));
-    return fmax(steps, latest(h, "step"));
-}
-
-double ls_history_seconds(const struct ls_history *h)
-{
-    return latest(h, "seconds");
-}
-
-const struct json_t *ls_history_manifest(const struct ls_history *h)
-{
-    return h->manifest.object;
-}
-
-const struct json_t *ls_history_result(const struct ls_history *h)
-{
-    return h->result.object;
-}
-
-static json_t *walk(json_t *object, const char *path)
-{
-    while (object && *path) {
-        char key[LS_NAME_BYTES];
-        size_t n = strcspn(path, ".");
-        if (n >= sizeof key) return NULL;
-        memcpy(key, path, n);
-        key[n] = '\0';
-        object = json_object_get(object, key);
-        path += n + (path[n] == '.');
-    }
-    return object;
-}
-
-static json_t *find(const struct ls_history *h, const char *path)
-{
-    json_t *found = walk(h->result.object, path);
-    return found && !json_is_null(found) ? found : walk(h->manifest.object, path);
-}
-
-double ls_history_number(const struct ls_history *h, const char *path)
-{
-    json_t *found = find(h, path);
-    return json_is_number(found) ? json_number_value(found) : NAN;
-}
-
-const char *ls_history_text(const struct ls_history *h, const char *path)
-{
-    return json_string_value(find(h, path));
-}
-
-void ls_history_value(const struct ls_history *h, const char *path, char *out, size_t size)
-{
-    json_t *found = find(h, path);
-    if (json_is_string(found))
-        snprintf(out, size, "%s", json_string_value(found));
-    else if (json_is_integer(found))
-        snprintf(out, size, "%lld", (long long)json_integer_value(found));
-    else if (json_is_real(found))
-        snprintf(out, size, "%.9g", json_real_value(found));
-    else
-        snprintf(out, size, "%s", json_is_boolean(found) ? json_is_true(found) ? "true" : "false" : "");
-}
-
-const struct ls_curve *ls_history_resources(const struct ls_history *h, int rank)
-{
-    if (rank < 0 || rank >= LS_MAX_RANKS || !h->ranks[rank] || h->ranks[rank]->table.n == 0) return NULL;
-    return &h->ranks[rank]->table;
-}
-
-int ls_history_n_ranks(const struct ls_history *h)
-{
-    int n = 0;
-    while (n < LS_MAX_RANKS && ls_history_resources(h, n)) n++;
-    return n;
-}
-
-size_t ls_history_checkpoints(const struct ls_history *h, const int64_t **steps)
-{
-    *steps = h->checkpoints;
-    return h->n_checkpoints;
-}
-
-size_t ls_history_events(const struct ls_history *h, const struct ls_event **events)
-{
-    *events = h->ranks[0] ? h->ranks[0]->events : NULL;
-    return h->ranks[0] ? h->ranks[0]->n_events : 0;
 }

@@ -1,11 +1,14 @@
-/* internal.h: shared by the files of this module: files that grow, and curves made of their lines. */
+/* internal.h: shared by the files of this module: files that grow, curves made of their lines, and what a run is in
+ * memory. */
 #ifndef LS_HISTORY_INTERNAL_H
 #define LS_HISTORY_INTERNAL_H
 
 #include "base/dir.h"
 #include "history/history.h"
 
+#include <jansson.h>
 #include <sys/types.h>
+#include <time.h>
 
 /* --- curve.c --- */
 
@@ -45,5 +48,43 @@ typedef enum ls_status ls_line_fn(void *arg, const char *line, size_t len);
  * line. *has_new: there was something. A file that is not there is empty. */
 enum ls_status ls__tail_read(struct ls_tail *t, int folder_fd, const char *name, void (*start)(void *arg),
                              ls_line_fn *line, void *arg, bool *has_new) LS_MUST_CHECK;
+
+/* --- history.c, answers.c --- */
+
+enum { LS_MAX_CHECKPOINTS = 4096 };
+
+/* A JSON file that is replaced as a whole. */
+struct ls_object_file {
+    json_t *object; /* NULL: none */
+    struct timespec changed;
+    ino_t inode;
+    off_t bytes;
+};
+
+struct ls_resources {
+    struct ls_tail tail;
+    struct ls_curve table;
+    bool has_head;
+    int columns[LS_MAX_VALUES]; /* of the head, to the table's */
+    int n_columns;
+    int event_column; /* of the head; -1: none */
+    struct ls_event *events;
+    size_t n_events;
+};
+
+struct ls_history {
+    char dir[LS_PATH_BYTES];
+    char name[256];
+    int fd;
+    struct ls_object_file manifest, result;
+    struct ls_tail metrics;
+    struct ls_curve curves[LS_MAX_CURVES];
+    int n_curves;
+    size_t n_bad;
+    struct ls_resources *ranks[LS_MAX_RANKS]; /* NULL: not seen yet */
+    enum ls_run_state state;
+    int64_t checkpoints[LS_MAX_CHECKPOINTS];
+    size_t n_checkpoints;
+};
 
 #endif
