@@ -75,6 +75,7 @@ struct ls_train_options {
     int64_t keep;                 /* checkpoints kept besides the best */
     int64_t eval_every;           /* epochs; 0: only at the end */
     bool record;                  /* resources.csv: what the process uses, every half second */
+    int64_t histograms;           /* epochs between histograms of weights and gradients for TensorBoard; 0: none */
     bool trace;                   /* trace.json: where the time of every thread went */
     int64_t trace_steps;          /* so many steps have every op in it */
     int64_t patience;             /* stop after so many epochs without a better validation accuracy; 0: never */

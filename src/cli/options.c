@@ -155,6 +155,7 @@ const struct ls_option ls__options[] = {
     {OF_TRAINING(NO_EVAL), .commands = ON(TRAIN)},
     {OF_TRAINING(LOG_EVERY), .commands = ON(TRAIN)},
     {OF_TRAINING(RECORD), .commands = ON(TRAIN)},
+    {OF_TRAINING(HISTOGRAMS), .commands = ON(TRAIN)},
     {OF_TRAINING(TRACE), .commands = ON(TRAIN)},
     {OF_TRAINING(TRACE_STEPS), .commands = ON(TRAIN)},
 

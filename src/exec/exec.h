@@ -60,6 +60,10 @@ struct ls_exec_step {
     uint64_t seed;
     int64_t step; /* global, from 0 */
     double lr, clip_norm;
+    /* (optional) Called in a training step when the gradient is whole and not applied yet, on every rank that has it:
+     * ls_exec_get_gradient may be used. All ranks give it or none does. */
+    void (*look)(void *arg);
+    void *look_arg;
     float *logits; /* (optional) ls_exec_evaluate: [batch.n,n_classes], of the shards that this process computed */
 };
 

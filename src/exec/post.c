@@ -74,13 +74,26 @@ static enum ls_status grad_norm(struct ls_exec *e, const struct ls_plan *plan, d
     return status;
 }
 
-static enum ls_status clip(struct step *s, struct ls_step_ctx *ctx, double *norm)
+static enum ls_status await_all_sums(struct step *s)
 {
     struct ls_exec *e = s->e;
     struct ls_begun begun = ls__span_begin(e->workers[0].lane, LS_SPAN_COMMUNICATE, "all sums", s->ask->step);
     enum ls_status status = e->together->sum_wait(s, e->sums.n);
     ls__span_end(e->workers[0].lane, begun);
-    TRY(status);
+    return status;
+}
+
+static enum ls_status look(struct step *s)
+{
+    TRY(await_all_sums(s));
+    s->ask->look(s->ask->look_arg);
+    return s->e->together->barrier(s->e, LS_OK); /* updates zero the sums */
+}
+
+static enum ls_status clip(struct step *s, struct ls_step_ctx *ctx, double *norm)
+{
+    struct ls_exec *e = s->e;
+    TRY(await_all_sums(s));
     TRY(e->together->barrier(e, grad_norm(e, s->plan->plan, norm))); /* updates zero the sums */
     if (*norm > s->ask->clip_norm) ctx->clip_scale = (float)(s->ask->clip_norm / (*norm + 1e-6));
     return LS_OK;
@@ -103,6 +116,7 @@ static enum ls_status launch_updates(const struct parts *round)
 
 enum ls_status ls__exec_post(struct step *s, struct ls_step_ctx ctx, struct ls_exec_stats *stats)
 {
+    if (s->ask->look) TRY(look(s));
     if (s->ask->clip_norm > 0) TRY(clip(s, &ctx, &stats->grad_norm));
     const struct parts round = {s, LS_POST, ctx};
     TRY(launch_updates(&round));

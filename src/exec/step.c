@@ -65,7 +65,7 @@ enum ls_status ls_exec_train(struct ls_exec *e, const struct ls_exec_step *ask, 
         .seed = ask->seed, .step = ask->step, .lr = (float)ask->lr, .clip_scale = 1, .n_parts = 1};
     struct step s = ls__step_of(e, ask, true);
     *stats = (struct ls_exec_stats){0};
-    if (!(ask->clip_norm > 0)) s.update = &update;
+    if (!(ask->clip_norm > 0) && !ask->look) s.update = &update;
     TRY(find_plans(&s));
     TRY(ls__exec_now(e, &update));
     if (ls__exec_is_whole(&s)) return ls__exec_conclude(&s, ls__exec_run_whole(&s), stats);

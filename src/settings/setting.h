@@ -117,6 +117,7 @@ enum ls_setting_id {
     LS_SET_KEEP,
     LS_SET_LOG_EVERY,
     LS_SET_RECORD,
+    LS_SET_HISTOGRAMS,
     LS_SET_TRACE,
     LS_SET_TRACE_STEPS,
     LS_SET_QUIET,

@@ -131,6 +131,46 @@ static void tell_examples(struct ls_tensorboard *tb, const struct trainer *t)
     free(pixels);
 }
 
+/* --- weights and gradients --- */
+
+static bool has_histograms(const struct trainer *t, int64_t epoch)
+{
+    return t->o->histograms > 0 && (epoch + 1) % t->o->histograms == 0;
+}
+
+bool ls__observe_wants_gradients(const struct trainer *t)
+{
+    return has_histograms(t, t->st.epoch) && t->st.epoch_step + 1 == t->schedule.steps_per_epoch;
+}
+
+/* One per parameter. step: that the values are of. */
+static void tell_values(struct trainer *t, const char *group, int64_t step, bool is_gradient)
+{
+    struct ls_tensorboard *tb = ls__record_tensorboard(t->record);
+    const struct ls_plan *plan = ls_exec_plan(t->s.exec, t->s.shard_size, true);
+    const struct ls_graph *g = plan->graph;
+    for (int v = 0; tb && v < g->n_values; v++) {
+        const struct ls_value *value = &g->values[v];
+        char tag[256];
+        float *data;
+        if (value->kind != LS_VALUE_PARAM || value->grad < 0) continue;
+        const int64_t n = ls_shape_count(&value->shape);
+        int entry = plan->slots[is_gradient ? value->grad : v].stored;
+        if (ls__calloc(&data, (size_t)n, sizeof *data) != LS_OK) return;
+        enum ls_status status =
+            is_gradient ? ls_exec_get_gradient(t->s.exec, entry, data) : ls_exec_get(t->s.exec, entry, data);
+        snprintf(tag, sizeof tag, "%s/%s", group, value->name);
+        if (status == LS_OK) ls__tensorboard_histogram(tb, step, tag, data, n);
+        free(data);
+    }
+}
+
+void ls__observe_gradients(void *trainer)
+{
+    struct trainer *t = trainer;
+    tell_values(t, "Gradients", t->st.step + 1, true);
+}
+
 enum ls_status ls__observe_open(struct trainer *t)
 {
     char dir[LS_PATH_BYTES] = "";
@@ -152,7 +192,9 @@ enum ls_status ls__observe_open(struct trainer *t)
     if (t->o->trace) TRY(ls__observe_clock(t, &ro));
     if ((t->o->record && is_seen) || t->o->trace) t->record = ls__record_open(&ro);
     struct ls_tensorboard *tb = ls__record_tensorboard(t->record);
-    if (!tb || t->st.step > 0) return LS_OK; /* the first file has it */
+    if (!tb) t->own.histograms = 0;
+    TRY(ls_comm_broadcast(t->comm, 0, &t->own.histograms, sizeof t->own.histograms)); /* a step is the same for all */
+    if (!tb || t->st.step > 0) return LS_OK;                                          /* the first file has it */
     tell_options(tb, t);
     tell_network(tb, t);
     tell_examples(tb, t);
@@ -162,6 +204,7 @@ enum ls_status ls__observe_open(struct trainer *t)
 void ls__observe_epoch(struct trainer *t)
 {
     ls__record_time(t->record, t->st.step);
+    if (has_histograms(t, t->st.epoch)) tell_values(t, "Weights", t->st.step, false);
     ls__record_mark(t->record, "epoch");
 }
 

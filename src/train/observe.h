@@ -10,6 +10,9 @@ enum ls_status ls__observe_open(struct trainer *t) LS_MUST_CHECK;
 enum ls_status ls__observe_clock(struct trainer *t, struct ls_record_options *ro) LS_MUST_CHECK;
 /* After the last step: rank 0's trace.json gets what the others traced, over the network. Collective. */
 enum ls_status ls__observe_merge(struct trainer *t) LS_MUST_CHECK;
+/* Whether the step that comes is one whose gradient --histograms asks for; the same on all ranks. */
+bool ls__observe_wants_gradients(const struct trainer *t);
+void ls__observe_gradients(void *trainer);
 void ls__observe_epoch(struct trainer *t);
 void ls__observe_close(struct trainer *t, enum ls_status status);
 

@@ -4,6 +4,7 @@
  */
 #include "base/clock.h"
 #include "base/control.h"
+#include "train/observe.h"
 #include "train/trainer.h"
 
 #include <math.h>
@@ -26,13 +27,17 @@ static enum ls_status load_and_train(struct trainer *t, double lr, struct ls_exe
     enum ls_status status = ls_loader_next(t->loader, &batch);
     ls__span_end(t->s.lane, begun);
     TRY(status);
-    const struct ls_exec_step step = {.batch = &batch,
-                                      .transform = &t->s.transform,
-                                      .shard_size = t->s.shard_size,
-                                      .seed = (uint64_t)t->o->seed,
-                                      .step = t->st.step,
-                                      .lr = lr,
-                                      .clip_norm = t->o->clip_norm};
+    struct ls_exec_step step = {.batch = &batch,
+                                .transform = &t->s.transform,
+                                .shard_size = t->s.shard_size,
+                                .seed = (uint64_t)t->o->seed,
+                                .step = t->st.step,
+                                .lr = lr,
+                                .clip_norm = t->o->clip_norm};
+    if (ls__observe_wants_gradients(t)) {
+        step.look = ls__observe_gradients;
+        step.look_arg = t;
+    }
     t->images += batch.n;
     return ls__sync_step(&t->sync, &step, ls__control_stop_wanted(t->o->control),
                          ls__control_save_wanted(t->o->control), stats);

@@ -175,6 +175,7 @@ static enum ls_status step_replica(void *arg, int item, int thread)
     struct ls_exec_step step = *run->step;
     step.batch = &own;
     step.shard_size = own.n;
+    step.look = NULL; /* a replica's gradient is nobody's */
     return ls_exec_train(l->replicas[item].exec, &step, &l->stats[item]);
 }
 

@@ -36,6 +36,13 @@ has 'examples of the images' events "image 1x28x28 b'\\x89PNG'"
 "$lockstep" train lenet5 digits -i 160 -b 64 --log-every 20 --run a --resume auto -q >/dev/null 2>err
 python3 "$here/tfevents.py" "$(find a -name 'events*' | sort | tail -n 1)" >events 2>err || bad "the second file: $(cat err)"
 has 'a resumed run makes what follows its checkpoint void' events '121 start'
+"$lockstep" train mlp fake:1x28x28:10:640 -b 64 --epochs 4 --run plain -q >/dev/null 2>err
+"$lockstep" train mlp fake:1x28x28:10:640 -b 64 --epochs 4 --histograms 2 --run c -q >/dev/null 2>err
+equal 'with histograms the weights are the same' "$(field weights_hash c/result.json)" "$(field weights_hash plain/result.json)"
+python3 "$here/tfevents.py" c/events.out.tfevents.* >events 2>err || bad "the file of histograms: $(cat err)"
+equal 'histograms of every second epoch' "$(awk '$3 == "histogram" && /fc1.weight/ {print $1, $2}' events | xargs)" \
+    "20 Gradients/fc1.weight 20 Weights/fc1.weight 40 Gradients/fc1.weight 40 Weights/fc1.weight"
+equal 'of as many gradients as weights' "$(awk '$3 == "histogram" && $1 == 40 {sub(".*/", "", $2); print $2, $4}' events | sort | uniq -c | awk '$1 != 2')" ''
 "$lockstep" train lenet5 digits -i 5 --run b --no-record -q >/dev/null 2>err
 equal 'none with --no-record' "$(find b -name 'events*')" ''
 finish
