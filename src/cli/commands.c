@@ -276,6 +276,28 @@ const struct ls_command ls__commands[LS_N_CMDS] = {
                     "weights are identical.",
             .examples = {{"lockstep diff runs/a runs/b", "two runs"}},
         },
+    [LS_CMD_SERVE] =
+        {
+            .name = "serve",
+            .args = "[DIR]",
+            .min_args = 0,
+            .max_args = 1,
+            .summary = "a live page about runs, for a browser",
+            .text =
+                "Shows the runs in DIR (runs), up to three folders deep, on http://127.0.0.1:8420/ : a list, a page "
+                "of each run whose curves move while it trains, and comparisons. It only reads files, so it may be "
+                "started before, during and after a training, and ended at any time (Ctrl-C). Runs that come later "
+                "appear by themselves. The address is printed; no browser is opened.\n"
+                "From another machine: an ssh tunnel (ssh -L 8420:localhost:8420 HOST), or --listen 0.0.0.0, which "
+                "prints an address with a token; whoever has it can read the runs, nobody can change anything. What "
+                "goes over the network is not encrypted: use the tunnel where others listen.",
+            .examples =
+                {
+                    {"lockstep serve", "the runs in runs/"},
+                    {"lockstep serve sweep --port 0", "on any port that is free"},
+                    {"lockstep serve runs --listen 0.0.0.0", "for other machines, with a token"},
+                },
+        },
     [LS_CMD_PLOT] =
         {
             .name = "plot",

@@ -214,6 +214,18 @@ const struct ls_option ls__options[] = {
          .help = "Lines at steps of a picture of runs, as \"900:killed|950:went on\".", .group = "Picture",
          AT(marks)), .commands = ON(PLOT)},
 
+    {OWN(.name = "port", .letter = 'p', .arg = "P", .type = LS_SETTING_INT, .min = 0, .max = 65535, .def = "8420",
+         .help = "The port to listen on; 0: any that is free, which is printed.", .group = "Page",
+         AT(port)), .commands = ON(SERVE)},
+    {OWN(.name = "listen", .arg = "ADDRESS", .type = LS_SETTING_TEXT, .def = "127.0.0.1", .is_valid = is_not_empty,
+         .expected = "an address of this machine, such as 0.0.0.0",
+         .help = "The address to listen on. Elsewhere than on this machine alone a token is needed.", .group = "Page",
+         AT(listen)), .commands = ON(SERVE)},
+    {OWN(.name = "token", .arg = "TEXT", .type = LS_SETTING_TEXT, .is_valid = is_not_empty,
+         .expected = "8 to 128 letters, digits, - and _",
+         .help = "What a browser must know to see anything; without it one is made and printed where it is needed.",
+         .group = "Page", AT(token)), .commands = ON(SERVE)},
+
     {OWN(.name = "log", .arg = "FILE", .type = LS_SETTING_TEXT, .is_valid = is_not_empty, .expected = "a file",
          .help = "Write a row for every sample to FILE.", .group = "Recording", AT(log)), .commands = ON(RECORD)},
     {OWN(.name = "log-format", .arg = "FORM", .type = LS_SETTING_CHOICE, .choices = "plain|csv", .def = "plain",

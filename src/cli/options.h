@@ -35,6 +35,7 @@ enum ls_cmd {
     LS_CMD_SHOW,
     LS_CMD_WATCH,
     LS_CMD_DIFF,
+    LS_CMD_SERVE,
     LS_CMD_PLOT,
     LS_CMD_RECORD,
     LS_CMD_DOCTOR,
@@ -84,7 +85,9 @@ struct ls_options {
     const char *onnx, *safetensors, *pixels; /* export */
     bool fold, force;
     const char *title, *marks; /* plot */
-    bool man;                  /* help */
+    int64_t port;              /* serve */
+    const char *listen, *token;
+    bool man; /* help */
     const char *completion;
     bool verbose, help;
 

@@ -62,6 +62,7 @@ struct ls_painter_ops {
     void (*pop)(struct ls_painter *p);
     enum ls_status (*finish)(struct ls_painter *p); /* frees nothing of the caller's; called once */
 };
+struct ls_scale;
 struct ls_painter {
     const struct ls_painter_ops *ops;
     struct ls_buf *out;
@@ -70,6 +71,8 @@ struct ls_painter {
     enum ls_draw_format format;
     bool is_part;
     int n_clips;
+    const struct ls_scale *x, *y; /* of the next clip, for scripts that read values off an SVG; NULL: none */
+    const char *x_name;
     void *own; /* the painter's */
 };
 

@@ -173,6 +173,9 @@ static enum ls_status draw_line(struct xy *d, int i)
     struct ls_track t;
     enum ls_status status = ls__track_line(&t, s->x, s->y, s->n, &d->sx, &d->sy);
     double width = (s->mode == LS_DRAW_IDEAL ? 1.6 : 2) + 3.0 * (s->behind > 8 ? 8 : s->behind);
+    char name[LS_LABEL_BYTES];
+    ls__text_clean(name, sizeof name, s->label);
+    if (name[0]) d->p->ops->tip(d->p, name);
     for (size_t from = 0, to; status == LS_OK && from < t.n; from = to) {
         for (to = from + 1; to < t.n && !t.is_first[to];) to++;
         if (to - from == 1)
@@ -182,6 +185,7 @@ static enum ls_status draw_line(struct xy *d, int i)
         else
             d->p->ops->line(d->p, t.points + from, to - from, ink, width, ls__series_dash(d->panel, i), 1);
     }
+    if (name[0]) d->p->ops->end_tip(d->p);
     ls__track_release(&t);
     return status;
 }
@@ -369,6 +373,7 @@ enum ls_status ls__panel_xy(struct ls_painter *p, const struct ls_draw_panel *pa
     }
     draw_levels(&d);
     ls__axis_left(p, &panel->y, &d.sy, d.plot, box.x);
+    p->x = &d.sx, p->y = &d.sy, p->x_name = panel->x.label;
     p->ops->clip(p, d.plot.x - 2, d.plot.y - 6, d.plot.w + 6, d.plot.h + 8);
     enum ls_status status = draw_series(&d);
     p->ops->unclip(p);

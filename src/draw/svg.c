@@ -4,6 +4,7 @@
  * Numbers have one decimal: a tenth of a unit cannot be seen, and files stay small.
  */
 #include "draw/painter.h"
+#include "draw/scale.h"
 #include "draw/text.h"
 
 #include <math.h>
@@ -166,6 +167,16 @@ static void svg_text(struct ls_painter *p, struct ls_point at, const char *text,
     ls__buf_adds(p->out, "</text>\n");
 }
 
+/* data-x="from to low high kind factor unit": places, the values there, and how people read them. */
+static void add_scale(struct ls_buf *b, const char *name, const struct ls_scale *s)
+{
+    if (!s) return;
+    ls__buf_addf(b, " data-%s=\"%.1f %.1f %.9g %.9g %s %.9g ", name, s->from, s->to, s->low, s->high,
+                 s->kind == LS_DRAW_LINEAR ? "linear" : "log", s->factor);
+    ls__text_escape(b, s->unit);
+    ls__buf_adds(b, "\"");
+}
+
 /* A nested svg element clips, and needs no id that would have to be unique in a page. */
 static void svg_clip(struct ls_painter *p, double x, double y, double w, double h)
 {
@@ -182,7 +193,16 @@ static void svg_clip(struct ls_painter *p, double x, double y, double w, double 
     add_number(p->out, w);
     ls__buf_adds(p->out, " ");
     add_number(p->out, h);
-    ls__buf_adds(p->out, "\">\n");
+    ls__buf_adds(p->out, "\"");
+    add_scale(p->out, "x", p->x);
+    add_scale(p->out, "y", p->y);
+    if (p->x && p->x_name) {
+        ls__buf_adds(p->out, " data-name=\"");
+        ls__text_escape(p->out, p->x_name);
+        ls__buf_adds(p->out, "\"");
+    }
+    p->x = p->y = NULL;
+    ls__buf_adds(p->out, ">\n");
 }
 
 static void svg_unclip(struct ls_painter *p)

@@ -12,7 +12,8 @@ double ls__split_seconds(const struct ls_history *h, int part)
 {
     char path[64];
     snprintf(path, sizeof path, "seconds.%s", ls__split_names[part]);
-    return ls_history_number(h, path);
+    if (ls_history_state(h) == LS_RUN_DONE) return ls_history_number(h, path);
+    return ls_curve_last(ls_history_resources(h, 0), ls__split_names[part]);
 }
 
 /* --- curves --- */

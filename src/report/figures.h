@@ -27,7 +27,7 @@ const double *ls__figure_x(struct ls_page *p, const struct ls_history *h, const 
 /* The parts of the wall clock, in the order in which they are told. */
 enum { LS_N_SPLIT = 9 };
 extern const char *const ls__split_names[LS_N_SPLIT];
-/* NAN where the run's result does not tell. */
+/* Of the result; of a run without one what it has recorded so far. NAN where nothing tells. */
 double ls__split_seconds(const struct ls_history *h, int part);
 
 #endif

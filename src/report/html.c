@@ -147,7 +147,7 @@ static void add_tiles(struct ls_buf *b, const struct ls_part *part)
     ls__buf_adds(b, "</div>\n");
 }
 
-static enum ls_status add_part(struct ls_buf *b, const struct ls_part *part, int number)
+enum ls_status ls__page_html_part(struct ls_buf *b, const struct ls_part *part, int number)
 {
     switch (part->kind) {
     case LS_PART_HEADING:
@@ -179,6 +179,12 @@ static enum ls_status add_part(struct ls_buf *b, const struct ls_part *part, int
     return LS_OK;
 }
 
+void ls__page_html_style(struct ls_buf *b)
+{
+    ls__buf_adds(b, style);
+    ls_draw_style(b, LS_DRAW_AUTO);
+}
+
 static enum ls_status build(struct ls_buf *b, const struct ls_page *p)
 {
     ls__buf_adds(
@@ -186,11 +192,10 @@ static enum ls_status build(struct ls_buf *b, const struct ls_page *p)
            "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n");
     add_tagged(b, "<title>", p->title, "</title>\n<style>\n");
-    ls__buf_adds(b, style);
-    ls_draw_style(b, LS_DRAW_AUTO);
+    ls__page_html_style(b);
     add_tagged(b, "</style>\n</head>\n<body>\n<main>\n<h1>", p->title, "</h1>\n");
     add_tagged(b, "<p class=\"sub\">", p->note, "</p>\n");
-    for (int i = 0; i < p->n_parts; i++) TRY(add_part(b, &p->parts[i], i));
+    for (int i = 0; i < p->n_parts; i++) TRY(ls__page_html_part(b, &p->parts[i], i));
     ls__buf_adds(b, "</main>\n</body>\n</html>\n");
     return ls__buf_check(b);
 }

@@ -131,7 +131,7 @@ static void add_resources(struct ls_page *p, const struct ls_history *h)
     if (picture)
         ls__page_figure(p, "time", picture);
     else
-        ls__page_note(p, "Told at the end of a run (result.json).");
+        ls__page_note(p, "Not recorded (resources.csv, result.json).");
     double hidden = ls_history_number(h, "seconds.hidden");
     if (hidden > 0)
         ls__page_note(p, "Besides, %s of communication were hidden behind computing.", ls__say_seconds(p, hidden));

@@ -69,4 +69,9 @@ enum ls_status ls__page_html(const struct ls_page *p, const char *path) LS_MUST_
 enum ls_status ls__page_markdown(const struct ls_page *p, const char *path) LS_MUST_CHECK;
 enum ls_status ls__page_pdf(const struct ls_page *p, const char *path) LS_MUST_CHECK;
 
+/* Of the first, for pages of others: a part (`number`: no other of the page has it), and the style sheet of all parts.
+ */
+enum ls_status ls__page_html_part(struct ls_buf *b, const struct ls_part *part, int number) LS_MUST_CHECK;
+void ls__page_html_style(struct ls_buf *b);
+
 #endif
