@@ -118,7 +118,6 @@ static enum ls_status search(struct ls_site *site)
     if (status != LS_OK) n = 0;
     /* Only this thread changes the list, so it may be read without the lock. */
     for (int i = 0; i < site->n_runs; i++) site->runs[i].is_seen = false;
-    site->is_cut = n > LS_MAX_SITE_RUNS;
     for (int i = 0; i < n; i++) {
         const char *name = name_below(site, o.paths[i]);
         struct ls_site_run *known = ls__site_find(site, XXH3_64bits(name, strlen(name)));
@@ -133,6 +132,7 @@ static enum ls_status search(struct ls_site *site)
     if (status == LS_OK) status = ls__calloc(&o.found, (size_t)n_new + 1, sizeof *o.found);
     if (status == LS_OK) status = open_all(&o, n_new);
     pthread_mutex_lock(&site->lock);
+    site->is_cut = n > LS_MAX_SITE_RUNS;
     if (status == LS_OK || site->n_polls > 0) drop_unseen(site);
     if (status == LS_OK) status = take(site, o.found, n_new);
     pthread_mutex_unlock(&site->lock);
