@@ -32,7 +32,8 @@ struct ls_bench_result {
     char model[128];
     int64_t batch_size, shards, threads, steps;
     double ms_per_step, ms_per_step_best, images_per_second;
-    double gflops, peak_gflops, fraction_of_peak; /* of the step; of a register-blocked FMA loop on the same threads */
+    double gflops, peak_gflops,
+        fraction_of_peak; /* of the step; of a register-blocked FMA loop on the same threads, or the card's */
     int64_t peak_rss_bytes, arena_bytes, store_bytes;
     double first_step_ms;    /* from the call */
     struct ls_bench_op *ops; /* with layers; free() it */

@@ -218,6 +218,8 @@ struct ls_backend {
     const struct ls_device_memory *memory;
     /* (optional, default: f32 only) before the first kernel is prepared */
     enum ls_status (*set_precision)(struct ls_device *device, enum ls_precision precision);
+    /* (optional, default: the CPU's, measured) what the device could compute with its precision at most */
+    double (*peak_gflops)(const struct ls_device *device);
     /* (optional, default 0: as many as there are) threads that may launch */
     int max_threads;
     /* (optional, default 0: by the batch size) shards of a batch when nobody says how many. A function of the kind of

@@ -165,9 +165,11 @@ enum ls_status ls_bench(const struct ls_bench_options *o, struct ls_bench_result
         r->arena_bytes = (int64_t)ls_exec_arena_bytes(s.exec);
         r->store_bytes = (int64_t)s.store->bytes;
         s.backend->identify(s.device, &id);
+        if (s.backend->peak_gflops) r->peak_gflops = s.backend->peak_gflops(s.device);
     }
     ls__session_close(&s);
-    if (status == LS_OK) status = ls__measure_peak_gflops((int)r->threads, id.isa, &r->peak_gflops);
+    if (status == LS_OK && r->peak_gflops <= 0)
+        status = ls__measure_peak_gflops((int)r->threads, id.isa, &r->peak_gflops);
     if (status == LS_OK) r->fraction_of_peak = r->gflops / r->peak_gflops;
     return status;
 }

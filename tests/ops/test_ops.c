@@ -37,7 +37,7 @@ struct session {
     double tolerance;                /* against ref; 0: the usual one */
     enum ls_precision precision;
     bool is_perf;
-    int n_passed, n_failed;
+    int n_passed, n_failed, n_refused;
     int n_asked; /* nodes computed by an implementation that is not the first choice */
 };
 
@@ -130,10 +130,21 @@ static enum ls_status run_line(struct session *s, const char *line)
     return status;
 }
 
+/* A plug-in that says by name what it has not: those are counted apart, and everything else must be right. */
+static bool is_refused_by_name(const struct session *s)
+{
+    return s->plugin && strstr(ls_error_message(), " has no ") && strstr(ls_error_message(), " yet");
+}
+
 static void count_line(struct session *s, const char *line)
 {
     if (run_line(s, line) == LS_OK) {
         s->n_passed++;
+        return;
+    }
+    if (is_refused_by_name(s)) {
+        s->n_refused++;
+        printf("refused: %s\n", line);
         return;
     }
     s->n_failed++;
@@ -247,6 +258,7 @@ int main(int argc, char **argv)
     }
     if (n_sources == 0) return usage();
     printf("%d nodes by implementations that are not the first choice\n", s.n_asked);
+    if (s.n_refused) printf("%d refused by name: the plug-in has no kernel for them yet\n", s.n_refused);
     printf("%d passed, %d failed\n", s.n_passed, s.n_failed);
     return s.n_failed == 0 ? 0 : 1;
 }

@@ -104,6 +104,33 @@ static enum ls_status set_precision(struct ls_device *d, enum ls_precision preci
     return LS_OK;
 }
 
+/* --- what the card could do at its highest clock, by its kind --- */
+
+static double attribute(enum cudaDeviceAttr which)
+{
+    int value = 0;
+    return cudaDeviceGetAttribute(&value, which, ORDINAL) == cudaSuccess ? (double)value : 0.0;
+}
+
+/* Floating-point operations per clock of a multiprocessor, dense. */
+static double flops_per_clock(const struct ls_device *d)
+{
+    const bool is_hopper = d->card->major >= 9;
+    switch (d->precision) {
+    case LS_PRECISION_BF16:
+        return is_hopper ? 4096.0 : d->card->minor == 0 ? 2048.0 : 1024.0;
+    case LS_PRECISION_TF32:
+        return is_hopper ? 2048.0 : d->card->minor == 0 ? 1024.0 : 512.0;
+    default:
+        return is_hopper || d->card->minor > 0 ? 256.0 : 128.0;
+    }
+}
+
+static double peak_gflops(const struct ls_device *d)
+{
+    return flops_per_clock(d) * attribute(cudaDevAttrMultiProcessorCount) * attribute(cudaDevAttrClockRate) * 1e-6;
+}
+
 unsigned *ls__cuda_tickets(struct ls_device *d, int n)
 {
     if (d->n_tickets + n > N_TICKETS) return NULL;
@@ -302,6 +329,7 @@ static const struct ls_backend backend = {
     .memory = &ls__cuda_memory,
     .max_threads = 1,
     .set_precision = set_precision,
+    .peak_gflops = peak_gflops,
     .default_shards = 1,
     .is_reduce_last = true,
     .recording = &ls__cuda_recording,

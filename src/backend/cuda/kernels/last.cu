@@ -61,6 +61,45 @@ template <int V> static __device__ __forceinline__ struct floats<V> per_channel(
     return f;
 }
 
+/* f(i, x) for every row, i counting V elements each; AHEAD rows are read before the first is used. */
+enum {
+    AHEAD = 4
+};
+template <class T, int V, class F>
+static __device__ __forceinline__ void each_row(const struct cover &g, const struct walk &w, const void *x, F f)
+{
+    const int64_t step = (int64_t)g.ty * g.c / V;
+    int64_t r = w.row, i = (w.row * g.c + w.channel) / V;
+    for (; r + (AHEAD - 1) * g.ty < w.end; r += AHEAD * g.ty, i += AHEAD * step) {
+        struct stored<T, V> s[AHEAD];
+#pragma unroll
+        for (int u = 0; u < AHEAD; u++) s[u] = fetch<T, V>(x, i + u * step);
+#pragma unroll
+        for (int u = 0; u < AHEAD; u++) f(i + u * step, widened(s[u]));
+    }
+    for (; r < w.end; r += g.ty, i += step) f(i, get<T, V>(x, i));
+}
+
+/* f(i, x, y) likewise. */
+template <class T, int V, class F>
+static __device__ __forceinline__ void each_pair(const struct cover &g, const struct walk &w, const void *x,
+                                                 const void *y, F f)
+{
+    const int64_t step = (int64_t)g.ty * g.c / V;
+    int64_t r = w.row, i = (w.row * g.c + w.channel) / V;
+    for (; r + (AHEAD - 1) * g.ty < w.end; r += AHEAD * g.ty, i += AHEAD * step) {
+        struct stored<T, V> s[AHEAD], t[AHEAD];
+#pragma unroll
+        for (int u = 0; u < AHEAD; u++) {
+            s[u] = fetch<T, V>(x, i + u * step);
+            t[u] = fetch<T, V>(y, i + u * step);
+        }
+#pragma unroll
+        for (int u = 0; u < AHEAD; u++) f(i + u * step, widened(s[u]), widened(t[u]));
+    }
+    for (; r < w.end; r += g.ty, i += step) f(i, get<T, V>(x, i), get<T, V>(y, i));
+}
+
 /* --- elementwise --- */
 
 template <class T, int V>
@@ -71,16 +110,13 @@ static __global__ void bias_add(const void *src, const float *bias, void *dst, s
     struct floats<V> b = {
     };
     if (bias) b = per_channel<V>(bias, w.channel);
-#pragma unroll 4
-    for (int64_t r = w.row; r < w.end; r += g.ty) {
-        const int64_t i = (r * g.c + w.channel) / V;
-        struct floats<V> x = get<T, V>(src, i);
+    each_row<T, V>(g, w, src, [=](int64_t i, struct floats<V> x) {
         for (int k = 0; k < V; k++) {
             const float y = x.v[k] + b.v[k];
             x.v[k] = has_relu ? relu1(y) : y;
         }
         put<T, V>(dst, i, x);
-    }
+    });
 }
 
 extern "C" cudaError_t ls__cuda_run_last_bias(cudaStream_t stream, enum ls_cuda_type type, const void *src,
@@ -181,11 +217,9 @@ static __global__ void __launch_bounds__(SUM_THREADS)
     const struct walk w = walk_of<V>(g);
     float a[V] = {}, b[V] = {};
     if (w.channel < g.c)
-#pragma unroll 4
-        for (int64_t r = w.row; r < w.end; r += g.ty) {
-            const struct floats<V> v = get<T, V>(x, (r * g.c + w.channel) / V);
+        each_row<T, V>(g, w, x, [&](int64_t, const struct floats<V> &v) {
             for (int k = 0; k < V; k++) a[k] += v.v[k];
-        }
+        });
     write_piece<V>(g, a, b, partial);
     if (!is_last_block(tickets)) return;
     finish_tile<V>(g, partial, [=](int c, double sum, double) { sums[c] = (float)sum; });
@@ -221,15 +255,13 @@ static __global__ void __launch_bounds__(SUM_THREADS) norm_stats(struct ls_cuda_
     float a[V] = {}, b[V] = {};
     if (w.channel < g.c) {
         const struct floats<V> shift = get<T, V>(n.src, w.channel / V);
-#pragma unroll 4
-        for (int64_t r = w.row; r < w.end; r += g.ty) {
-            const struct floats<V> x = get<T, V>(n.src, (r * g.c + w.channel) / V);
+        each_row<T, V>(g, w, n.src, [&](int64_t, const struct floats<V> &x) {
             for (int k = 0; k < V; k++) {
                 const float d = x.v[k] - shift.v[k];
                 a[k] += d;
                 b[k] = fmaf(d, d, b[k]);
             }
-        }
+        });
     }
     write_piece<V>(g, a, b, n.partial);
     if (!is_last_block(n.tickets)) return;
@@ -262,16 +294,13 @@ template <class T, int V> static __global__ void norm_apply(struct ls_cuda_last_
     const struct floats<V> mean = per_channel<V>(a.stats, w.channel),
                            scale = per_channel<V>(a.stats + 2 * g.c, w.channel),
                            beta = per_channel<V>(a.stats + 3 * g.c, w.channel);
-#pragma unroll 4
-    for (int64_t r = w.row; r < w.end; r += g.ty) {
-        const int64_t i = (r * g.c + w.channel) / V;
-        struct floats<V> x = get<T, V>(a.src, i);
+    each_row<T, V>(g, w, a.src, [=](int64_t i, struct floats<V> x) {
         for (int k = 0; k < V; k++) {
             const float y = normalised(x.v[k], mean.v[k], scale.v[k], beta.v[k]);
             x.v[k] = a.relu ? relu1(y) : y;
         }
         put<T, V>(a.dst, i, x);
-    }
+    });
 }
 
 extern "C" cudaError_t ls__cuda_run_last_norm(cudaStream_t stream, enum ls_cuda_type type, struct ls_cuda_last_norm a,
@@ -307,17 +336,13 @@ static __global__ void __launch_bounds__(SUM_THREADS) norm_slopes(struct ls_cuda
         const struct floats<V> mean = per_channel<V>(n.stats, w.channel),
                                scale = per_channel<V>(n.stats + 2 * g.c, w.channel),
                                beta = per_channel<V>(n.stats + 3 * g.c, w.channel);
-#pragma unroll 4
-        for (int64_t r = w.row; r < w.end; r += g.ty) {
-            const int64_t i = (r * g.c + w.channel) / V;
-            const struct floats<V> x = get<T, V>(n.src, i);
-            struct floats<V> d = get<T, V>(n.diff_dst, i);
+        each_pair<T, V>(g, w, n.src, n.diff_dst, [&](int64_t, const struct floats<V> &x, struct floats<V> d) {
             if (n.relu) mask(&d, x, mean, scale, beta);
             for (int k = 0; k < V; k++) {
                 a[k] += d.v[k];
                 b[k] = fmaf(d.v[k], x.v[k] - mean.v[k], b[k]);
             }
-        }
+        });
     }
     write_piece<V>(g, a, b, n.partial);
     if (!is_last_block(n.tickets)) return;
@@ -340,15 +365,11 @@ template <class T, int V> static __global__ void norm_apply_bwd(struct ls_cuda_l
                            beta = per_channel<V>(n.stats + 3 * g.c, w.channel),
                            mean_dy = per_channel<V>(n.slopes, w.channel),
                            slope = per_channel<V>(n.slopes + g.c, w.channel);
-#pragma unroll 2
-    for (int64_t r = w.row; r < w.end; r += g.ty) {
-        const int64_t i = (r * g.c + w.channel) / V;
-        const struct floats<V> x = get<T, V>(n.src, i);
-        struct floats<V> d = get<T, V>(n.diff_dst, i);
+    each_pair<T, V>(g, w, n.src, n.diff_dst, [=](int64_t i, const struct floats<V> &x, struct floats<V> d) {
         if (n.relu) mask(&d, x, mean, scale, beta);
         for (int k = 0; k < V; k++) d.v[k] = scale.v[k] * fmaf(mean.v[k] - x.v[k], slope.v[k], d.v[k] - mean_dy.v[k]);
         put<T, V>(n.diff_src, i, d);
-    }
+    });
 }
 
 extern "C" cudaError_t ls__cuda_run_last_norm_bwd(cudaStream_t stream, enum ls_cuda_type type,

@@ -33,8 +33,15 @@ template <class T, int V> struct alignas(sizeof(T) * V) stored {
 template <int V> struct floats {
     float v[V];
 };
-template <class T, int V> static __device__ __forceinline__ struct floats<V> get(const void *x, int64_t i) {
-    const struct stored<T, V> s = reinterpret_cast<const struct stored<T, V> *>(x)[i];
+template <class T, int V> static __device__ __forceinline__ struct stored<T, V> fetch(const void *x, int64_t i) {
+    return reinterpret_cast<const struct stored<T, V> *>(x)[i];
+} template <class T, int V> static __device__ __forceinline__ struct floats<V> widened(const struct stored<T, V> &s) {
+    struct floats<V> f;
+#pragma unroll
+    for (int k = 0; k < V; k++) f.v[k] = widen(s.v[k]);
+    return f;
+} template <class T, int V> static __device__ __forceinline__ struct floats<V> get(const void *x, int64_t i) {
+    const struct stored<T, V> s = fetch<T, V>(x, i);
     struct floats<V> f;
 #pragma unroll
     for (int k = 0; k < V; k++) f.v[k] = widen(s.v[k]);
