@@ -66,7 +66,7 @@ enum ls_status ls__dnn_layout_from(struct ls_device *device, dnn_md md, const st
         *out = ls_layout_plain(&v->shape, v->dtype);
         return LS_OK;
     }
-    out->bytes = ls__dnn_md_bytes(md);
+    *out = (struct ls_layout){.bytes = ls__dnn_md_bytes(md)};
     ls__dnn_md_tag(md, out->tag, sizeof out->tag);
     for (int i = 0; i < device->n_layouts; i++)
         if (ls__dnn_md_equal(md, ls__dnn_md_of(&device->layouts[i]))) {
