@@ -60,6 +60,13 @@ struct ls_train_options {
     double warmup_epochs;   /* linear warm-up before the schedule */
     double min_lr;          /* cosine: end */
 
+    /* Starting from weights that are there (docs/guide/fine-tuning.md). NULL: none. Patterns of parameter names are a
+     * shell's, apart by commas. */
+    const char *init;      /* a checkpoint, or a safetensors file of another program */
+    const char *init_skip; /* what is not taken from it: "fc.*" */
+    const char *freeze;    /* what is not trained */
+    const char *lr_of;     /* rates of their own: "features.*=0.001", or factors: "features.*=x0.1" */
+
     int64_t crop_pad, cutout; /* augmentation; 0: off */
     bool flip;
     double resized_crop;                          /* smallest share of the area; 0: off, as the next */

@@ -14,6 +14,11 @@ static inline double ls__update_unit(const struct ls_attrs *a)
     return ldexp(1.0, -(a->scale_log2 != 0 ? a->scale_log2 : LS_SCALE_GRAD));
 }
 
+static inline float ls__update_lr(const struct ls_attrs *a, const struct ls_step_ctx *ctx)
+{
+    return a->lr_factor == 0 ? ctx->lr : (float)((double)ctx->lr * a->lr_factor);
+}
+
 struct ls_sgd_rates {
     double unit;
     float clip, decay, momentum, lr;
@@ -21,7 +26,8 @@ struct ls_sgd_rates {
 
 static inline struct ls_sgd_rates ls__sgd_rates(const struct ls_attrs *a, const struct ls_step_ctx *ctx)
 {
-    return (struct ls_sgd_rates){ls__update_unit(a), ctx->clip_scale, a->weight_decay, a->momentum, ctx->lr};
+    return (struct ls_sgd_rates){ls__update_unit(a), ctx->clip_scale, a->weight_decay, a->momentum,
+                                 ls__update_lr(a, ctx)};
 }
 
 struct ls_adamw_rates {
@@ -31,7 +37,7 @@ struct ls_adamw_rates {
 
 static inline struct ls_adamw_rates ls__adamw_rates(const struct ls_attrs *a, const struct ls_step_ctx *ctx)
 {
-    const double t = (double)(ctx->step + 1), lr = (double)ctx->lr;
+    const double t = (double)(ctx->step + 1), lr = (double)ls__update_lr(a, ctx);
     return (struct ls_adamw_rates){
         .unit = ls__update_unit(a),
         .clip = ctx->clip_scale,

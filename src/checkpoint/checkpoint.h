@@ -21,7 +21,7 @@ extern "C" {
 /* A named tensor in plain layout. */
 struct ls_ckpt_tensor {
     const char *name;
-    enum ls_dtype dtype; /* LS_F32, LS_I64, LS_I32 or LS_U8 */
+    enum ls_dtype dtype; /* read: any; written: LS_F32, LS_I64, LS_I32 or LS_U8 */
     struct ls_shape shape;
     const void *data;
 };

@@ -55,7 +55,7 @@ struct span {
 static const struct {
     enum ls_dtype dtype;
     const char *name;
-} dtypes[] = {{LS_F32, "F32"}, {LS_I64, "I64"}, {LS_I32, "I32"}, {LS_U8, "U8"}};
+} dtypes[] = {{LS_F32, "F32"}, {LS_I64, "I64"}, {LS_I32, "I32"}, {LS_U8, "U8"}, {LS_F16, "F16"}, {LS_BF16, "BF16"}};
 
 const char *ls__ckpt_dtype_name(enum ls_dtype dtype)
 {

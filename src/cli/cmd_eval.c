@@ -85,6 +85,7 @@ enum ls_status ls__cmd_eval(const struct ls_options *o)
 {
     const struct ls_eval_options options = {
         .what = o->args[0],
+        .model = o->model,
         .data = o->args[1],
         .data_dir = o->train.data_dir,
         .device = o->train.device,

@@ -102,6 +102,11 @@ const struct ls_option ls__options[] = {
     {OF_TRAINING(WARMUP_EPOCHS), .commands = ON(TRAIN)},
     {OF_TRAINING(MIN_LR), .commands = ON(TRAIN)},
 
+    {OF_TRAINING(INIT), .commands = ON(TRAIN)},
+    {OF_TRAINING(INIT_SKIP), .commands = ON(TRAIN)},
+    {OF_TRAINING(FREEZE), .commands = ON(TRAIN)},
+    {OF_TRAINING(LR_OF), .commands = ON(TRAIN)},
+
     {OF_TRAINING(DATA_DIR), .commands = ON(TRAIN) | ON(EVAL) | ON(DATA) | ON(DOCTOR)},
     {OF_TRAINING(VALIDATION), .commands = ON(TRAIN)},
     {OF_TRAINING(RESIZE), .commands = ON(TRAIN) | ON(EVAL) | ON(DATA)},
@@ -264,6 +269,9 @@ const struct ls_option ls__options[] = {
          .help = "Parameter servers, on machines of their own.", .group = "Network",
          AT(servers)), .commands = ON(PREDICT)},
 
+    {OWN(.name = "model", .arg = "MODEL", .type = LS_SETTING_TEXT, .is_valid = is_not_empty, .expected = "a model",
+         .help = "The network of the weights, for a safetensors file of another program, which does not name it.",
+         .group = "Model", AT(model)), .commands = ON(EVAL)},
     {OWN(.name = "classes", .arg = "N", .type = LS_SETTING_INT, .min = 0, .max = 65536, .def = "0",
          .help = "Classes of the last layer; 0: 1000 for models of 224x224 images, else 10.", .group = "Model",
          AT(classes)), .commands = ON(MODELS) | ON(PLAN)},

@@ -77,10 +77,11 @@ struct ls_options {
     const char *log, *log_format, *plot; /* record */
     double interval, duration;
     bool include_children, include_io;
-    const char *url; /* data fetch */
-    int64_t top;     /* eval, classify */
-    const char *csv; /* classify */
-    bool per_class;  /* eval */
+    const char *model; /* eval: the network of a file that does not name its own */
+    const char *url;   /* data fetch */
+    int64_t top;       /* eval, classify */
+    const char *csv;   /* classify */
+    bool per_class;    /* eval */
     const char *confusion;
     const char *onnx, *safetensors, *pixels; /* export */
     bool fold, force;

@@ -25,6 +25,14 @@ bool ls__gradient_is_needed(const struct ls_gradient *gr, int value)
     return value >= 0 && gr->is_needed[original(gr, value)];
 }
 
+int ls__gradient_n_trained(const struct ls_gradient *gr, int node)
+{
+    const struct ls_node *n = &gr->g->nodes[node];
+    int n_trained = 0;
+    for (int i = 1; i < n->n_in; i++) n_trained += ls__gradient_is_needed(gr, n->in[i]);
+    return n_trained;
+}
+
 enum ls_status ls__gradient_flow(struct ls_gradient *gr, int value, int diff)
 {
     value = original(gr, value);
@@ -63,6 +71,7 @@ static enum ls_status check_unused(const struct ls_graph *g, int value)
 enum ls_status ls__gradient_leaf(struct ls_gradient *gr, int value, int diff, const struct ls_attrs *attrs)
 {
     int sum;
+    if (gr->g->values[value].is_frozen) return LS_OK;
     TRY(check_unused(gr->g, value));
     TRY(add_reduce(gr->g, gr->g->values[value].name, diff, attrs, &sum));
     gr->g->values[value].grad = sum;
@@ -143,7 +152,7 @@ static void mark_needed(struct ls_gradient *gr)
     const struct ls_graph *g = gr->g;
     for (int i = 0; i < gr->n_values; i++) {
         gr->grad[i] = -1;
-        gr->is_needed[i] = g->values[i].kind == LS_VALUE_PARAM;
+        gr->is_needed[i] = g->values[i].kind == LS_VALUE_PARAM && !g->values[i].is_frozen;
     }
     for (int i = 0; i < gr->n_forward; i++)
         for (int k = 0; k < g->nodes[i].n_in; k++)

@@ -175,6 +175,7 @@ struct ls_attrs {
     float eps, alpha, beta, k;
     float momentum, weight_decay, beta1, beta2;
     float label_smoothing;
+    double lr_factor; /* SGD, ADAMW: on the learning rate; 0: none */
 };
 
 enum ls_value_kind {
@@ -199,6 +200,7 @@ struct ls_value {
     enum ls_init init;
     float init_bound;
     int grad;          /* PARAM, BUFFER: the SUM value that belongs to it, or -1 */
+    bool is_frozen;    /* PARAM, BUFFER: never updated; no gradient is computed for it */
     bool is_workspace; /* opaque bytes between a forward kernel and its backward; size and layout are the kernel's */
 };
 

@@ -67,6 +67,8 @@ enum ls_status ls__recompute_segment(struct ls_gradient *gr, const int *segment_
 enum ls_status ls__gradient_node(struct ls_gradient *gr, enum ls_op op, int forward, const int *in, int n_in,
                                  int out[LS_MAX_OUT]) LS_MUST_CHECK;
 bool ls__gradient_is_needed(const struct ls_gradient *gr, int value);
+/* How many of the inputs behind the first, its parameters, are trained. */
+int ls__gradient_n_trained(const struct ls_gradient *gr, int node);
 /* A gradient arrived at an activation: kept, or added to what is there. */
 enum ls_status ls__gradient_flow(struct ls_gradient *gr, int value, int diff) LS_MUST_CHECK;
 /* A gradient arrived at a parameter, or a statistic at a buffer: it leaves the shard through a REDUCE node. */

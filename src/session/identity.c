@@ -39,7 +39,8 @@ bool ls__identity_key_is_kept(enum identity_key key)
 
 bool ls__identity_key_is_optional(enum identity_key key)
 {
-    return key == IDENTITY_VALIDATION || key == IDENTITY_AUGMENT;
+    return key == IDENTITY_VALIDATION || key == IDENTITY_AUGMENT || key == IDENTITY_INIT || key == IDENTITY_FREEZE ||
+           key == IDENTITY_LR_OF;
 }
 
 void ls__identity_release(struct identity *id)
@@ -84,6 +85,11 @@ static bool has_augmentation(const struct ls_train_options *o)
            o->erasing > 0 || o->mixup > 0 || o->cutmix > 0;
 }
 
+static const char *or_empty(const char *text)
+{
+    return text ? text : "";
+}
+
 /* What is computed. */
 static enum ls_status add_run(struct identity *id, const struct ls_train_options *o, const struct session *s)
 {
@@ -98,6 +104,10 @@ static enum ls_status add_run(struct identity *id, const struct ls_train_options
         TRY(set(id, IDENTITY_VALIDATION, "%lld of %lld images", (long long)s->validation->n, (long long)s->whole->n));
     else if (s->validation)
         TRY(set(id, IDENTITY_VALIDATION, "%s of %lld images", s->validation->checksum, (long long)s->validation->n));
+    if (o->init)
+        TRY(set(id, IDENTITY_INIT, "%s%s%s", s->init_hash, o->init_skip ? " without " : "", or_empty(o->init_skip)));
+    if (o->freeze) TRY(set(id, IDENTITY_FREEZE, "%s", o->freeze));
+    if (o->lr_of) TRY(set(id, IDENTITY_LR_OF, "%s", o->lr_of));
     TRY(set(id, IDENTITY_SEED, "%lld", (long long)o->seed));
     TRY(set(id, IDENTITY_BATCH_SIZE, "%lld", (long long)s->batch_size));
     TRY(set(id, IDENTITY_SHARDS, "%lld", (long long)s->shards));

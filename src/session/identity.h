@@ -29,6 +29,9 @@
     X(DATA, "data", RUN)                                                                                               \
     X(VALIDATION, "validation", RUN)                                                                                   \
     X(DATA_CHECKSUM, "data_checksum", RUN)                                                                             \
+    X(INIT, "init", RUN)                                                                                               \
+    X(FREEZE, "freeze", RUN)                                                                                           \
+    X(LR_OF, "lr-of", RUN)                                                                                             \
     X(SEED, "seed", RUN)                                                                                               \
     X(BATCH_SIZE, "batch_size", RUN)                                                                                   \
     X(SHARDS, "shards", RUN)                                                                                           \

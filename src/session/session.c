@@ -135,6 +135,9 @@ static enum ls_status add_plan(struct session *s, const struct session_options *
                                      .sums_in_float = o->float_sums,
                                      .label_smoothing = o->label_smoothing,
                                      .is_mixing = ls_transform_is_mixing(&s->transform),
+                                     .freeze = o->freeze,
+                                     .lr_of = o->lr_of,
+                                     .lr = o->lr,
                                      .optim = o->optim};
     struct ls_graph *g;
     struct ls_plan *plan;

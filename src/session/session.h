@@ -28,8 +28,10 @@ struct session_options {
     double label_smoothing;
     bool float_sums; /* plain float32 gradient sums instead of fixed point: for comparison, not reproducible */
     struct ls_optim optim;
-    const char *validation; /* what is held out of the training data (settings/validation.h), or NULL */
-    uint64_t seed;          /* by which */
+    const char *freeze, *lr_of; /* patterns of parameters (settings/patterns.h), or NULL */
+    double lr;                  /* what rates of lr_of are relative to */
+    const char *validation;     /* what is held out of the training data (settings/validation.h), or NULL */
+    uint64_t seed;              /* by which */
     const struct ls_images *train_images, *test_images; /* from memory, instead of `data`; `data` is then their name */
     const struct ls_control *control; /* (optional) whether to stop, while data is read and evaluated */
     struct ls_comm *comm;             /* the job this session is part of; NULL: none */
@@ -56,6 +58,7 @@ struct session {
     struct ls_exec *exec;
     const uint8_t *train_kept, *test_kept; /* where the device has these sets; NULL: it does not. The executor's */
     struct ls_transform transform;
+    char init_hash[33]; /* of the file that the first weights are from; "": not known, or none */
     int64_t batch_size, shards, shard_size, eval_size; /* eval_size: samples per shard when evaluating */
     int threads;
     struct ls_comm *comm;               /* borrowed */
@@ -118,5 +121,13 @@ void ls__snapshot_release(struct snapshot *snap);
  * finite is LS_CHECKPOINT and named. */
 enum ls_status ls__session_load(struct session *s, const struct ls_ckpt *ckpt, const char *path,
                                 bool with_state) LS_MUST_CHECK;
+
+/* Parameters and buffers by name from any safetensors file, but not what the patterns of `skip` name; tells what fitted
+ * and what stays fresh. LS_CHECKPOINT where a shape is another, a value is not finite or nothing fits. */
+enum ls_status ls__session_take_weights(struct session *s, const struct ls_ckpt *ckpt, const char *path,
+                                        const char *skip) LS_MUST_CHECK;
+/* Of 32 or 16 bits. ..._to_floats: whether all are finite. */
+bool ls__tensor_is_float(const struct ls_ckpt_tensor *t);
+bool ls__tensor_to_floats(const struct ls_ckpt_tensor *t, float *out);
 
 #endif

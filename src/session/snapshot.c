@@ -136,12 +136,19 @@ void ls__snapshot_release(struct snapshot *snap)
     *snap = (struct snapshot){0};
 }
 
-static bool is_finite_tensor(const struct ls_ckpt_tensor *t)
+/* Files of other programs may have weights of 16 bits. */
+static enum ls_status set_tensor(struct session *s, int entry, const struct ls_ckpt_tensor *t, const char *path)
 {
-    const float *x = t->data;
-    for (int64_t i = 0, n = ls_shape_count(&t->shape); i < n; i++)
-        if (!isfinite(x[i])) return false;
-    return true;
+    const size_t bytes = plain_bytes(&s->store->entries[entry]);
+    float *plain;
+    TRY(ls__alloc_aligned(&plain, bytes));
+    enum ls_status status =
+        ls__tensor_to_floats(t, plain)
+            ? ls_exec_set(s->exec, entry, plain)
+            : ls_fail(LS_CHECKPOINT, "%s: tensor '%s' holds a value that is not finite; take an earlier checkpoint",
+                      path, t->name);
+    ls__free_aligned(plain, bytes);
+    return status;
 }
 
 enum ls_status ls__session_load(struct session *s, const struct ls_ckpt *ckpt, const char *path, bool with_state)
@@ -154,15 +161,11 @@ enum ls_status ls__session_load(struct session *s, const struct ls_ckpt *ckpt, c
         if (!t)
             return ls_fail(LS_CHECKPOINT, "%s holds no tensor '%s', which model %s needs: it is another model's", path,
                            e->name, ls_model_name(s->model));
-        if (t->dtype != LS_F32 || !ls_shape_is_equal(&t->shape, &e->shape))
+        if (!ls__tensor_is_float(t) || !ls_shape_is_equal(&t->shape, &e->shape))
             return ls_fail(LS_CHECKPOINT, "%s: tensor '%s' is %s %s, but model %s needs f32 %s", path, e->name,
                            ls_dtype_name(t->dtype), ls_shape_text(&t->shape, have), ls_model_name(s->model),
                            ls_shape_text(&e->shape, want));
-        if (!is_finite_tensor(t))
-            return ls_fail(LS_CHECKPOINT,
-                           "%s: tensor '%s' holds a value that is not finite; take an earlier checkpoint", path,
-                           e->name);
-        TRY(ls_exec_set(s->exec, i, t->data));
+        TRY(set_tensor(s, i, t, path));
     }
     return LS_OK;
 }

@@ -68,6 +68,7 @@ enum ls_status ls_options_check(struct ls_train_options *o)
     TRY(choose_rate(o, LS_SET_WEIGHT_DECAY, "0.01"));
     TRY(check_precision(o));
     TRY(check_sums(o));
+    if (o->init_skip && !o->init) return ls_fail(LS_USAGE, "--init-skip needs --init, the file to skip parts of");
     if (o->patience > 0 && !o->validation)
         return ls_fail(LS_USAGE,
                        "--patience needs --validation, data to be patient about: --validation 0.1 holds out a "

@@ -7,6 +7,7 @@
 
 #include "base/parse.h"
 #include "graph/graph.h"
+#include "settings/patterns.h"
 #include "settings/sync_names.h"
 #include "settings/validation.h"
 
@@ -166,6 +167,25 @@ const struct ls_setting ls__settings[LS_N_SETTINGS] = {
     [LS_SET_MIN_LR] = {.name = "min-lr", MEMBER(min_lr), .aliases = {"lr-min"}, .arg = "RATE", .type = LS_SETTING_REAL,
         .min = 0, .max = 1e6, .def = "0", .help = "cosine: learning rate at the end.",
         .group = "Learning rate over time", RUN_IN("schedule")},
+    [LS_SET_LR_OF] = {.name = "lr-of", MEMBER(lr_of), .arg = "LIST", .type = LS_SETTING_TEXT,
+        .is_valid = ls__rates_is_valid, .expected = LS_RATES_EXPECTED,
+        .help = "Learning rates of parameters by name, as 'features.*=0.001,fc.*=0.1', or factors on --lr, as "
+                "'features.*=x0.1'; the last that matches holds, and the schedule applies to all.",
+        .group = "Starting from weights", RUN},
+    [LS_SET_FREEZE] = {.name = "freeze", MEMBER(freeze), .arg = "PATTERNS", .type = LS_SETTING_TEXT,
+        .is_valid = ls__patterns_is_valid, .expected = LS_PATTERNS_EXPECTED,
+        .help = "Parameters that are not trained, as 'features.*'; of a frozen batch norm the running statistics stay, "
+                "too.",
+        .group = "Starting from weights", RUN},
+    [LS_SET_INIT] = {.name = "init", MEMBER(init), .aliases = {"pretrained"}, .arg = "FILE", .type = LS_SETTING_TEXT,
+        .is_valid = is_not_empty, .expected = "a file",
+        .help = "First weights from FILE, by name: a checkpoint, or safetensors as PyTorch writes it in float32, float16 "
+                "or bfloat16.",
+        .group = "Starting from weights", RUN},
+    [LS_SET_INIT_SKIP] = {.name = "init-skip", MEMBER(init_skip), .arg = "PATTERNS", .type = LS_SETTING_TEXT,
+        .is_valid = ls__patterns_is_valid, .expected = LS_PATTERNS_EXPECTED,
+        .help = "With --init: parameters that stay fresh, as 'fc.*' where the classes are others.",
+        .group = "Starting from weights", RUN},
     [LS_SET_CROP_PAD] = {.name = "crop-pad", MEMBER(crop_pad), .arg = "N", .type = LS_SETTING_INT, .min = 0,
         .max = 1024, .def = "0", .help = "Training: pad by N pixels, then crop at a random place; 0: off.",
         .group = "Data and augmentation", RUN_IN("input")},

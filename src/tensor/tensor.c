@@ -8,10 +8,8 @@ static const struct {
     const char *name;
     size_t bytes;
 } dtypes[] = {
-    [LS_F32] = {"f32", 4},
-    [LS_I64] = {"i64", 8},
-    [LS_I32] = {"i32", 4},
-    [LS_U8] = {"u8", 1},
+    [LS_F32] = {"f32", 4}, [LS_I64] = {"i64", 8}, [LS_I32] = {"i32", 4},
+    [LS_U8] = {"u8", 1},   [LS_F16] = {"f16", 2}, [LS_BF16] = {"bf16", 2},
 };
 
 size_t ls_dtype_bytes(enum ls_dtype dtype)

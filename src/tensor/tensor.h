@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-enum ls_dtype { LS_F32, LS_I64, LS_I32, LS_U8 };
+enum ls_dtype { LS_F32, LS_I64, LS_I32, LS_U8, LS_F16, LS_BF16 }; /* the last two in files of others only */
 
 size_t ls_dtype_bytes(enum ls_dtype dtype);
 const char *ls_dtype_name(enum ls_dtype dtype); /* "f32" */

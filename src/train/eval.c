@@ -45,10 +45,12 @@ static enum ls_status evaluate(const struct ls_eval_options *o, const struct ls_
                                const struct ls_train_options *recorded, struct predictions *p, struct ls_eval_result *r)
 {
     struct session s;
-    const char *model = ls_ckpt_meta(ckpt, "model"), *data = o->data ? o->data : ls_ckpt_meta(ckpt, "data");
+    const char *model = o->model ? o->model : ls_ckpt_meta(ckpt, "model"),
+               *data = o->data ? o->data : ls_ckpt_meta(ckpt, "data");
     const char *step = ls_ckpt_meta(ckpt, "step");
     if (!model || !data)
-        return ls_fail(LS_CHECKPOINT, "%s does not say which model%s it holds", path, model ? " and data" : "");
+        return ls_fail(LS_CHECKPOINT, "%s does not say which %s; give %s", path,
+                       model ? "data it was trained on" : "model it holds", model ? "a data set" : "--model");
     const char *text = o->model ? NULL : ls_ckpt_meta(ckpt, "model_text");
     const struct session_options so = {.model = o->model ? o->model
                                                 : text   ? path

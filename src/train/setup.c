@@ -9,6 +9,7 @@
 #include "base/parse.h"
 #include "checkpoint/writer.h"
 #include "session/workers.h"
+#include "train/init.h"
 #include "train/manifest.h"
 #include "train/observe.h"
 #include "train/ranks.h"
@@ -71,6 +72,9 @@ static enum ls_status open_session(struct trainer *t)
                   .beta1 = o->beta1,
                   .beta2 = o->beta2,
                   .eps = o->eps},
+        .freeze = o->freeze,
+        .lr_of = o->lr_of,
+        .lr = o->lr,
         .comm = t->comm,
         .control = o->control,
         .trace = t->trace,
@@ -138,6 +142,7 @@ static enum ls_status take_over(struct trainer *t, struct ls_ckpt *ckpt, const c
 {
     const struct train_state *st = &t->st;
     int64_t per_epoch = t->schedule.steps_per_epoch;
+    ls__init_adopt(t, ckpt);
     TRY(ls__state_check(t->o, &t->s, ckpt, path));
     TRY(ls__state_from_meta(&t->st, ckpt, path));
     int64_t before = st->step - st->epoch_step; /* epoch_step is per_epoch when the epoch is not evaluated yet */
@@ -272,6 +277,7 @@ static enum ls_status set_up_run(struct trainer *t)
     TRY(open_run(t));
     TRY(ls__run_path(t->run, "checkpoints", folder));
     TRY(resume_run(t, folder));
+    if (!t->resumed) TRY(ls__init_take(t));
     TRY(open_writer(t));
     TRY(try_checkpoint(t));
     return ls__manifest_write(t->run, t->o, &t->s);
@@ -289,11 +295,13 @@ enum ls_status ls__trainer_set_up(struct trainer *t)
     TRY(ls__sync_choose(&t->sync, t->o));
     TRY(open_session(t));
     TRY(plan_steps(t));
+    TRY(ls__init_open(t));
     TRY(ls__workers_agree_run(t->comm, t->o, &t->s));
     ls__state_init(&t->st);
     t->saved_step = -1;
     TRY(ls_exec_init_store(t->s.exec, (uint64_t)t->o->seed));
     TRY(ls__workers_take_state(t->comm, 0, t->is_chief ? set_up_run(t) : LS_OK, &t->s, &t->st, &t->saved_step));
+    TRY(ls__init_spread(t));
     TRY(resume_from_memory(t));
     t->earlier = t->st;
     TRY(ls__sync_open(&t->sync, &t->s, &t->so, &t->st, t->schedule.steps_per_epoch));

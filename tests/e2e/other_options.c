@@ -8,9 +8,10 @@
 #include <string.h>
 
 static const char *const flags[] = {"on", "off", NULL};
-static const char *const values[] = {"none",     "3",   "2",   "0.25",  "16",   "8",    "adamw",   "ref",
-                                     "constant", "3,5", "low", "float", "avx2", "bf16", "local:2", NULL};
-static const char *const companions[][2] = {{NULL, NULL}, {"validation", "0.25"}};
+static const char *const values[] = {"none", "3",   "2",     "0.25", "16",   "8",       "adamw",  "ref", "constant",
+                                     "3,5",  "low", "float", "avx2", "bf16", "local:2", "*=x0.5", NULL};
+static const char *const patterns[] = {"*.bias", NULL};
+static const char *const companions[][2] = {{NULL, NULL}, {"validation", "0.25"}, {"init", "first.safetensors"}};
 
 static int is_good(const char *name, const char *value, const char *const beside[2])
 {
@@ -27,6 +28,11 @@ static void print_other(const struct ls_option_info *info)
 {
     const char *const *texts = strcmp(info->value, "on|off") == 0 ? flags : values;
     if (strcmp(info->name, "validation") == 0) texts++; /* no folder of that name */
+    if (strcmp(info->name, "init") == 0) {
+        puts("init first.safetensors");
+        return;
+    }
+    if (strcmp(info->name, "freeze") == 0 || strcmp(info->name, "init-skip") == 0) texts = patterns;
     for (size_t b = 0; b < sizeof companions / sizeof *companions; b++)
         for (size_t i = 0; texts[i]; i++) {
             if (strcmp(texts[i], info->default_value) == 0 || !is_good(info->name, texts[i], companions[b])) continue;

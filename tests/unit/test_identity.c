@@ -154,7 +154,8 @@ static void test_texts_never_change(void **state)
 /* Told by the session. */
 static bool is_told_otherwise(enum ls_setting_id id)
 {
-    return id == LS_SET_MODEL || id == LS_SET_BATCH_SIZE || id == LS_SET_SHARDS || id == LS_SET_VALIDATION;
+    return id == LS_SET_MODEL || id == LS_SET_BATCH_SIZE || id == LS_SET_SHARDS || id == LS_SET_VALIDATION ||
+           id == LS_SET_INIT_SKIP;
 }
 
 /* Runs of before there was a choice say nothing about it, and go on. */

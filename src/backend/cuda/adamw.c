@@ -3,12 +3,13 @@
  * In, changed in place:  param f32, sum i64 (zeroed for the next step), m f32, v f32
  */
 #include "backend/cuda/cuda.h"
+#include "backend/rates.h"
 
 #include <math.h>
 
 struct ls_cuda_adamw ls__cuda_rates(const struct ls_attrs *a, const struct ls_step_ctx *ctx)
 {
-    const double t = (double)(ctx->step + 1), lr = (double)ctx->lr;
+    const double t = (double)(ctx->step + 1), lr = (double)ls__update_lr(a, ctx);
     return (struct ls_cuda_adamw){
         .keep = (float)(1.0 - lr * (double)a->weight_decay),
         .beta2 = a->beta2,

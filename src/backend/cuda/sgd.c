@@ -3,6 +3,7 @@
  * In, changed in place:  param f32, sum i64 (zeroed for the next step), momentum f32?
  */
 #include "backend/cuda/cuda.h"
+#include "backend/rates.h"
 
 #include <math.h>
 
@@ -37,8 +38,10 @@ static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx 
     const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
     struct ls_cuda_job job = ls__cuda_update(b, ctx, LS_CUDA_JOB_SGD);
     job.clip = ctx->clip_scale;
-    job.of.sgd = (struct ls_cuda_sgd){
-        .decay = k->attrs.weight_decay, .momentum = k->attrs.momentum, .lr = ctx->lr, .nesterov = k->attrs.nesterov};
+    job.of.sgd = (struct ls_cuda_sgd){.decay = k->attrs.weight_decay,
+                                      .momentum = k->attrs.momentum,
+                                      .lr = ls__update_lr(&k->attrs, ctx),
+                                      .nesterov = k->attrs.nesterov};
     return ls__cuda_job(k->device, &job);
 }
 

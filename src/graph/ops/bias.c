@@ -14,8 +14,10 @@ static enum ls_status gradient(struct ls_gradient *gr, int index, int diff_dst)
     const struct ls_node n = gr->g->nodes[index];
     const struct ls_attrs leaf = {.scale_log2 = LS_SCALE_GRAD};
     int out[LS_MAX_OUT];
-    TRY(ls__gradient_node(gr, LS_OP_BIAS_BWD, index, &diff_dst, 1, out));
-    TRY(ls__gradient_leaf(gr, n.in[1], out[0], &leaf));
+    if (ls__gradient_n_trained(gr, index) > 0) {
+        TRY(ls__gradient_node(gr, LS_OP_BIAS_BWD, index, &diff_dst, 1, out));
+        TRY(ls__gradient_leaf(gr, n.in[1], out[0], &leaf));
+    }
     return ls__gradient_is_needed(gr, n.in[0]) ? ls__gradient_flow(gr, n.in[0], diff_dst) : LS_OK;
 }
 

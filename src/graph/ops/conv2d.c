@@ -32,9 +32,11 @@ static enum ls_status gradient(struct ls_gradient *gr, int index, int diff_dst)
     int out[LS_MAX_OUT];
     TRY(ls__gradient_through_relu(gr, index, diff_dst, &diff_dst));
     const int for_weights[2] = {n.in[0], diff_dst};
-    TRY(ls__gradient_node(gr, LS_OP_CONV2D_BWD_WEIGHTS, index, for_weights, 2, out));
-    TRY(ls__gradient_leaf(gr, n.in[1], out[0], &leaf));
-    if (ls__in_is_present(&n, 2)) TRY(ls__gradient_leaf(gr, n.in[2], out[1], &leaf));
+    if (ls__gradient_n_trained(gr, index) > 0) {
+        TRY(ls__gradient_node(gr, LS_OP_CONV2D_BWD_WEIGHTS, index, for_weights, 2, out));
+        TRY(ls__gradient_leaf(gr, n.in[1], out[0], &leaf));
+        if (ls__in_is_present(&n, 2)) TRY(ls__gradient_leaf(gr, n.in[2], out[1], &leaf));
+    }
     if (!ls__gradient_is_needed(gr, n.in[0])) return LS_OK;
     const int for_data[2] = {diff_dst, n.in[1]};
     TRY(ls__gradient_node(gr, LS_OP_CONV2D_BWD_DATA, index, for_data, 2, out));

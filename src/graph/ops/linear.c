@@ -49,10 +49,14 @@ static enum ls_status gradient(struct ls_gradient *gr, int index, int diff_dst)
 {
     const struct ls_node n = gr->g->nodes[index];
     int out[LS_MAX_OUT];
+    const int n_trained = ls__gradient_n_trained(gr, index);
     bool is_large = ls_shape_count(ls__in_shape(gr->g, &n, 1)) >= LARGE_LAYER;
+    bool is_whole =
+        n_trained == (ls__in_is_present(&n, 2) ? 2 : 1); /* a sum of a part of the layer is made per shard */
     TRY(ls__gradient_through_relu(gr, index, diff_dst, &diff_dst));
-    TRY(is_large && gr->g->batch_size > 0 ? weights_per_step(gr, index, n.in[0], diff_dst)
-                                          : weights_per_shard(gr, index, n.in[0], diff_dst));
+    if (n_trained > 0)
+        TRY(is_large && is_whole && gr->g->batch_size > 0 ? weights_per_step(gr, index, n.in[0], diff_dst)
+                                                          : weights_per_shard(gr, index, n.in[0], diff_dst));
     if (!ls__gradient_is_needed(gr, n.in[0])) return LS_OK;
     const int for_data[2] = {diff_dst, n.in[1]};
     TRY(ls__gradient_node(gr, LS_OP_LINEAR_BWD_DATA, index, for_data, 2, out));
