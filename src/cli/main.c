@@ -10,6 +10,7 @@
 #include "cli/launch.h"
 #include "cli/launch_report.h"
 #include "cli/launch_state.h"
+#include "cli/repeat.h"
 #include "cli/signals.h"
 #include "comm/comm.h"
 
@@ -54,6 +55,7 @@ static enum ls_status run_with(struct ls_options *o, enum ls_cmd cmd, int *exit_
     if (o->train.quiet) ls__log_set_level(LS_LOG_WARN);
     if (cmd == LS_CMD_TRAIN) TRY(ls__options_go_on(o));
     TRY(ls__options_resolve(o, cmd));
+    if (cmd == LS_CMD_TRAIN && o->repeat > 1) return ls__repeat(o, exit_code);
     if (cmd == LS_CMD_TRAIN && !ls__report_is_wanted()) ls__options_warn_unused(o); /* the launcher has said it */
     if (ls__launch_is_wanted(cmd, o)) return ls__launch(cmd, o, exit_code);
     if (cmd == LS_CMD_TRAIN) ls__state_remove_left(); /* perhaps no launcher is ever started on this machine */

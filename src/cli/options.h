@@ -64,6 +64,7 @@ enum { LS_MAX_ARGS = 256, LS_ANY_ARGS = 1 << 30 /* of max_args: as many as there
 struct ls_options {
     struct ls_train_options train; /* first: see options.c */
     int64_t procs_per_node, max_restarts;
+    int64_t repeat; /* train */
     const char *hosts, *mpi_args;
     int64_t steps, warmup_steps; /* bench */
     double seconds;

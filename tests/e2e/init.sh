@@ -75,7 +75,7 @@ def same(a, b):
 END
 all='conv1.weight bn1.weight bn1.bias bn1.running_mean bn1.running_var conv2.weight conv2.bias bn2.weight bn2.bias bn2.running_mean bn2.running_var fc1.weight fc1.bias fc2.weight fc2.bias'
 data=fake:1x8x8:4:40
-base=(./net.net $data -b 20 --shards 4 --momentum 0 --schedule constant -p 1)
+base=(./net.net "$data" -b 20 --shards 4 --momentum 0 --schedule constant -p 1)
 latest() { echo "$1/checkpoints/latest.safetensors"; }
 same() { python3 st.py same "$1" "$2"; }
 

@@ -30,7 +30,7 @@ paste_all() { # WHAT FILE...
 # --- every setting ---
 data=fake:1x8x8:4:96
 run="it's a run"
-net=(softmax $data --batch-size 16 --epochs 2 --log-every 5)
+net=(softmax "$data" --batch-size 16 --epochs 2 --log-every 5)
 has_mpi=yes
 train softmax $data -b 16 -i 2 --run first # for --init
 cp first/checkpoints/latest.safetensors first.safetensors
