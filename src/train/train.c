@@ -199,6 +199,15 @@ static enum ls_status write_result(struct trainer *t, struct ls_result *r)
     return status;
 }
 
+/* A device with memory of its own hands all weights over for it: seconds that are to be found in result.json. */
+static enum ls_status hash_weights(struct trainer *t, struct ls_result *r)
+{
+    struct ls_begun begun = ls__span_begin(t->s.lane, LS_SPAN_OTHER, "hash", t->st.step);
+    enum ls_status status = ls__session_hash(&t->s, r->weights_hash);
+    ls__span_end(t->s.lane, begun);
+    return status;
+}
+
 static enum ls_status await_checkpoints(struct trainer *t)
 {
     struct ls_begun begun = ls__span_begin(t->s.lane, LS_SPAN_CHECKPOINT, "last", t->st.step);
@@ -213,7 +222,7 @@ enum ls_status ls__trainer_finish(struct trainer *t, struct ls_result *r)
     take_partial_epoch(&t->st);
     TRY(ls__judge_last(t));
     TRY(await_checkpoints(t));
-    TRY(ls__session_hash(&t->s, r->weights_hash));
+    TRY(hash_weights(t, r));
     TRY(ls__judge_best(t));
     TRY(ls__trainer_result(t, r));
     if (t->is_chief) ls__progress_end(&t->progress, NULL);
@@ -230,7 +239,7 @@ static enum ls_status run_all(struct trainer *t, struct ls_result *r)
     bool is_stopped = !is_over || t->is_cut_short;
     if (is_stopped) TRY(ls__trainer_save(t, false));
     TRY(await_checkpoints(t));
-    TRY(ls__session_hash(&t->s, r->weights_hash));
+    TRY(hash_weights(t, r));
     if (!is_stopped) TRY(ls__judge_best(t));
     is_stopped = is_stopped || t->is_cut_short;
     TRY(ls__trainer_result(t, r));
