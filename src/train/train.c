@@ -39,22 +39,28 @@ void ls__trainer_metric(struct trainer *t, const char *split, double loss, doubl
     ls__record_metric(t->record, &metric);
 }
 
+/* "epoch 3/90: loss 0.4788, 83.57 %; test 0.0494, 98.57 %; 25133 images/s, 2.4 s": at most 80 columns, if need be
+ * without the seconds. */
 static void tell_epoch(struct trainer *t, enum judged by)
 {
+    enum { COLUMNS = 80 };
     const struct train_state *st = &t->st;
-    char text[256];
+    char text[256], seconds[32];
     if (!t->is_chief) return;
-    int at = snprintf(text, sizeof text, "epoch %lld/%lld: train loss %.4f, accuracy %.2f %%", (long long)st->epoch + 1,
+    int at = snprintf(text, sizeof text, "epoch %lld/%lld: loss %.4f, %.2f %%", (long long)st->epoch + 1,
                       (long long)t->o->epochs, st->train_loss, 100 * st->train_accuracy);
     if (by == JUDGED_TEST)
-        at += snprintf(text + at, sizeof text - (size_t)at, "; test loss %.4f, accuracy %.2f %%", st->test_loss,
+        at += snprintf(text + at, sizeof text - (size_t)at, "; test %.4f, %.2f %%", st->test_loss,
                        100 * st->test_accuracy);
     if (by == JUDGED_VALIDATION)
-        at += snprintf(text + at, sizeof text - (size_t)at, "; validation loss %.4f, accuracy %.2f %%",
-                       st->validation_loss, 100 * st->validation_accuracy);
-    if (st->epoch_seconds > 0)
-        snprintf(text + at, sizeof text - (size_t)at, "; %.0f images/s, %.1f s",
-                 (double)st->epoch_tally.n / st->epoch_seconds, st->epoch_seconds);
+        at += snprintf(text + at, sizeof text - (size_t)at, "; validation %.4f, %.2f %%", st->validation_loss,
+                       100 * st->validation_accuracy);
+    if (st->epoch_seconds > 0) {
+        at += snprintf(text + at, sizeof text - (size_t)at, "; %.0f images/s",
+                       (double)st->epoch_tally.n / st->epoch_seconds);
+        int n = snprintf(seconds, sizeof seconds, ", %.1f s", st->epoch_seconds);
+        if (at + n <= COLUMNS) snprintf(text + at, sizeof text - (size_t)at, "%s", seconds);
+    }
     ls__progress_end(&t->progress, text);
 }
 
