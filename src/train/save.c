@@ -32,9 +32,18 @@ static enum ls_status complete(void *owner)
     return ls__snapshot_hash(&p->snap, p->meta.weights_hash);
 }
 
-static enum ls_status pack(struct trainer *t, struct package *p)
+/* What has passed since this checkpoint was begun is in no part yet: it is the checkpoint's. */
+static void count_seconds(struct trainer *t)
 {
     ls__trainer_count_seconds(t);
+    struct ls_seconds *p = &t->st.parts;
+    p->checkpoint += t->st.total_seconds - (p->setup + p->load + p->compute + p->update + p->communicate + p->wait +
+                                            p->checkpoint + p->evaluate + p->other);
+}
+
+static enum ls_status pack(struct trainer *t, struct package *p)
+{
+    count_seconds(t);
     TRY(ls__state_to_meta(&t->st, t->o, &t->s, &p->meta));
     if (p->carried.is_due) ls__state_add_carried(&p->meta, p->carried.first, p->carried.n_shards);
     TRY(ls__session_snapshot(&t->s, t->st.step, &p->snap));
