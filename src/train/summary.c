@@ -11,6 +11,8 @@
 
 struct ls_seconds ls__trainer_seconds(const struct trainer *t)
 {
+    /* Totals are as of the lane's last begin or end: this is one, so that no time is missing. */
+    ls__span_end(t->s.lane, ls__span_begin(t->s.lane, LS_SPAN_OTHER, "so far", t->st.step));
     const struct ls_time_split s = ls__trace_split(t->trace, t->s.threads);
     return (struct ls_seconds){.setup = s.setup,
                                .load = s.load,
