@@ -74,7 +74,9 @@ static enum ls_status make_buckets(struct ls_exec *e, const struct ls_plan *p)
     TRY(ls__calloc(&s->per_step, (size_t)n + 1, sizeof *s->per_step));
     for (int64_t at = 0; at < s->control;) {
         int entry = 0;
-        while (!s->places[entry].is_placed || s->places[entry].begin != at) entry++;
+        while (entry < n && (!s->places[entry].is_placed || s->places[entry].begin != at)) entry++;
+        if (entry == n || s->places[entry].end <= at)
+            return ls_fail(LS_INTERNAL, "the block of sums has a hole or an empty sum at %lld", (long long)at);
         bool is_first = s->n_buckets <= 1; /* the first holds the stats alone: evaluation sums them only */
         if (is_first || s->buckets[s->n_buckets - 1].end - s->buckets[s->n_buckets - 1].begin >= target)
             s->buckets[s->n_buckets++] = (struct ls_comm_bucket){.begin = at, .end = at};
