@@ -114,14 +114,12 @@ static void check_libraries(struct doctor *d)
         xxh / 100 % 100, xxh % 100);
 }
 
-/* Whether one of the names (apart by spaces) is a library of this machine. Nothing of it runs. */
+/* Whether one of the names (apart by spaces) is a library of this machine. It stays loaded, for we end soon. */
 static bool library_is_here(const char *names)
 {
     char name[64];
-    for (int used; sscanf(names, " %63s%n", name, &used) == 1; names += used) {
-        void *library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
-        if (library) return dlclose(library), true;
-    }
+    for (int used; sscanf(names, " %63s%n", name, &used) == 1; names += used)
+        if (dlopen(name, RTLD_LAZY | RTLD_LOCAL)) return true;
     return false;
 }
 

@@ -268,14 +268,14 @@ const struct ls_draw_picture *ls__figure_together(struct ls_page *p, struct ls_h
             if (is_there) series[n_series++].colour = i + 1;
         }
         if (n_series == 0) continue;
-        panels[n_panels++] = (struct ls_draw_panel){.title = v ? "Accuracy on test data" : "Training loss",
-                                                    .x = axis_over(over),
-                                                    .y = v ? (struct ls_draw_axis){.unit = LS_DRAW_PERCENT}
-                                                           : (struct ls_draw_axis){.scale = LS_DRAW_LOG10},
-                                                    .series = series,
-                                                    .n_series = n_series,
-                                                    .has_legend = n_series > 3,
-                                                    .height = n_series > 3 ? 300 : 0};
+        panels[n_panels++] = (struct ls_draw_panel){
+            .title = v ? "Accuracy on test data" : "Training loss",
+            .x = axis_over(over),
+            .y = {.unit = v ? LS_DRAW_PERCENT : LS_DRAW_NUMBER, .scale = v ? LS_DRAW_LINEAR : LS_DRAW_LOG10},
+            .series = series,
+            .n_series = n_series,
+            .has_legend = n_series > 3,
+            .height = n_series > 3 ? 300 : 0};
     }
     return n_panels ? picture_of(p, panels, n_panels, 2) : NULL;
 }
