@@ -377,6 +377,7 @@ enum ls_status ls__panel_xy(struct ls_painter *p, const struct ls_draw_panel *pa
     p->ops->clip(p, d.plot.x - 2, d.plot.y - 6, d.plot.w + 6, d.plot.h + 8);
     enum ls_status status = draw_series(&d);
     p->ops->unclip(p);
+    p->x = p->y = NULL, p->x_name = NULL;
     TRY(status);
     ls__axis_below(p, &panel->x, &d.sx, d.plot, false);
     return has_labels ? draw_labels(&d, box.x + box.w) : LS_OK;
