@@ -38,7 +38,7 @@ static const char *verdict(struct ls_page *p, struct ls_history *const *runs, in
     for (int i = 1; i < n; i++) {
         const char *other = ls_history_text(runs[i], "weights_hash");
         is_same_metrics &= is_same_log(runs[0], runs[i]);
-        is_same_weights &= other && strcmp(hash, other) == 0;
+        is_same_weights = is_same_weights && other && strcmp(hash, other) == 0;
     }
     if (n == 1) return hash ? ls__page_format(p, "weights hash %s", hash) : NULL;
     const char *metrics = is_same_metrics ? "all logged values are equal" : "logged values differ";

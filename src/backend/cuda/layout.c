@@ -91,8 +91,8 @@ struct ls_cuda_blocks ls__cuda_blocks(int id, const struct ls_shape *shape)
 static struct ls_layout blocks_layout(int id, const struct ls_shape *s)
 {
     const struct ls_cuda_blocks b = ls__cuda_blocks(id, s);
-    enum ls_cuda_blocked what;
-    enum ls_cuda_type type;
+    enum ls_cuda_blocked what = LS_CUDA_BLOCKED_IMAGE;
+    enum ls_cuda_type type = LS_CUDA_F32;
     (void)ls__cuda_is_blocks(id, &what, &type);
     const bool is_image = what == LS_CUDA_BLOCKED_IMAGE;
     const int64_t blocks = is_image ? (int64_t)b.blocks_h * b.blocks_w : (int64_t)b.n * b.n;
