@@ -247,10 +247,15 @@ static enum ls_status build_layernorm(struct builder *b, const struct ls_layer *
     return add_node(b, l, LS_OP_LAYERNORM, &l->attrs, in, 3, dst);
 }
 
-static enum ls_status build_activation(struct builder *b, const struct ls_layer *l, enum ls_activation which, int *dst)
+/* gelu's own attribute says which of the two it is. */
+static enum ls_status build_activation(struct builder *b, const struct ls_layer *l, int *dst)
 {
+    static const enum ls_activation of_word[] = {
+        [LS_WORD_SILU] = LS_ACT_SILU,       [LS_WORD_HARDSWISH] = LS_ACT_HARDSWISH,  [LS_WORD_TANH] = LS_ACT_TANH,
+        [LS_WORD_SIGMOID] = LS_ACT_SIGMOID, [LS_WORD_LEAKYRELU] = LS_ACT_LEAKY_RELU, [LS_WORD_RELU6] = LS_ACT_RELU6,
+    };
     struct ls_attrs attrs = l->attrs;
-    attrs.activation = which;
+    if (l->kind != LS_WORD_GELU) attrs.activation = of_word[l->kind];
     return add_node(b, l, LS_OP_ACTIVATION, &attrs, &b->values[l->src], 1, dst);
 }
 
@@ -346,19 +351,13 @@ static enum ls_status build_layer(struct builder *b, const struct ls_layer *l, i
     case LS_WORD_RELU:
         return add_simple(b, l, LS_OP_RELU, dst);
     case LS_WORD_GELU:
-        return build_activation(b, l, a->activation, dst); /* gelu or gelu_tanh */
     case LS_WORD_SILU:
-        return build_activation(b, l, LS_ACT_SILU, dst);
     case LS_WORD_HARDSWISH:
-        return build_activation(b, l, LS_ACT_HARDSWISH, dst);
     case LS_WORD_TANH:
-        return build_activation(b, l, LS_ACT_TANH, dst);
     case LS_WORD_SIGMOID:
-        return build_activation(b, l, LS_ACT_SIGMOID, dst);
     case LS_WORD_LEAKYRELU:
-        return build_activation(b, l, LS_ACT_LEAKY_RELU, dst);
     case LS_WORD_RELU6:
-        return build_activation(b, l, LS_ACT_RELU6, dst);
+        return build_activation(b, l, dst);
     case LS_WORD_GROUPNORM:
         return build_groupnorm(b, l, dst);
     case LS_WORD_LAYERNORM:

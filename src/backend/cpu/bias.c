@@ -23,15 +23,12 @@ struct bias_kernel {
 static enum ls_status prepare(const struct ls_prep *prep, const struct ls_impl *impl, struct ls_kernel **out)
 {
     struct bias_kernel *k;
-    enum dnn_blocking blocking;
-    const struct ls_value *src = ls__dnn_value_in(prep, 0);
-    TRY(ls__dnn_blocking_of(prep->device, &prep->in[0], src, &blocking));
+    struct ls_layout layout;
+    struct dnn_view view;
+    TRY(ls__dnn_view_input(prep, &layout, &view));
     TRY(ls_kernel_create(&k, sizeof *k, prep, impl));
-    if (blocking == DNN_OTHER)
-        blocking = DNN_PLAIN; /* and the plan reorders */
-    else
-        k->base.in[0] = prep->in[0];
-    k->view = ls__dnn_view_of(&src->shape, blocking);
+    k->base.in[0] = layout;
+    k->view = view;
     *out = &k->base;
     return LS_OK;
 }

@@ -51,6 +51,17 @@ struct dnn_view ls__dnn_view_of(const struct ls_shape *shape, enum dnn_blocking 
     return v;
 }
 
+enum ls_status ls__dnn_view_input(const struct ls_prep *prep, struct ls_layout *layout, struct dnn_view *view)
+{
+    const struct ls_value *v = ls__dnn_value_in(prep, 0);
+    enum dnn_blocking blocking;
+    TRY(ls__dnn_blocking_of(prep->device, &prep->in[0], v, &blocking));
+    bool is_known = blocking != DNN_OTHER;
+    *layout = is_known ? prep->in[0] : ls_layout_plain(&v->shape, v->dtype);
+    *view = ls__dnn_view_of(&v->shape, is_known ? blocking : DNN_PLAIN);
+    return LS_OK;
+}
+
 enum ls_status ls__dnn_library_md(const struct ls_prep *prep, struct dnn_md_box *box)
 {
     const struct ls_value *v = ls__dnn_value_in(prep, 0);

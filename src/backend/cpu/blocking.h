@@ -24,6 +24,10 @@ enum ls_status ls__dnn_blocking_layout(struct ls_device *device, const struct ls
                                        struct ls_layout *out) LS_MUST_CHECK;
 /* [mb,c] is seen as one block of c channels, not as c blocks of one. */
 struct dnn_view ls__dnn_view_of(const struct ls_shape *shape, enum dnn_blocking blocking);
+/* For kernels that take input 0 as it lies: its layout and view, or the plain ones where they do not know how it lies
+ * (the plan reorders). */
+enum ls_status ls__dnn_view_input(const struct ls_prep *prep, struct ls_layout *layout,
+                                  struct dnn_view *view) LS_MUST_CHECK;
 
 /* The descriptor of input 0 for a primitive of oneDNN: as it lies, unless it lies samples last, for which oneDNN has
  * reference code only: then in blocks of 16 channels, and the plan reorders. */

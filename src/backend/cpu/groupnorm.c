@@ -204,16 +204,13 @@ static void measure(const struct groupnorm *k, const float *x, struct channels *
 static enum ls_status prepare(const struct ls_prep *prep, const struct ls_impl *impl, struct ls_kernel **out)
 {
     struct groupnorm *k;
-    enum dnn_blocking blocking;
-    const struct ls_value *src = ls__dnn_value_in(prep, 0);
-    TRY(ls__dnn_blocking_of(prep->device, &prep->in[0], src, &blocking));
+    struct ls_layout layout;
+    struct dnn_view view;
+    TRY(ls__dnn_view_input(prep, &layout, &view));
     TRY(ls_kernel_create(&k, sizeof *k, prep, impl));
-    if (blocking == DNN_OTHER)
-        blocking = DNN_PLAIN; /* and the plan reorders */
-    else
-        k->base.in[0] = prep->in[0];
-    k->base.out[0] = k->base.in[0];
-    k->view = ls__dnn_view_of(&src->shape, blocking);
+    k->base.in[0] = layout;
+    k->base.out[0] = layout;
+    k->view = view;
     k->n_groups = prep->node->attrs.groups;
     k->eps = (double)prep->node->attrs.eps;
     k->base.scratch_bytes = (size_t)padded(&k->view) * (N_DOUBLES * sizeof(double) + N_FLOATS * sizeof(float));
