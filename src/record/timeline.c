@@ -120,11 +120,12 @@ static void read_lanes(struct ls_timeline *t, struct ls_buf *b)
     }
 }
 
-static void count(struct ls_timeline *t, struct ls_buf *b)
+/* Twice a second, and once at the end: a short run has its figures too. */
+static void count(struct ls_timeline *t, struct ls_buf *b, bool is_last)
 {
     struct ls_process_use use;
     int64_t now = ls__now_ns();
-    if (now - t->counted_ns < counter_ns || t->n_coarse >= MAX_COARSE) return;
+    if ((now - t->counted_ns < counter_ns && !is_last) || now == t->counted_ns || t->n_coarse >= MAX_COARSE) return;
     double speed = 1e9 * (double)((t->n_steps - t->counted_steps) * t->o.batch_size) / (double)(now - t->counted_ns);
     ls__event_counter(b, &t->place, now, "images/s", speed);
     if (ls__process_read(getpid(), false, &use))
@@ -173,7 +174,7 @@ static void *follow(void *arg)
     while (goes_on) {
         goes_on = nap(t);
         read_lanes(t, &b);
-        count(t, &b);
+        count(t, &b, !goes_on);
         flush(t, &b);
     }
     tell_left_out(t, &b);
