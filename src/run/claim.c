@@ -13,14 +13,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { MANIFEST_MAX_BYTES = 64 << 20, LOCK_BYTES = 32 };
+enum { MANIFEST_MAX_BYTES = 64 << 20, LOCK_BYTES = 32, LEAVING_MAX_NAPS = 3000 };
 
 static const char manifest_name[] = "manifest.json", manifest_mark[] = "lockstep_version";
 
@@ -134,6 +136,41 @@ static long lock_holder(int fd)
     return n > 0 ? strtol(text, NULL, 10) : 0;
 }
 
+/* Who holds the lock is about to let go: it is ending already, or the launcher that started it is gone, and what that
+ * has started ends after it. A launcher that was killed is followed by the next one at once, and that must not be
+ * refused because of the old one's workers. */
+static bool is_leaving(long pid)
+{
+    char path[64], text[65536];
+    long launcher;
+    snprintf(path, sizeof path, "/proc/%ld/environ", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return pid > 0 && (errno == ENOENT || errno == ESRCH);
+    ssize_t n = read(fd, text, sizeof text - 1);
+    bool is_ending = n == 0 || (n < 0 && errno == ESRCH); /* its memory went first */
+    close(fd);
+    if (n <= 0) return is_ending;
+    text[n] = '\0';
+    for (const char *at = text; at < text + n; at += strlen(at) + 1)
+        if (sscanf(at, "LOCKSTEP_LAUNCH=%*[^:]:%ld:", &launcher) == 1)
+            return kill((pid_t)launcher, 0) != 0 && errno == ESRCH;
+    return false;
+}
+
+/* Not blocking, but for a holder that is leaving. */
+static int lock(int fd, int how)
+{
+    static const struct timespec nap = {.tv_nsec = 10 * 1000000L};
+    for (int i = 0;; i++) {
+        if (flock(fd, how | LOCK_NB) == 0) return 0;
+        if (errno != EWOULDBLOCK) return -1;
+        if (i >= LEAVING_MAX_NAPS || !is_leaving(lock_holder(fd))) break;
+        nanosleep(&nap, NULL);
+    }
+    errno = EWOULDBLOCK;
+    return -1;
+}
+
 static enum ls_status refuse_locked(struct ls_run *run)
 {
     long pid = lock_holder(run->lock_fd);
@@ -150,7 +187,7 @@ static enum ls_status refuse_locked(struct ls_run *run)
 static enum ls_status check_unused(struct ls_run *run)
 {
     if (ls__dir_open_file(&run->dir, "lock", O_RDONLY, &run->lock_fd, LS_CHECKPOINT) != LS_OK) return LS_OK;
-    if (flock(run->lock_fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) return refuse_locked(run);
+    if (lock(run->lock_fd, LOCK_SH) != 0 && errno == EWOULDBLOCK) return refuse_locked(run);
     close(run->lock_fd);
     run->lock_fd = -1;
     return LS_OK;
@@ -164,7 +201,7 @@ static enum ls_status take_lock(struct ls_run *run)
     if (ls__dir_open_file(&run->dir, "lock", O_RDWR | O_CREAT, &run->lock_fd, LS_CHECKPOINT) != LS_OK)
         return ls_fail_in(LS_CHECKPOINT, "run directory %s cannot be written (choose another with --run)",
                           run->dir.path);
-    if (flock(run->lock_fd, LOCK_EX | LOCK_NB) != 0) {
+    if (lock(run->lock_fd, LOCK_EX) != 0) {
         if (errno == EWOULDBLOCK) return refuse_locked(run);
         ls__log(LS_LOG_WARN, "%s/lock: this file system has no locks (%s); do not train into it twice at a time",
                 run->dir.path, strerror(errno));

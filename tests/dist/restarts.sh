@@ -69,7 +69,9 @@ if [ "${LOCKSTEP_TEST_SHM:-0}" = 1 ]; then differs "$mpi, launcher: its folder i
 left=$(shm_now)
 kill -KILL "$pid"
 job "${endless[@]}" -w 2 --run "$run" --resume auto
-eventually has_ranks "$run" 2
+follows() { has_ranks "$run" 2 || is_gone "$pid"; }
+eventually follows
+if is_gone "$pid"; then bad "$mpi, launcher killed: the next one ended: $(cat err.bg)"; fi
 goes_on
 stops "$mpi, launcher killed, the next one takes over"
 if [ "${LOCKSTEP_TEST_SHM:-0}" = 1 ] && [ -n "$left" ]; then
