@@ -1,0 +1,199 @@
+/* lab.h: a lab: questions, the runs that answer them, and what to show of them; as a text file, in memory, in a folder.
+ *
+ *     lab file  --ls__lab_parse-->  struct ls_lab  --ls__lab_open_folder-->  LABDIR, struct ls_lab_state
+ *                                                  --ls__lab_run--------->   LABDIR/runs, all runs done or failed
+ *                                                  --ls__lab_report------>   LABDIR/report.html, report.md, report.pdf
+ *
+ * The text, in short:
+ *
+ *     title     What does the batch size do to LeNet-5?
+ *     source    A course report; its machines were others.
+ *     base      model=lenet5 data=mnist epochs=5
+ *     repeat    3
+ *
+ *     question  Q1: Time and accuracy by batch size
+ *       text    Larger batches make fewer, longer steps.
+ *       run     batch
+ *       vary    batch-size 128 256 512
+ *       show    time accuracy curves
+ *       baseline batch-128
+ *       published time batch-128=81 batch-256=75
+ *
+ * A `run` line and what it varies is expanded: one run for each combination of values, named after the line and the
+ * values ("batch-128"). A run is a configuration; it is trained `repeats` times, each time with the same seed, so that
+ * the repeats show the noise of the machine and nothing else (vary `seed` to see that of the training).
+ *
+ * The folder of a lab:
+ *
+ *     LABDIR/lab.txt            the lab file, byte for byte; what --only, --scale and others made of it is in
+ * state.json LABDIR/state.json         what was asked and how far it is (struct ls_lab_state); written anew, whole,
+ * after every run LABDIR/runs/NAME-rK/      run directories, K from 1 to repeats, as `lockstep train --run` leaves
+ * them; of a run that failed perhaps nothing, or one without result.json LABDIR/runs/NAME-rK.log   what that run wrote
+ * to stderr; the last line of a failed one is its message LABDIR/report.html, report.md, report/ (its pictures),
+ * report.pdf LABDIR/lock               held (flock) by the process that runs the lab
+ *
+ * This module knows no option of `train`: which names and values are good is asked of its caller (struct ls_lab_rules).
+ */
+#ifndef LS_LAB_LAB_H
+#define LS_LAB_LAB_H
+
+#include "base/file.h"
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ls_buf;
+
+/* --- the lab, as its file says it --- */
+
+/* What a question wants to see. Each is a word of `show`. */
+enum ls_lab_show {
+    LS_SHOW_TIME,          /* time: seconds of training, with the spread; a bar for each run */
+    LS_SHOW_SPEEDUP,       /* speed-up: against the baseline; images per second where batch-per-worker varies */
+    LS_SHOW_ACCURACY,      /* accuracy: loss and accuracy at the end */
+    LS_SHOW_CURVES,        /* curves: loss and accuracy over epochs and over time */
+    LS_SHOW_RESOURCES,     /* resources: CPU and memory, mean and peak, and over time */
+    LS_SHOW_COMMUNICATION, /* communication: where the time went: compute, communicate, wait, load, ... */
+    LS_SHOW_BANDWIDTH,     /* bandwidth: bytes sent and bytes per second while communicating */
+    LS_SHOW_HASH,          /* hash: whether the weights are the same bits */
+    LS_SHOW_TARGET,        /* target: seconds until the accuracy of `target` was reached */
+    LS_SHOW_PREDICTED,     /* predicted: the forecast before the first step against what was measured */
+    LS_SHOW_NODES,         /* nodes: time, CPU and memory of each node */
+    LS_N_SHOWS
+};
+extern const char *const ls__lab_show_words[LS_N_SHOWS]; /* "time", "speed-up", ... */
+
+/* A setting of `train` by its long name; also "model" and "data". A flag is "on" or "off". */
+struct ls_lab_setting {
+    char *key, *value;
+    int line;
+};
+
+/* One configuration. */
+struct ls_lab_run {
+    char *name;  /* unique, fit for a folder: "batch-128" */
+    char *group; /* the `run` line it comes from: "batch" */
+    struct ls_lab_setting
+        *settings;  /* [n_settings], all of them, each key once; the nearest to the run wins: varied, */
+    int n_settings; /* `run`, question's base, lab's base */
+    int repeats;    /* the most that a question asks for */
+    int line;
+};
+
+/* What others measured on other machines, for one run of the question. */
+struct ls_lab_published {
+    enum ls_lab_show what; /* time (s), speed-up, accuracy (0.9156), target (s) */
+    int run;               /* index into lab->runs */
+    double low, high;      /* "7952..9238"; a single number: both */
+    int line;
+};
+
+/* What differs between the runs of a question. */
+struct ls_lab_axis {
+    const char *key; /* borrowed from a setting */
+    int n_values;    /* different ones; a run that does not set it counts as one more */
+};
+
+struct ls_lab_question {
+    char *id, *title;         /* "Q1", "Time and accuracy by batch size" */
+    char *text;               /* paragraphs apart by '\n'; "" */
+    int *runs, n_runs;        /* indices into lab->runs, in the file's order: its own, and those it names with `use` */
+    bool *is_own;             /* [n_runs] its own, not from `use` */
+    int baseline;             /* index into lab->runs; without `baseline`: the first of its runs */
+    unsigned show;            /* bit (1u << LS_SHOW_x) */
+    struct ls_lab_axis *axes; /* [n_axes] in the order in which keys first appear */
+    int n_axes;
+    struct ls_lab_published *published;
+    int n_published;
+    int line;
+};
+
+struct ls_lab {
+    char *name; /* "svhn": the file's name without folder and ending */
+    char *title, *text;
+    char *source; /* where published figures come from; "" if there are none */
+    char *file;   /* the text itself */
+    size_t file_len;
+    struct ls_lab_question *questions;
+    int n_questions;
+    struct ls_lab_run *runs; /* [n_runs] in the file's order */
+    int n_runs;
+};
+
+enum { LS_LAB_FILE_BYTES = 1 << 20, LS_LAB_MAX_RUNS = 4096, LS_LAB_MAX_REPEATS = 1000, LS_LAB_NAME_BYTES = 96 };
+
+/* What the parser asks. Both return LS_USAGE with a message that says what to write instead. */
+struct ls_lab_rules {
+    /* The setting's own name for `key`, which may be an alias; a name that is not one of a lab: the nearest. */
+    enum ls_status (*key)(const char *key, const char **name);
+    /* Whether a run can be so: values, models, data sets, what goes together. */
+    enum ls_status (*run)(const struct ls_lab_run *run);
+};
+
+/* Mistakes are LS_USAGE, "svhn.lab:12: ..."; the first in the file's order. rules NULL: any key, any value. */
+enum ls_status ls__lab_parse(struct ls_lab **out, const char *origin, const char *text, size_t len,
+                             const struct ls_lab_rules *rules) LS_MUST_CHECK;
+void ls__lab_destroy(struct ls_lab **lab);
+
+/* NULL if the run does not set it: train's default. */
+const char *ls__lab_setting(const struct ls_lab_run *run, const char *key);
+int ls__lab_find_run(const struct ls_lab *lab, const char *name); /* -1: none */
+
+/* Those that ship, compiled in from labs/NAME.lab. */
+struct ls_lab_entry {
+    const char *name, *text;
+};
+extern const struct ls_lab_entry ls__labs[]; /* ends with name NULL */
+
+/* --- what was asked, and how far it is --- */
+
+enum ls_job_state {
+    LS_JOB_WAITING, /* not begun */
+    LS_JOB_STOPPED, /* interrupted; goes on from its newest checkpoint */
+    LS_JOB_DONE,
+    LS_JOB_FAILED /* its message says why */
+};
+extern const char *const ls__job_state_words[]; /* "waiting", "stopped", "done", "failed": as state.json has them */
+
+/* One training: a run's K-th repeat. */
+struct ls_lab_job {
+    int run;    /* index into lab->runs */
+    int repeat; /* from 1 */
+    char *dir;  /* "runs/batch-128-r1", relative to LABDIR */
+    enum ls_job_state state;
+    int exit_code;            /* of the last try; 0 while it waits */
+    char *message;            /* of a failed one, without "lockstep: "; "" */
+    char *command;            /* to paste into a shell: "lockstep train lenet5 mnist --batch-size 128 ..." */
+    double predicted_seconds; /* by the plan before anything ran; NAN: not known */
+    double seconds;           /* by the clock, all tries together; NAN: not known */
+};
+
+struct ls_lab_state {
+    char *scale;                       /* "1/16"; "1": as the file says */
+    char *only;                        /* "Q3,Q5": the questions asked for; "": all */
+    char *device, *workers, *data_dir; /* given to `lab run` for all runs; "": as the file says */
+    bool is_stand_in; /* data sets were replaced by generated images of the same shape: accuracies mean nothing */
+    char *version;    /* of the program that ran it */
+    struct ls_lab_job *jobs; /* [n_jobs] in the order in which they are run: all first repeats, then all second ones */
+    int n_jobs;
+};
+
+/* The folder's lab.txt and state.json. LS_CHECKPOINT if it is no lab's folder. Destroy both. */
+enum ls_status ls__lab_open_folder(const char *dir, struct ls_lab **lab, struct ls_lab_state **state) LS_MUST_CHECK;
+void ls__lab_state_destroy(struct ls_lab_state **state);
+
+/* NULL: that repeat of the run was not asked for (--only). */
+const struct ls_lab_job *ls__lab_find_job(const struct ls_lab_state *state, int run, int repeat);
+/* Whether a job of the state belongs to one of its runs; a question without any is left out of the report. */
+bool ls__lab_is_asked(const struct ls_lab_state *state, const struct ls_lab_question *question);
+
+/* --- the report (report.c) --- */
+
+/* Reads run directories only. output NULL: DIR/report.html, report.md with its pictures, and report.pdf where it can be
+ * drawn; else that one file, whose ending decides. Jobs that are not done are told as such. */
+enum ls_status ls__lab_report(const struct ls_lab *lab, const struct ls_lab_state *state, const char *dir,
+                              const char *output) LS_MUST_CHECK;
+
+#endif
