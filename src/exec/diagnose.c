@@ -57,7 +57,7 @@ static enum ls_status diagnose_shard(const struct step *s, int shard, float limi
     const struct bound_plan *bp = ls__shard_plan(s, c);
     struct ls_step_ctx ctx = ls__shard_context(s->ask, c);
     bool is_bad;
-    if (!bp) return LS_OK;
+    if (!bp || (s->e->mine && !s->e->mine[shard])) return LS_OK;
     TRY(ls__shard_load(s, bp, c, 0));
     for (int i = 0; i < bp->plan->n_ops; i++) {
         const struct ls_plan_op *op = &bp->plan->ops[i];

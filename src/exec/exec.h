@@ -148,6 +148,26 @@ enum ls_status ls_exec_set_remainder(struct ls_exec *exec, int entry, int shard,
  * off (the default): applied while they are summed, where that is possible. The same bits. */
 void ls_exec_update_apart(struct ls_exec *exec, bool on);
 
+/* --- shards that somebody hands out, sums that travel by other hands (elastic/) --- */
+
+/* Of an executor that is alone, on a device whose memory is the host's. compute, then send the block and zero it; or
+ * add the blocks of others and apply. Together they do what ls_exec_train does, with the same bits, however the shards
+ * are spread over executors. */
+
+/* The next shard to compute; -1: no more. Every thread asks until it hears -1; it may wait there. */
+typedef int ls_shard_source(void *arg);
+/* Computes shards as they come; their sums are added to the block, nothing is updated. After LS_NONFINITE, whose
+ * message says where the first bad value appeared, the sums are zero. */
+enum ls_status ls_exec_compute(struct ls_exec *exec, const struct ls_exec_step *step, ls_shard_source *source,
+                               void *arg) LS_MUST_CHECK;
+/* All sums of a step: integers, to be added to those of others. */
+int64_t *ls_exec_sums(const struct ls_exec *exec, int64_t *n);
+/* Updates the store by what is in the block, and zeroes it. Of step->batch only n and epoch are read. */
+enum ls_status ls_exec_apply(struct ls_exec *exec, const struct ls_exec_step *step,
+                             struct ls_exec_stats *stats) LS_MUST_CHECK;
+/* Somebody wrote parameters into the store. */
+void ls_exec_note_change(struct ls_exec *exec);
+
 /* Like ls_exec_train up to the reduction: the sums stay in the store, nothing is updated. For tests. */
 enum ls_status ls_exec_backward(struct ls_exec *exec, const struct ls_exec_step *step,
                                 struct ls_exec_stats *stats) LS_MUST_CHECK;

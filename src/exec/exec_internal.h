@@ -12,6 +12,7 @@
  *     post.c     POST: the norm of the gradient, the updates
  *     result.c   the end: loss, count, what other ranks want and how they fared
  *
+ * apart.c has the same phases for shards that somebody hands out, and for sums that came from others.
  * On a device that records launches, a step of one shard goes through whole.c instead of pre.c to post.c.
  *
  * How ranks and machines take part is in one table (struct together), of which an executor has one entry.
@@ -165,7 +166,7 @@ struct ls_exec {
     struct balance balance;
     struct active active;
     int n_active;        /* as the last result says */
-    unsigned char *mine; /* [MAX_N_SHARDS] whether a shard of the present step is this machine's */
+    unsigned char *mine; /* [MAX_N_SHARDS] whether a shard of the present step is this machine's; NULL: all are */
 
     /* Guards the parts of sums while a shard adds to them. */
     struct {
@@ -357,8 +358,11 @@ void ls__compress_part(float *g, float *remainder, int64_t n, int bits);
 /* active.c */
 int ls__active_next(struct ls_exec *e);
 
-/* step.c, for rehearse.c and result.c */
+/* step.c, for rehearse.c, result.c and apart.c */
 struct step ls__step_of(struct ls_exec *e, const struct ls_exec_step *ask, bool is_training);
+/* The plans of its shards, and parameters in the layouts they want. */
+enum ls_status ls__step_find_plans(struct step *s) LS_MUST_CHECK;
+enum ls_status ls__step_prepare(struct step *s) LS_MUST_CHECK;
 void ls__step_note(const struct step *s, const char *what);
 /* LS_NONFINITE in training: which op made the first bad value. Local rank 0 looks, all of the machine hear it. */
 enum ls_status ls__step_diagnose(struct step *s, enum ls_status status) LS_MUST_CHECK;

@@ -16,7 +16,7 @@ void ls__step_note(const struct step *s, const char *what)
 }
 
 /* The plan of the full shards, and that of a smaller last one. Missing ones are missing on every rank. */
-static enum ls_status find_plans(struct step *s)
+enum ls_status ls__step_find_plans(struct step *s)
 {
     int64_t rest = s->ask->batch->n - (s->n_shards - 1) * s->ask->shard_size;
     int64_t full = s->is_training && s->n_shards == 1 ? rest : s->ask->shard_size;
@@ -28,7 +28,7 @@ static enum ls_status find_plans(struct step *s)
 }
 
 /* Parameters in the layouts that the shards of this batch want. */
-static enum ls_status prepare(struct step *s)
+enum ls_status ls__step_prepare(struct step *s)
 {
     ls__step_note(s, "layouts");
     TRY(ls__exec_pre(s, s->plan));
@@ -47,7 +47,7 @@ enum ls_status ls__step_diagnose(struct step *s, enum ls_status status)
 static enum ls_status run_shards(struct step *s)
 {
     struct ls_exec *e = s->e;
-    enum ls_status status = prepare(s);
+    enum ls_status status = ls__step_prepare(s);
     TRY(e->together->sum_begin(s));
     ls__step_note(s, s->is_training ? "shards" : "evaluation");
     struct ls_begun begun = ls__span_begin(e->workers[0].lane, LS_SPAN_ROUND, "shards", s->ask->step);
@@ -66,7 +66,7 @@ enum ls_status ls_exec_train(struct ls_exec *e, const struct ls_exec_step *ask, 
     struct step s = ls__step_of(e, ask, true);
     *stats = (struct ls_exec_stats){0};
     if (!(ask->clip_norm > 0) && !ask->look) s.update = &update;
-    TRY(find_plans(&s));
+    TRY(ls__step_find_plans(&s));
     TRY(ls__exec_now(e, &update));
     if (ls__exec_is_whole(&s)) return ls__exec_conclude(&s, ls__exec_run_whole(&s), stats);
     enum ls_status status = run_shards(&s);
@@ -80,7 +80,7 @@ enum ls_status ls_exec_backward(struct ls_exec *e, const struct ls_exec_step *as
 {
     struct step s = ls__step_of(e, ask, true);
     *stats = (struct ls_exec_stats){0};
-    TRY(find_plans(&s));
+    TRY(ls__step_find_plans(&s));
     return ls__exec_conclude(&s, run_shards(&s), stats);
 }
 
@@ -88,6 +88,6 @@ enum ls_status ls_exec_evaluate(struct ls_exec *e, const struct ls_exec_step *as
 {
     struct step s = ls__step_of(e, ask, false);
     *stats = (struct ls_exec_stats){0};
-    TRY(find_plans(&s));
+    TRY(ls__step_find_plans(&s));
     return ls__exec_conclude(&s, run_shards(&s), stats);
 }

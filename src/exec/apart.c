@@ -1,0 +1,81 @@
+/* apart.c: the phases of a step for executors that share nothing: one computes shards that somebody hands out, another
+ * adds the sums of all and applies them (exec.h: ls_exec_compute, ls_exec_apply).
+ *
+ * Invariant: the block is all that passes between them. A shard adds to it what it would add in ls_exec_train, JOIN
+ * adds the kept rows of those shards only (ls_exec.mine), and POST reads nothing else.
+ */
+#include "base/mem.h"
+#include "base/status_kept.h"
+#include "exec/exec_internal.h"
+
+#include <string.h>
+
+struct handed_out {
+    struct step *s;
+    ls_shard_source *source;
+    void *arg;
+};
+
+/* Items are the threads. */
+static enum ls_status run_as_they_come(void *arg, int item, int thread)
+{
+    const struct handed_out *run = arg;
+    enum ls_status status = LS_OK;
+    for (int shard; (shard = run->source(run->arg)) >= 0;) {
+        if (shard >= run->s->n_shards) return ls_fail(LS_INTERNAL, "shard %d of %d", shard, run->s->n_shards);
+        run->s->e->mine[shard] = 1; /* one writer each: a shard is handed out once */
+        enum ls_status one = ls__exec_run_shard(run->s, shard, thread);
+        if (status == LS_OK) status = one;
+    }
+    return status;
+}
+
+static enum ls_status compute(struct step *s, ls_shard_source *source, void *arg)
+{
+    struct ls_exec *e = s->e;
+    struct handed_out run = {s, source, arg};
+    enum ls_status status = ls__step_prepare(s);
+    if (status != LS_OK) return status;
+    struct ls_begun begun = ls__span_begin(e->workers[0].lane, LS_SPAN_ROUND, "shards", s->ask->step);
+    status = ls__pool_run(e->pool, e->n_threads, run_as_they_come, &run);
+    s->shards_ns = ls__span_end(e->workers[0].lane, begun);
+    return status == LS_OK ? ls__exec_join(s) : status;
+}
+
+enum ls_status ls_exec_compute(struct ls_exec *e, const struct ls_exec_step *ask, ls_shard_source *source, void *arg)
+{
+    struct step s = ls__step_of(e, ask, true);
+    if (e->together != &ls__alone || e->backend->memory || s.n_shards > MAX_N_SHARDS)
+        return ls_fail(LS_INTERNAL, "shards handed out to an executor that is not alone with the host's memory");
+    if (!e->mine) TRY(ls__calloc(&e->mine, MAX_N_SHARDS, 1));
+    memset(e->mine, 0, MAX_N_SHARDS);
+    s.first = 0;
+    s.n_own = s.n_shards;
+    TRY(ls__step_find_plans(&s));
+    enum ls_status status = ls__step_diagnose(&s, compute(&s, source, arg));
+    if (status == LS_OK) return LS_OK;
+    const struct ls_kept why = ls__keep(status);
+    TRY(ls_exec_zero_sums(e));
+    return ls__fail_again(&why);
+}
+
+int64_t *ls_exec_sums(const struct ls_exec *e, int64_t *n)
+{
+    *n = e->sums.control;
+    return e->sums.block;
+}
+
+enum ls_status ls_exec_apply(struct ls_exec *e, const struct ls_exec_step *ask, struct ls_exec_stats *stats)
+{
+    const struct ls_step_ctx update = {
+        .seed = ask->seed, .step = ask->step, .lr = (float)ask->lr, .clip_scale = 1, .n_parts = 1};
+    struct step s = ls__step_of(e, ask, true);
+    *stats = (struct ls_exec_stats){0};
+    TRY(ls__step_find_plans(&s));
+    return ls__exec_conclude(&s, ls__exec_post(&s, update, stats), stats);
+}
+
+void ls_exec_note_change(struct ls_exec *e)
+{
+    e->store->version++;
+}
