@@ -37,6 +37,7 @@
 #ifndef LS_LAB_LAB_H
 #define LS_LAB_LAB_H
 
+#include "base/arena.h"
 #include "base/file.h"
 #include "base/status.h"
 
@@ -67,14 +68,15 @@ extern const char *const ls__lab_show_words[LS_N_SHOWS]; /* "time", "speed-up", 
 
 /* A setting of `train` by its long name; also "model" and "data". A flag is "on" or "off". */
 struct ls_lab_setting {
-    char *key, *value;
+    const char *key, *value;
     int line;
+    bool is_own; /* of the `run` line or varied; else of a `base` */
 };
 
 /* One configuration. */
 struct ls_lab_run {
-    char *name;  /* unique, fit for a folder: "batch-128" */
-    char *group; /* the `run` line it comes from: "batch" */
+    const char *name;  /* unique, fit for a folder: "batch-128" */
+    const char *group; /* the `run` line it comes from: "batch" */
     struct ls_lab_setting
         *settings;  /* [n_settings], all of them, each key once; the nearest to the run wins: varied, */
     int n_settings; /* `run`, question's base, lab's base */
@@ -97,8 +99,8 @@ struct ls_lab_axis {
 };
 
 struct ls_lab_question {
-    char *id, *title;         /* "Q1", "Time and accuracy by batch size" */
-    char *text;               /* paragraphs apart by '\n'; "" */
+    const char *id, *title;   /* "Q1", "Time and accuracy by batch size" */
+    const char *text;         /* paragraphs apart by '\n'; "" */
     int *runs, n_runs;        /* indices into lab->runs, in the file's order: its own, and those it names with `use` */
     bool *is_own;             /* [n_runs] its own, not from `use` */
     int baseline;             /* index into lab->runs; without `baseline`: the first of its runs */
@@ -111,10 +113,11 @@ struct ls_lab_question {
 };
 
 struct ls_lab {
-    char *name; /* "svhn": the file's name without folder and ending */
-    char *title, *text;
-    char *source; /* where published figures come from; "" if there are none */
-    char *file;   /* the text itself */
+    struct ls_arena memory; /* of all that follows */
+    const char *name;       /* "svhn": the file's name without folder and ending */
+    const char *title, *text;
+    const char *source; /* where published figures come from; "" if there are none */
+    const char *file;   /* the text itself */
     size_t file_len;
     struct ls_lab_question *questions;
     int n_questions;
@@ -122,14 +125,15 @@ struct ls_lab {
     int n_runs;
 };
 
-enum { LS_LAB_FILE_BYTES = 1 << 20, LS_LAB_MAX_RUNS = 4096, LS_LAB_MAX_REPEATS = 1000, LS_LAB_NAME_BYTES = 96 };
+enum { LS_LAB_FILE_BYTES = 1 << 20, LS_LAB_MAX_RUNS = 1024, LS_LAB_MAX_REPEATS = 1000, LS_LAB_NAME_BYTES = 96 };
 
 /* What the parser asks. Both return LS_USAGE with a message that says what to write instead. */
 struct ls_lab_rules {
     /* The setting's own name for `key`, which may be an alias; a name that is not one of a lab: the nearest. */
     enum ls_status (*key)(const char *key, const char **name);
-    /* Whether a run can be so: values, models, data sets, what goes together. */
-    enum ls_status (*run)(const struct ls_lab_run *run);
+    /* Whether a run can be so: values, models, data sets, what goes together. *line is the run's, and may become that
+     * of the setting that is wrong. */
+    enum ls_status (*run)(const struct ls_lab_run *run, int *line);
 };
 
 /* Mistakes are LS_USAGE, "svhn.lab:12: ..."; the first in the file's order. rules NULL: any key, any value. */
@@ -159,23 +163,26 @@ extern const char *const ls__job_state_words[]; /* "waiting", "stopped", "done",
 
 /* One training: a run's K-th repeat. */
 struct ls_lab_job {
-    int run;    /* index into lab->runs */
-    int repeat; /* from 1 */
-    char *dir;  /* "runs/batch-128-r1", relative to LABDIR */
+    int run;         /* index into lab->runs */
+    int repeat;      /* from 1 */
+    const char *dir; /* "runs/batch-128-r1", relative to LABDIR */
     enum ls_job_state state;
-    int exit_code;            /* of the last try; 0 while it waits */
-    char *message;            /* of a failed one, without "lockstep: "; "" */
-    char *command;            /* to paste into a shell: "lockstep train lenet5 mnist --batch-size 128 ..." */
+    int exit_code;                   /* of the last try; 0 while it waits */
+    const char *message;             /* of a failed one, without "lockstep: "; "" */
+    struct ls_lab_setting *settings; /* [n_settings] what train was given: the run's, scaled and overridden */
+    int n_settings;
+    const char *command;      /* to paste into a shell: "lockstep train lenet5 mnist --batch-size 128 ..." */
     double predicted_seconds; /* by the plan before anything ran; NAN: not known */
     double seconds;           /* by the clock, all tries together; NAN: not known */
 };
 
 struct ls_lab_state {
-    char *scale;                       /* "1/16"; "1": as the file says */
-    char *only;                        /* "Q3,Q5": the questions asked for; "": all */
-    char *device, *workers, *data_dir; /* given to `lab run` for all runs; "": as the file says */
-    bool is_stand_in; /* data sets were replaced by generated images of the same shape: accuracies mean nothing */
-    char *version;    /* of the program that ran it */
+    struct ls_arena memory;                  /* of all that follows */
+    const char *scale;                       /* "1/16"; "1": as the file says */
+    const char *only;                        /* "Q3,Q5": the questions asked for; "": all */
+    const char *device, *workers, *data_dir; /* given to `lab run` for all runs; "": as the file says */
+    bool is_stand_in;    /* data sets were replaced by generated images of the same shape: accuracies mean nothing */
+    const char *version; /* of the program that ran it */
     struct ls_lab_job *jobs; /* [n_jobs] in the order in which they are run: all first repeats, then all second ones */
     int n_jobs;
 };

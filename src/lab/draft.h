@@ -1,0 +1,77 @@
+/* draft.h: a lab file as it was written, line by line, before its runs are expanded (parse.c makes it, expand.c reads
+ * it). All memory is the lab's arena.
+ */
+#ifndef LS_LAB_DRAFT_H
+#define LS_LAB_DRAFT_H
+
+#include "lab/lab.h"
+
+/* A list that grows in the arena. */
+struct draft_list {
+    int n;
+    void *at;
+};
+
+struct draft_word {
+    const char *text;
+    int line;
+};
+
+struct draft_vary {
+    const char *key;
+    const char **values;
+    int n_values, line;
+};
+
+struct draft_run {
+    const char *name;
+    struct draft_list settings; /* struct ls_lab_setting */
+    struct draft_list varies;   /* struct draft_vary */
+    int line;
+};
+
+struct draft_published {
+    enum ls_lab_show what;
+    const char *run;
+    double low, high;
+    int line;
+};
+
+struct draft_question {
+    const char *id, *title;
+    struct draft_list text;      /* char */
+    struct draft_list base;      /* struct ls_lab_setting */
+    struct draft_list runs;      /* struct draft_run */
+    struct draft_list uses;      /* struct draft_word */
+    struct draft_list published; /* struct draft_published */
+    struct draft_word baseline;  /* text NULL: none */
+    unsigned show;
+    int repeat; /* 0: the lab's */
+    int line, show_line;
+};
+
+struct draft {
+    struct ls_lab *lab;
+    const char *origin;
+    const struct ls_lab_rules *rules; /* or NULL */
+    struct draft_list text;           /* char */
+    struct draft_list base;           /* struct ls_lab_setting */
+    struct draft_list questions;      /* struct draft_question */
+    int repeat;
+};
+
+/* LS_USAGE, "origin:line: ...". */
+enum ls_status ls__draft_fail(const struct draft *d, int line, const char *fmt, ...) LS_PRINTF(3, 4) LS_MUST_CHECK;
+/* One more element of `size` bytes, zeroed. */
+enum ls_status ls__draft_grow(struct draft *d, struct draft_list *list, size_t size, void *out) LS_MUST_CHECK;
+
+/* A list of char as a text; "" if it is empty. */
+enum ls_status ls__draft_text(struct draft *d, struct draft_list *list, const char **out) LS_MUST_CHECK;
+
+/* The next word of a line, cut out of it; "..." keeps its blanks. *word NULL: none is left. */
+enum ls_status ls__draft_word(const struct draft *d, int line, char **rest, char **word) LS_MUST_CHECK;
+
+/* draft -> d->lab. */
+enum ls_status ls__draft_expand(struct draft *d) LS_MUST_CHECK;
+
+#endif

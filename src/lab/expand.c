@@ -1,0 +1,348 @@
+/* expand.c: a draft -> the lab: every combination of what varies is a run; names of runs are found; what the parts of
+ * the file say together is checked.
+ */
+#include "base/suggest.h"
+#include "lab/draft.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_SETTINGS = 100, MAX_VARIES = 16 };
+
+/* --- one run's settings --- */
+
+static enum ls_status set(struct draft *d, struct draft_list *list, const struct ls_lab_setting *s)
+{
+    struct ls_lab_setting *at = list->at;
+    for (int i = 0; i < list->n; i++) {
+        if (strcmp(at[i].key, s->key) != 0) continue;
+        at[i] = *s;
+        return LS_OK;
+    }
+    if (list->n == MAX_SETTINGS) return ls__draft_fail(d, s->line, "more than %d settings for a run", MAX_SETTINGS);
+    TRY(ls__draft_grow(d, list, sizeof *at, &at));
+    *at = *s;
+    return LS_OK;
+}
+
+static enum ls_status set_all(struct draft *d, struct draft_list *list, const struct draft_list *from, bool is_own)
+{
+    for (int i = 0; i < from->n; i++) {
+        struct ls_lab_setting s = ((const struct ls_lab_setting *)from->at)[i];
+        s.is_own = is_own;
+        TRY(set(d, list, &s));
+    }
+    return LS_OK;
+}
+
+/* "1gbit,0.1ms" -> "1gbit_0.1ms" */
+static void add_to_name(char *name, size_t size, const char *value)
+{
+    size_t len = strlen(name);
+    if (len + 1 >= size) return;
+    name[len++] = '-';
+    for (; *value && len + 1 < size; value++)
+        name[len++] = isalnum((unsigned char)*value) || *value == '.' || *value == '-' ? *value : '_';
+    name[len] = '\0';
+}
+
+static bool has_same_settings(const struct ls_lab_run *a, const struct ls_lab_run *b)
+{
+    if (a->n_settings != b->n_settings) return false;
+    for (int i = 0; i < a->n_settings; i++) {
+        const char *value = ls__lab_setting(b, a->settings[i].key);
+        if (!value || strcmp(value, a->settings[i].value) != 0) return false;
+    }
+    return true;
+}
+
+static enum ls_status check_run(const struct draft *d, const struct draft_list *runs, const struct ls_lab_run *run)
+{
+    int line = run->line;
+    for (int i = 0; i < runs->n; i++) {
+        const struct ls_lab_run *other = (const struct ls_lab_run *)runs->at + i;
+        if (other == run) continue;
+        if (strcmp(other->name, run->name) == 0)
+            return ls__draft_fail(d, line, "a second run %s (the first is in line %d): give it another name", run->name,
+                                  other->line);
+        if (has_same_settings(other, run))
+            return ls__draft_fail(d, line, "run %s is the same training as %s (line %d): write use %s instead",
+                                  run->name, other->name, other->line, other->name);
+    }
+    if (!d->rules) return LS_OK;
+    if (d->rules->run(run, &line) == LS_OK) return LS_OK;
+    return ls_fail_in(LS_USAGE, "%s:%d: run %s", d->origin, line, run->name);
+}
+
+/* --- a question's runs --- */
+
+struct expansion {
+    struct draft *d;
+    struct draft_list runs; /* struct ls_lab_run, of the whole lab */
+};
+
+static enum ls_status check_varies(const struct draft *d, const struct draft_run *from)
+{
+    const struct draft_vary *vary = from->varies.at;
+    const struct ls_lab_setting *own = from->settings.at;
+    for (int i = 0; i < from->varies.n; i++) {
+        for (int k = 0; k < from->settings.n; k++)
+            if (strcmp(own[k].key, vary[i].key) == 0)
+                return ls__draft_fail(d, vary[i].line,
+                                      "vary %s, but the run's own line sets %s=%s: take one of them away", vary[i].key,
+                                      own[k].key, own[k].value);
+        for (int k = 0; k < i; k++)
+            if (strcmp(vary[k].key, vary[i].key) == 0)
+                return ls__draft_fail(d, vary[i].line, "%s is varied twice (line %d): put all values into one line",
+                                      vary[i].key, vary[k].line);
+    }
+    return LS_OK;
+}
+
+/* The combination with this number; the last `vary` runs fastest. */
+static enum ls_status expand_one(struct expansion *x, const struct draft_question *q, const struct draft_run *from,
+                                 int number)
+{
+    char name[LS_LAB_NAME_BYTES + 2];
+    struct draft_list settings = {0};
+    const struct draft_vary *vary = from->varies.at;
+    int part[MAX_VARIES], n = from->varies.n;
+    struct ls_lab_run *run;
+    TRY(set_all(x->d, &settings, &x->d->base, false));
+    TRY(set_all(x->d, &settings, &q->base, false));
+    TRY(set_all(x->d, &settings, &from->settings, true));
+    for (int i = n - 1; i >= 0; i--) {
+        part[i] = number % vary[i].n_values;
+        number /= vary[i].n_values;
+    }
+    snprintf(name, sizeof name, "%s", from->name);
+    for (int i = 0; i < n; i++) {
+        const char *value = vary[i].values[part[i]];
+        add_to_name(name, sizeof name, value);
+        TRY(set(x->d, &settings,
+                &(struct ls_lab_setting){.key = vary[i].key, .value = value, .line = vary[i].line, .is_own = true}));
+    }
+    if (strlen(name) > LS_LAB_NAME_BYTES)
+        return ls__draft_fail(x->d, from->line,
+                              "run %s...: the names of its runs, made of its values, are longer than %d "
+                              "characters: split it",
+                              from->name, LS_LAB_NAME_BYTES);
+    if (x->runs.n == LS_LAB_MAX_RUNS)
+        return ls__draft_fail(x->d, from->line, "more than %d runs in all", LS_LAB_MAX_RUNS);
+    TRY(ls__draft_grow(x->d, &x->runs, sizeof *run, &run));
+    *run = (struct ls_lab_run){.group = from->name,
+                               .settings = settings.at,
+                               .n_settings = settings.n,
+                               .line = from->line,
+                               .repeats = q->repeat      ? q->repeat
+                                          : x->d->repeat ? x->d->repeat
+                                                         : 1};
+    TRY(ls__arena_text(&x->d->lab->memory, &run->name, name, strlen(name)));
+    return check_run(x->d, &x->runs, run);
+}
+
+static enum ls_status add_run(struct draft *d, struct draft_list *runs, struct draft_list *own, int run, bool is_own)
+{
+    int *at;
+    bool *is;
+    for (int i = 0; i < runs->n; i++)
+        if (((const int *)runs->at)[i] == run) return LS_OK;
+    TRY(ls__draft_grow(d, runs, sizeof *at, &at));
+    TRY(ls__draft_grow(d, own, sizeof *is, &is));
+    *at = run;
+    *is = is_own;
+    return LS_OK;
+}
+
+static enum ls_status expand_run(struct expansion *x, const struct draft_question *q, const struct draft_run *from,
+                                 struct draft_list *runs, struct draft_list *own)
+{
+    const struct draft_vary *vary = from->varies.at;
+    int n = 1;
+    if (from->varies.n > MAX_VARIES)
+        return ls__draft_fail(x->d, from->line, "run %s varies more than %d settings", from->name, MAX_VARIES);
+    TRY(check_varies(x->d, from));
+    for (int i = 0; i < from->varies.n; i++) {
+        if (vary[i].n_values > LS_LAB_MAX_RUNS || n * vary[i].n_values > LS_LAB_MAX_RUNS)
+            return ls__draft_fail(x->d, vary[i].line, "run %s would be more than %d runs", from->name, LS_LAB_MAX_RUNS);
+        n *= vary[i].n_values;
+    }
+    for (int i = 0; i < n; i++) {
+        TRY(expand_one(x, q, from, i));
+        TRY(add_run(x->d, runs, own, x->runs.n - 1, true));
+    }
+    return LS_OK;
+}
+
+/* --- names of runs --- */
+
+static enum ls_status unknown_run(const struct expansion *x, int line, const char *what, const char *name)
+{
+    const char *best = NULL;
+    int distance = -1;
+    const struct ls_lab_run *runs = x->runs.at;
+    for (int i = 0; i < x->runs.n; i++) {
+        ls__suggest(name, runs[i].name, &best, &distance);
+        ls__suggest(name, runs[i].group, &best, &distance);
+    }
+    return ls__draft_fail(x->d, line, "%s %s: no run of that name above%s%s%s", what, name,
+                          best ? "; did you mean " : "", best ? best : "", best ? "?" : "");
+}
+
+/* "Q1", a run line or one run; of questions that stand before this one. */
+static enum ls_status use(struct expansion *x, const struct draft_word *word, const struct ls_lab_question *before,
+                          int n_before, struct draft_list *runs, struct draft_list *own)
+{
+    bool is_found = false;
+    for (int i = 0; i < n_before; i++) {
+        if (strcmp(before[i].id, word->text) != 0) continue;
+        for (int k = 0; k < before[i].n_runs; k++) TRY(add_run(x->d, runs, own, before[i].runs[k], false));
+        return LS_OK;
+    }
+    for (int i = 0; i < x->runs.n; i++) {
+        const struct ls_lab_run *run = (const struct ls_lab_run *)x->runs.at + i;
+        if (strcmp(run->name, word->text) != 0 && strcmp(run->group, word->text) != 0) continue;
+        TRY(add_run(x->d, runs, own, i, false));
+        is_found = true;
+    }
+    return is_found ? LS_OK : unknown_run(x, word->line, "use", word->text);
+}
+
+/* One run of the question by name, or by its line where that is one run. */
+static enum ls_status find_in_question(const struct expansion *x, const struct ls_lab_question *q, int line,
+                                       const char *what, const char *name, int *out)
+{
+    const struct ls_lab_run *runs = x->runs.at;
+    int n = 0;
+    for (int i = 0; i < q->n_runs; i++) {
+        const struct ls_lab_run *run = &runs[q->runs[i]];
+        if (strcmp(run->name, name) == 0) {
+            *out = q->runs[i];
+            return LS_OK;
+        }
+        if (strcmp(run->group, name) != 0) continue;
+        *out = q->runs[i];
+        n++;
+    }
+    if (n == 1) return LS_OK;
+    if (n > 1)
+        return ls__draft_fail(x->d, line, "%s %s: %s is %d runs, %s and others; name one", what, name, name, n,
+                              runs[*out].name);
+    for (int i = 0; i < x->runs.n; i++)
+        if (strcmp(runs[i].name, name) == 0)
+            return ls__draft_fail(x->d, line, "%s %s: that run is not of this question: write use %s too", what, name,
+                                  name);
+    return unknown_run(x, line, what, name);
+}
+
+/* --- questions --- */
+
+static int count_values(const struct ls_lab_run *runs, const struct ls_lab_question *q, const char *key)
+{
+    int n = 0;
+    for (int i = 0; i < q->n_runs; i++) { /* a value counts where it appears first */
+        const char *value = ls__lab_setting(&runs[q->runs[i]], key);
+        bool is_new = true;
+        for (int k = 0; k < i && is_new; k++) {
+            const char *other = ls__lab_setting(&runs[q->runs[k]], key);
+            is_new = value && other ? strcmp(value, other) != 0 : value != other;
+        }
+        n += is_new;
+    }
+    return n;
+}
+
+static bool is_seen(const struct draft_list *keys, const char *key)
+{
+    for (int i = 0; i < keys->n; i++)
+        if (strcmp(((const char **)keys->at)[i], key) == 0) return true;
+    return false;
+}
+
+static enum ls_status find_axes(const struct expansion *x, struct ls_lab_question *q)
+{
+    struct draft_list axes = {0}, keys = {0};
+    const struct ls_lab_run *runs = x->runs.at;
+    for (int i = 0; i < q->n_runs; i++) {
+        const struct ls_lab_run *run = &runs[q->runs[i]];
+        for (int s = 0; s < run->n_settings; s++) {
+            struct ls_lab_axis *axis;
+            const char **key;
+            if (is_seen(&keys, run->settings[s].key)) continue;
+            TRY(ls__draft_grow(x->d, &keys, sizeof *key, &key));
+            *key = run->settings[s].key;
+            const int n_values = count_values(runs, q, *key);
+            if (n_values < 2) continue;
+            TRY(ls__draft_grow(x->d, &axes, sizeof *axis, &axis));
+            *axis = (struct ls_lab_axis){.key = *key, .n_values = n_values};
+        }
+    }
+    q->axes = axes.at;
+    q->n_axes = axes.n;
+    return LS_OK;
+}
+
+static enum ls_status find_published(const struct expansion *x, const struct draft_question *from,
+                                     struct ls_lab_question *q)
+{
+    TRY(ls__arena_alloc(&x->d->lab->memory, &q->published, (size_t)from->published.n, sizeof *q->published));
+    for (int i = 0; i < from->published.n; i++) {
+        const struct draft_published *p = (const struct draft_published *)from->published.at + i;
+        int run = 0;
+        if (!(q->show & 1u << p->what))
+            return ls__draft_fail(x->d, p->line, "published %s, but the question does not show %s: add it to show",
+                                  ls__lab_show_words[p->what], ls__lab_show_words[p->what]);
+        TRY(find_in_question(x, q, p->line, "published", p->run, &run));
+        q->published[q->n_published++] =
+            (struct ls_lab_published){.what = p->what, .run = run, .low = p->low, .high = p->high, .line = p->line};
+    }
+    if (q->n_published && !*x->d->lab->source)
+        return ls__draft_fail(x->d, q->published[0].line,
+                              "published figures without their source: write source WHERE THEY COME FROM at the top");
+    return LS_OK;
+}
+
+static enum ls_status expand_question(struct expansion *x, struct draft_question *from, struct ls_lab_question *q,
+                                      const struct ls_lab_question *before, int n_before)
+{
+    struct draft_list runs = {0}, own = {0};
+    *q = (struct ls_lab_question){.id = from->id, .title = from->title, .show = from->show, .line = from->line};
+    TRY(ls__draft_text(x->d, &from->text, &q->text));
+    if (!q->show) q->show = 1u << LS_SHOW_TIME | 1u << LS_SHOW_ACCURACY;
+    for (int i = 0; i < from->uses.n; i++)
+        TRY(use(x, (const struct draft_word *)from->uses.at + i, before, n_before, &runs, &own));
+    for (int i = 0; i < from->runs.n; i++)
+        TRY(expand_run(x, from, (const struct draft_run *)from->runs.at + i, &runs, &own));
+    if (runs.n == 0)
+        return ls__draft_fail(x->d, from->line,
+                              "question %s has no runs: write run NAME key=value ... below it, or use "
+                              "NAME for runs of questions above",
+                              from->id);
+    q->runs = runs.at;
+    q->n_runs = runs.n;
+    q->is_own = own.at;
+    for (int i = 0; i < runs.n; i++) {
+        struct ls_lab_run *run = (struct ls_lab_run *)x->runs.at + q->runs[i];
+        if (from->repeat > run->repeats) run->repeats = from->repeat;
+    }
+    q->baseline = q->runs[0];
+    if (from->baseline.text)
+        TRY(find_in_question(x, q, from->baseline.line, "baseline", from->baseline.text, &q->baseline));
+    TRY(find_published(x, from, q));
+    return find_axes(x, q);
+}
+
+enum ls_status ls__draft_expand(struct draft *d)
+{
+    struct expansion x = {.d = d};
+    struct ls_lab *lab = d->lab;
+    TRY(ls__draft_text(d, &d->text, &lab->text));
+    TRY(ls__arena_alloc(&lab->memory, &lab->questions, (size_t)d->questions.n, sizeof *lab->questions));
+    for (int i = 0; i < d->questions.n; i++)
+        TRY(expand_question(&x, (struct draft_question *)d->questions.at + i, &lab->questions[i], lab->questions, i));
+    lab->n_questions = d->questions.n;
+    lab->runs = x.runs.at;
+    lab->n_runs = x.runs.n;
+    return LS_OK;
+}

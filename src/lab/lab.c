@@ -1,0 +1,33 @@
+/* lab.c: what is asked of a lab once it is read. */
+#include "lab/lab.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *const ls__lab_show_words[LS_N_SHOWS] = {
+    [LS_SHOW_TIME] = "time",           [LS_SHOW_SPEEDUP] = "speed-up",    [LS_SHOW_ACCURACY] = "accuracy",
+    [LS_SHOW_CURVES] = "curves",       [LS_SHOW_RESOURCES] = "resources", [LS_SHOW_COMMUNICATION] = "communication",
+    [LS_SHOW_BANDWIDTH] = "bandwidth", [LS_SHOW_HASH] = "hash",           [LS_SHOW_TARGET] = "target",
+    [LS_SHOW_PREDICTED] = "predicted", [LS_SHOW_NODES] = "nodes",
+};
+
+void ls__lab_destroy(struct ls_lab **lab)
+{
+    if (*lab) ls__arena_release(&(*lab)->memory);
+    free(*lab);
+    *lab = NULL;
+}
+
+const char *ls__lab_setting(const struct ls_lab_run *run, const char *key)
+{
+    for (int i = 0; i < run->n_settings; i++)
+        if (strcmp(run->settings[i].key, key) == 0) return run->settings[i].value;
+    return NULL;
+}
+
+int ls__lab_find_run(const struct ls_lab *lab, const char *name)
+{
+    for (int i = 0; i < lab->n_runs; i++)
+        if (strcmp(lab->runs[i].name, name) == 0) return i;
+    return -1;
+}
