@@ -46,6 +46,13 @@ enum ls_status ls__data_print_classes(const struct ls_dataset *ds) LS_MUST_CHECK
 /* The same as members "class_names" and "class_counts". */
 enum ls_status ls__data_json_classes(const struct ls_dataset *ds, struct json_t *object) LS_MUST_CHECK;
 
+/* --- data_sheet.c --- */
+
+/* LS_USAGE if the options ask for a sheet that cannot be, or for augmentation without one. Before anything is read. */
+enum ls_status ls__data_sheet_check(const struct ls_options *o) LS_MUST_CHECK;
+/* Samples of every class as a picture, to o->output; with augmentation also as training sees them. */
+enum ls_status ls__data_draw_sheet(const struct ls_dataset *ds, const struct ls_options *o) LS_MUST_CHECK;
+
 /* --- print.c --- */
 
 /* Prints and drops the object; NULL is LS_NOMEM. */

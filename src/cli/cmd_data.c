@@ -7,6 +7,7 @@
 #include "data/data.h"
 #include "data/fetch.h"
 #include "run/progress.h"
+#include "settings/augmentation.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -144,6 +145,7 @@ static enum ls_status show_split(const struct ls_options *o, enum ls_split split
     else
         print_split(ds);
     enum ls_status status = out ? ls__data_json_classes(ds, *out) : ls__data_print_classes(ds);
+    if (status == LS_OK && o->output && split == LS_TRAIN) status = ls__data_draw_sheet(ds, o);
     ls_dataset_close(&ds);
     return status;
 }
@@ -152,11 +154,13 @@ static enum ls_status info(const struct ls_options *o)
 {
     json_t *train = NULL, *test = NULL;
     bool json = o->train.json;
+    TRY(ls__data_sheet_check(o));
     TRY(show_split(o, LS_TRAIN, json ? &train : NULL));
     enum ls_status status = show_split(o, LS_TEST, json ? &test : NULL);
     if (status == LS_OK && json)
-        return ls__print_json(
-            json_pack("{s:o, s:o, s:o}", "data", ls__json_text(o->args[1]), "train", train, "test", test));
+        return ls__print_json(json_pack("{s:o, s:o, s:o, s:o?}", "data", ls__json_text(o->args[1]), "train", train,
+                                        "test", test, "samples", o->output ? ls__json_text(o->output) : NULL));
+    if (status == LS_OK && o->output) printf("samples of the training images are in %s\n", o->output);
     json_decref(train);
     return status;
 }
@@ -181,6 +185,11 @@ enum ls_status ls__cmd_data(const struct ls_options *o)
             return ls_fail(LS_USAGE, "data %s takes no argument, but got '%s'", action->name, o->args[1]);
         if (o->train.json && action->run != info && action->run != list)
             return ls_fail(LS_USAGE, "data %s has no JSON form; data list and data info have", action->name);
+        if (action->run != info && (o->output || ls__augmentation_is_on(&o->train)))
+            return ls_fail(LS_USAGE,
+                           "data %s draws no picture of samples; data info does: lockstep data info %s -o "
+                           "samples.png",
+                           action->name, o->n_args > 1 ? o->args[1] : "mnist");
         return action->run(o);
     }
     return ls_fail(LS_USAGE, "unknown: data %s%s%s%s; expected list, fetch, info or check", o->args[0],

@@ -48,11 +48,10 @@ static enum ls_status plot_runs(const struct ls_options *o)
 {
     enum { MAX_MARKS = 16 };
     struct ls_draw_mark marks[MAX_MARKS];
-    enum ls_draw_format format;
     struct ls_runs runs;
     char *text = NULL;
     if (!o->output) return ls_fail(LS_USAGE, "a picture of runs needs a file: -o runs.svg");
-    TRY(ls_draw_format_of(o->output, &format));
+    TRY(ls_draw_can_write(o->output));
     TRY(ls__strdup(&text, o->marks ? o->marks : ""));
     int n = read_marks(text, marks, MAX_MARKS);
     enum ls_status status = ls__runs_open(&runs, o);
@@ -76,13 +75,12 @@ enum ls_status ls__cmd_plot(const struct ls_options *o)
     if (o->n_args > 1) return ls_fail(LS_USAGE, "plot takes one file, or runs: %s is not a run directory", o->args[0]);
     const char *path = o->args[0];
     struct ls_draw_doc *doc;
-    enum ls_draw_format format;
     char *text = NULL;
     size_t len = 0;
     bool is_json = ends_with(path, ".json");
     if (!is_json && !ends_with(path, ".csv") && !ends_with(path, ".tsv"))
         return ls_fail(LS_USAGE, "%s: expected a run directory, or a file that ends in .json, .csv or .tsv", path);
-    if (o->output) TRY(ls_draw_format_of(o->output, &format));
+    if (o->output) TRY(ls_draw_can_write(o->output));
     TRY(ls__file_read(path, LARGEST_FILE, &text, &len));
     enum ls_status status = ls_draw_doc_parse(&doc, path, text, len, is_json);
     free(text);

@@ -255,9 +255,7 @@ static enum ls_status write_plot(const struct prediction *p, const char *path)
 
 static enum ls_status check(const struct ls_options *o)
 {
-    enum ls_draw_format format;
-    if (o->output) TRY(ls_draw_format_of(o->output, &format));
-    if (o->output) TRY(ls_draw_can(format));
+    if (o->output) TRY(ls_draw_can_write(o->output));
     if (o->train.compress != 0 && o->train.compress != 8 && o->train.compress != 16)
         return ls_fail(LS_USAGE, "--compress %" PRId64 ": expected 8, 16 or 0", o->train.compress);
     if (o->args[1] && strncmp(o->args[1], "fake:", 5) != 0)

@@ -159,11 +159,7 @@ enum ls_status ls__cmd_record(const struct ls_options *o, int *exit_code)
     bool is_pid = o->n_rest == 0 && is_number(o->args[0]);
     if (is_pid && (!ls__parse_i64(o->args[0], 1, INT32_MAX, &pid) || (kill((pid_t)pid, 0) != 0 && errno == ESRCH)))
         return ls_fail(LS_USAGE, "there is no process %s", o->args[0]);
-    if (o->plot) { /* before anything runs */
-        enum ls_draw_format format;
-        TRY(ls_draw_format_of(o->plot, &format));
-        TRY(ls_draw_can(format));
-    }
+    if (o->plot) TRY(ls_draw_can_write(o->plot)); /* before anything runs */
     TRY(open_log(o, &ro));
     if (is_pid)
         ro.pid = (pid_t)pid;

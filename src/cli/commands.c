@@ -189,7 +189,10 @@ const struct ls_command ls__commands[LS_N_CMDS] = {
             .max_args = 2,
             .summary = "list, download and check data sets",
             .text = "list: the known sets and where they were found. fetch: download with checksum; an interrupted "
-                    "download is continued. info: sizes, classes and checksums of both splits. check: every file "
+                    "download is continued. info: sizes, classes and checksums of both splits; with -o also a contact "
+                    "sheet, "
+                    "samples of every class in a picture (.png, .svg or .pdf), and with options of augmentation "
+                    "beside them the same samples as training sees them. check: every file "
                     "against its published checksum, every label against its range.\n"
                     "Sets are searched in --data-dir, $LOCKSTEP_DATA, the cache folder ($XDG_CACHE_HOME or ~/.cache, "
                     "lockstep/datasets) and the distribution's place; names and layout of the files are torchvision's.",
@@ -199,6 +202,7 @@ const struct ls_command ls__commands[LS_N_CMDS] = {
                     {"lockstep data fetch mnist", "into the cache folder"},
                     {"lockstep data check cifar10 --data-dir ~/data", "verify your copy"},
                     {"lockstep data info fake:3x32x32:10:500", "works for every spec"},
+                    {"lockstep data info folder:photos -o samples.png --resized-crop 0.2 --flip", "look at the data"},
                 },
         },
     [LS_CMD_INSPECT] =

@@ -12,9 +12,7 @@ enum { MAX_DRAWN = 256 }; /* classes; more would be dots that nobody can tell ap
 
 enum ls_status ls__eval_can_draw(const char *path)
 {
-    enum ls_draw_format format;
-    TRY(ls_draw_format_of(path, &format));
-    TRY(ls_draw_can(format));
+    TRY(ls_draw_can_write(path));
     return ls__print_try(path);
 }
 

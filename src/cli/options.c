@@ -77,7 +77,7 @@ const struct ls_option ls__options[] = {
         ON(MODELS)},
     {OF_TRAINING(EPOCHS), .commands = ON(TRAIN)},
     {OF_TRAINING(ITERATIONS), .commands = ON(TRAIN)},
-    {OF_TRAINING(SEED), .commands = ON(TRAIN)},
+    {OF_TRAINING(SEED), .commands = ON(TRAIN) | ON(DATA)},
     {OF_TRAINING(SHARDS), .commands = ON(TRAIN) | ON(BENCH) | ON(TUNE) | ON(PLAN) | ON(PREDICT)},
     {OWN(.name = "repeat", .arg = "N", .type = LS_SETTING_INT, .min = 1, .max = 10000, .def = "1",
          .help = "Train N times, with seeds from --seed up, in DIR/seed-K, and tell mean and spread.",
@@ -113,17 +113,17 @@ const struct ls_option ls__options[] = {
     {OF_TRAINING(DATA_DIR), .commands = ON(TRAIN) | ON(EVAL) | ON(DATA) | ON(DOCTOR)},
     {OF_TRAINING(VALIDATION), .commands = ON(TRAIN)},
     {OF_TRAINING(RESIZE), .commands = ON(TRAIN) | ON(EVAL) | ON(DATA)},
-    {OF_TRAINING(CROP_PAD), .commands = ON(TRAIN)},
-    {OF_TRAINING(FLIP), .commands = ON(TRAIN)},
-    {OF_TRAINING(CUTOUT), .commands = ON(TRAIN)},
-    {OF_TRAINING(RESIZED_CROP), .commands = ON(TRAIN)},
-    {OF_TRAINING(BRIGHTNESS), .commands = ON(TRAIN)},
-    {OF_TRAINING(CONTRAST), .commands = ON(TRAIN)},
-    {OF_TRAINING(SATURATION), .commands = ON(TRAIN)},
-    {OF_TRAINING(HUE), .commands = ON(TRAIN)},
-    {OF_TRAINING(ERASING), .commands = ON(TRAIN)},
-    {OF_TRAINING(MIXUP), .commands = ON(TRAIN)},
-    {OF_TRAINING(CUTMIX), .commands = ON(TRAIN)},
+    {OF_TRAINING(CROP_PAD), .commands = ON(TRAIN) | ON(DATA)},
+    {OF_TRAINING(FLIP), .commands = ON(TRAIN) | ON(DATA)},
+    {OF_TRAINING(CUTOUT), .commands = ON(TRAIN) | ON(DATA)},
+    {OF_TRAINING(RESIZED_CROP), .commands = ON(TRAIN) | ON(DATA)},
+    {OF_TRAINING(BRIGHTNESS), .commands = ON(TRAIN) | ON(DATA)},
+    {OF_TRAINING(CONTRAST), .commands = ON(TRAIN) | ON(DATA)},
+    {OF_TRAINING(SATURATION), .commands = ON(TRAIN) | ON(DATA)},
+    {OF_TRAINING(HUE), .commands = ON(TRAIN) | ON(DATA)},
+    {OF_TRAINING(ERASING), .commands = ON(TRAIN) | ON(DATA)},
+    {OF_TRAINING(MIXUP), .commands = ON(TRAIN) | ON(DATA)},
+    {OF_TRAINING(CUTMIX), .commands = ON(TRAIN) | ON(DATA)},
     {OF_TRAINING(NORMALIZE), .commands = ON(TRAIN)},
     {OF_TRAINING(LOADER_THREADS), .commands = ON(TRAIN)},
 
@@ -178,12 +178,6 @@ const struct ls_option ls__options[] = {
     {OWN(.name = "seconds", .arg = "X", .type = LS_SETTING_REAL, .min = 0, .max = 86400, .def = "3",
          .help = "Measure at least so long; tune: each comparison, 0.3 without this option.", .group = "Measuring",
          AT(seconds)), .commands = ON(BENCH) | ON(TUNE) | ON(PREDICT)},
-    {OWN(.name = "output", .letter = 'o', .arg = "FILE", .type = LS_SETTING_TEXT, .is_valid = is_not_empty,
-         .expected = "a file",
-         .help = "tune: the table's file; one that is there keeps its lines for other problems. predict, plot: the "
-                 "picture: .svg, .png or .pdf. "
-                 "eval: what was said of every image, as CSV. report: the page: .html, .md or .pdf.",
-         .group = "Measuring", AT(output)), .commands = ON(TUNE) | ON(PREDICT) | ON(PLOT) | ON(EVAL) | ON(REPORT)},
 
     {OWN(.name = "per-class", .type = LS_SETTING_FLAG,
          .help = "Tell accuracy (recall), precision and F1 of every class.", .group = "Answers",
@@ -291,6 +285,13 @@ const struct ls_option ls__options[] = {
     {OWN(.name = "completion", .arg = "SHELL", .type = LS_SETTING_CHOICE, .choices = "bash|fish",
          .help = "Print the completion script for SHELL.", .group = "Texts", AT(completion)), .commands = ON(HELP)},
 
+    {OWN(.name = "output", .letter = 'o', .arg = "FILE", .type = LS_SETTING_TEXT, .is_valid = is_not_empty,
+         .expected = "a file",
+         .help = "tune: the table's file; one that is there keeps its lines for other problems. predict, plot: the "
+                 "picture: .svg, .png or .pdf. "
+                 "eval: what was said of every image, as CSV. report: the page: .html, .md or .pdf. data info: samples "
+                 "of every class as a picture.",
+         .group = "Output", AT(output)), .commands = ON(TUNE) | ON(DATA) | ON(PREDICT) | ON(PLOT) | ON(EVAL) | ON(REPORT)},
     {OF_TRAINING(JSON),
      .commands = ON(TRAIN) | ON(EVAL) | ON(CLASSIFY) | ON(EXPORT) | ON(BENCH) | ON(TUNE) | ON(MODELS) | ON(INSPECT) | ON(DOCTOR) |
                  ON(DATA) | ON(PREDICT) | ON(PLAN)},

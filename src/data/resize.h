@@ -1,4 +1,4 @@
-/* resize.h: images of another size: scaled until the shorter side fits, the centre cut out. Internal to src/data. */
+/* resize.h: images of another size: scaled until the shorter side fits, the centre cut out. */
 #ifndef LS_DATA_RESIZE_H
 #define LS_DATA_RESIZE_H
 

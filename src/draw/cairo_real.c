@@ -17,6 +17,14 @@
 /* Every function of cairo used here. Types come from its headers. */
 #define CAIRO_FUNCTIONS(X)                                                                                             \
     X(image_surface_create)                                                                                            \
+    X(image_surface_get_data)                                                                                          \
+    X(image_surface_get_stride)                                                                                        \
+    X(surface_flush)                                                                                                   \
+    X(surface_mark_dirty)                                                                                              \
+    X(set_source_surface)                                                                                              \
+    X(get_source)                                                                                                      \
+    X(pattern_set_filter)                                                                                              \
+    X(paint)                                                                                                           \
     X(pdf_surface_create_for_stream)                                                                                   \
     X(pdf_surface_set_metadata)                                                                                        \
     X(surface_write_to_png_stream)                                                                                     \
@@ -269,6 +277,32 @@ static void paint_text(struct ls_painter *p, struct ls_point at, const char *tex
     lib.new_path(cr);
 }
 
+static void paint_image(struct ls_painter *p, double x, double y, double w, double h, const struct ls_draw_tile *tile)
+{
+    if (!p->own) return;
+    cairo_t *cr = context_of(p);
+    cairo_surface_t *surface = lib.image_surface_create(CAIRO_FORMAT_RGB24, tile->w, tile->h);
+    lib.surface_flush(surface);
+    unsigned char *data =
+        lib.image_surface_get_data(surface); /* NULL: out of memory, which sets the context's status */
+    const int stride = lib.image_surface_get_stride(surface);
+    for (int i = 0; data && i < tile->w * tile->h; i++) {
+        const size_t plane = tile->c == 3 ? (size_t)tile->w * (size_t)tile->h : 0;
+        const uint8_t *in = tile->pixels + i;
+        const uint32_t pixel = (uint32_t)in[0] << 16 | (uint32_t)in[plane] << 8 | in[2 * plane];
+        memcpy(data + (size_t)(i / tile->w) * (size_t)stride + 4 * (size_t)(i % tile->w), &pixel, sizeof pixel);
+    }
+    lib.surface_mark_dirty(surface);
+    lib.save(cr);
+    lib.translate(cr, x, y);
+    lib.scale(cr, w / tile->w, h / tile->h);
+    lib.set_source_surface(cr, surface, 0, 0);
+    lib.pattern_set_filter(lib.get_source(cr), ls__tile_is_coarse(tile, w) ? CAIRO_FILTER_NEAREST : CAIRO_FILTER_GOOD);
+    lib.paint(cr);
+    lib.restore(cr);
+    lib.surface_destroy(surface); /* the context keeps what it still needs */
+}
+
 static void paint_clip(struct ls_painter *p, double x, double y, double w, double h)
 {
     if (!p->own) return;
@@ -315,6 +349,7 @@ const struct ls_painter_ops ls__cairo_painter = {
     .box = paint_box,
     .dot = paint_dot,
     .text = paint_text,
+    .image = paint_image,
     .clip = paint_clip,
     .unclip = paint_unclip,
     .tip = paint_tip,

@@ -110,6 +110,13 @@ enum ls_status ls_draw_can(enum ls_draw_format format)
     return format == LS_DRAW_SVG ? LS_OK : ls__cairo_load();
 }
 
+enum ls_status ls_draw_can_write(const char *path)
+{
+    enum ls_draw_format format;
+    TRY(ls_draw_format_of(path, &format));
+    return ls_draw_can(format);
+}
+
 enum ls_status ls_draw(const struct ls_draw_picture *picture, enum ls_draw_format format, struct ls_buf *out)
 {
     struct layout l = {0};

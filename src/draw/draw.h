@@ -22,6 +22,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum ls_draw_scale { LS_DRAW_LINEAR, LS_DRAW_LOG10, LS_DRAW_LOG2 };
 
@@ -90,7 +91,15 @@ enum ls_draw_kind {
     LS_DRAW_XY,
     LS_DRAW_BARS,    /* horizontal ones, a name per group at the left */
     LS_DRAW_COLUMNS, /* vertical ones */
-    LS_DRAW_HEAT
+    LS_DRAW_HEAT,
+    LS_DRAW_TILES /* small images in rows */
+};
+
+struct ls_draw_tile {
+    const uint8_t *pixels; /* [c,h,w], c 1 (grey) or 3 (colour); NULL: the place stays empty */
+    int c, h, w;
+    const char *text; /* below it; NULL: none */
+    const char *tip;  /* to who points at it; NULL: the text */
 };
 
 struct ls_draw_panel {
@@ -106,7 +115,9 @@ struct ls_draw_panel {
     const char *const *names; /* of bars: [n of the series]; of a heat map: of rows and columns; NULL: numbers */
     bool is_stacked;          /* bars on top of each other */
     const double *cells;      /* of a heat map: [rows][columns] */
-    int n_rows, n_columns;
+    int n_rows, n_columns;    /* of tiles: columns only */
+    const struct ls_draw_tile *tiles; /* row by row; all as large as the first is wide and high */
+    int n_tiles;
     bool is_by_row;   /* a heat map's shades are shares of their row, as wants a confusion matrix */
     double height;    /* of the whole panel; 0: 260, or as bars need it. A heat map is square if 0 */
     int n_span;       /* columns of the grid it takes; 0: 1 */
@@ -138,6 +149,8 @@ enum ls_status ls_draw(const struct ls_draw_picture *picture, enum ls_draw_forma
 enum ls_status ls_draw_write(const struct ls_draw_picture *picture, const char *path) LS_MUST_CHECK;
 /* LS_OK, or LS_UNSUPPORTED with what is missing for PNG and PDF. */
 enum ls_status ls_draw_can(enum ls_draw_format format) LS_MUST_CHECK;
+/* Before long work: whether a picture of this name could be drawn: its ending, and what that needs. */
+enum ls_status ls_draw_can_write(const char *path) LS_MUST_CHECK;
 
 /* The style sheet of pictures that are part of a page; it belongs into the page once. */
 void ls_draw_style(struct ls_buf *out, enum ls_draw_theme theme);

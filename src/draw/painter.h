@@ -51,6 +51,8 @@ struct ls_painter_ops {
                 double alpha, enum ls_ink edge);
     void (*dot)(struct ls_painter *p, struct ls_point at, double r, enum ls_ink ink, enum ls_ink edge, double alpha);
     void (*text)(struct ls_painter *p, struct ls_point at, const char *text, const struct ls_text_style *style);
+    /* The tile's pixels in this box. */
+    void (*image)(struct ls_painter *p, double x, double y, double w, double h, const struct ls_draw_tile *tile);
     void (*clip)(struct ls_painter *p, double x, double y, double w, double h); /* until unclip */
     void (*unclip)(struct ls_painter *p);
     /* What is painted until `end_tip` tells this to who points at it, where the format can. */
@@ -79,6 +81,12 @@ struct ls_painter {
 /* A picture on a painter that has begun, its corner at (0, 0); and how wide and high it is. For pages of pictures. */
 enum ls_status ls__draw_onto(struct ls_painter *p, const struct ls_draw_picture *picture) LS_MUST_CHECK;
 void ls__draw_size(const struct ls_draw_picture *picture, double *width, double *height);
+
+/* Whether so few pixels become so wide that their squares should show, instead of a blur. */
+static inline bool ls__tile_is_coarse(const struct ls_draw_tile *tile, double width)
+{
+    return tile->w < width;
+}
 
 extern const struct ls_painter_ops ls__svg_painter;
 /* cairo_real.c or cairo_stub.c */

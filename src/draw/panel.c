@@ -34,7 +34,7 @@ static int n_labels(const struct ls_draw_panel *panel)
 bool ls__panel_has_legend(const struct ls_draw_panel *panel, double width)
 {
     int n = n_labels(panel);
-    if (n == 0 || panel->kind == LS_DRAW_HEAT) return false;
+    if (n == 0 || panel->kind == LS_DRAW_HEAT || panel->kind == LS_DRAW_TILES) return false;
     if (panel->kind != LS_DRAW_XY) return n > 1;
     return panel->has_legend || width < 260 || n > 14;
 }
@@ -94,9 +94,10 @@ double ls__panel_height(const struct ls_draw_panel *panel, double width)
 {
     struct room r = room_of(panel, width);
     if (panel->height > 0) return fmax(panel->height, r.above + r.below + 80);
-    double own = panel->kind == LS_DRAW_BARS   ? ls__bars_height(panel)
-                 : panel->kind == LS_DRAW_HEAT ? ls__heat_height(panel, width)
-                                               : 236;
+    double own = panel->kind == LS_DRAW_BARS    ? ls__bars_height(panel)
+                 : panel->kind == LS_DRAW_HEAT  ? ls__heat_height(panel, width)
+                 : panel->kind == LS_DRAW_TILES ? ls__tiles_height(panel, width)
+                                                : 236;
     return r.above + own + r.below;
 }
 
@@ -122,6 +123,8 @@ enum ls_status ls__panel_draw(struct ls_painter *p, const struct ls_draw_panel *
         return ls__panel_bars(p, panel, own);
     case LS_DRAW_HEAT:
         return ls__panel_heat(p, panel, own);
+    case LS_DRAW_TILES:
+        return ls__panel_tiles(p, panel, own);
     }
     return LS_OK;
 }

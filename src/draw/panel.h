@@ -21,8 +21,11 @@ enum ls_status ls__panel_draw(struct ls_painter *p, const struct ls_draw_panel *
 enum ls_status ls__panel_xy(struct ls_painter *p, const struct ls_draw_panel *panel, struct ls_box box) LS_MUST_CHECK;
 enum ls_status ls__panel_bars(struct ls_painter *p, const struct ls_draw_panel *panel, struct ls_box box) LS_MUST_CHECK;
 enum ls_status ls__panel_heat(struct ls_painter *p, const struct ls_draw_panel *panel, struct ls_box box) LS_MUST_CHECK;
+enum ls_status ls__panel_tiles(struct ls_painter *p, const struct ls_draw_panel *panel,
+                               struct ls_box box) LS_MUST_CHECK;
 double ls__bars_height(const struct ls_draw_panel *panel);
 double ls__heat_height(const struct ls_draw_panel *panel, double width);
+double ls__tiles_height(const struct ls_draw_panel *panel, double width);
 
 /* Whether the names of the series stand in a row above the plot. */
 bool ls__panel_has_legend(const struct ls_draw_panel *panel, double width);

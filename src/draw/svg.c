@@ -3,6 +3,7 @@
  *
  * Numbers have one decimal: a tenth of a unit cannot be seen, and files stay small.
  */
+#include "base/png.h"
 #include "draw/painter.h"
 #include "draw/scale.h"
 #include "draw/text.h"
@@ -167,6 +168,36 @@ static void svg_text(struct ls_painter *p, struct ls_point at, const char *text,
     ls__buf_adds(p->out, "</text>\n");
 }
 
+/* Three bytes are four letters. */
+static void add_base64(struct ls_buf *b, const uint8_t *bytes, size_t n)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < n; i += 3) {
+        const size_t k = n - i < 3 ? n - i : 3;
+        const unsigned bits =
+            (unsigned)bytes[i] << 16 | (k > 1 ? (unsigned)bytes[i + 1] << 8 : 0) | (k > 2 ? (unsigned)bytes[i + 2] : 0);
+        char four[4] = {letters[bits >> 18], letters[bits >> 12 & 63], letters[bits >> 6 & 63], letters[bits & 63]};
+        for (size_t pad = k + 1; pad < 4; pad++) four[pad] = '=';
+        ls__buf_add(b, four, sizeof four);
+    }
+}
+
+static void svg_image(struct ls_painter *p, double x, double y, double w, double h, const struct ls_draw_tile *tile)
+{
+    struct ls_buf png = LS_BUF_INIT;
+    if (ls__png_encode(tile->c, tile->h, tile->w, tile->pixels, &png) != LS_OK) p->out->failed = true;
+    ls__buf_adds(p->out, "<image");
+    add_attribute(p->out, "x", x);
+    add_attribute(p->out, "y", y);
+    add_attribute(p->out, "width", w);
+    add_attribute(p->out, "height", h);
+    if (ls__tile_is_coarse(tile, w)) ls__buf_adds(p->out, " style=\"image-rendering:pixelated\"");
+    ls__buf_adds(p->out, " href=\"data:image/png;base64,");
+    add_base64(p->out, (const uint8_t *)png.text, png.len);
+    ls__buf_adds(p->out, "\"/>\n");
+    ls__buf_release(&png);
+}
+
 /* data-x="from to low high kind factor unit": places, the values there, and how people read them. */
 static void add_scale(struct ls_buf *b, const char *name, const struct ls_scale *s)
 {
@@ -235,6 +266,7 @@ const struct ls_painter_ops ls__svg_painter = {
     .box = svg_box,
     .dot = svg_dot,
     .text = svg_text,
+    .image = svg_image,
     .clip = svg_clip,
     .unclip = svg_unclip,
     .tip = svg_tip,

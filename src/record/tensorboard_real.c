@@ -4,8 +4,8 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/png.h"
 #include "record/crc32c.h"
-#include "record/png.h"
 #include "tensorboard.pb-c.h"
 
 #include <errno.h>

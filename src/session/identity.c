@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "settings/augmentation.h"
 #include "settings/setting.h"
 #include "settings/sync_names.h"
 
@@ -81,8 +82,8 @@ static enum ls_status set_part(struct identity *id, enum identity_key key, const
 /* Anything of what old runs did not have. */
 static bool has_augmentation(const struct ls_train_options *o)
 {
-    return o->resized_crop > 0 || o->brightness > 0 || o->contrast > 0 || o->saturation > 0 || o->hue > 0 ||
-           o->erasing > 0 || o->mixup > 0 || o->cutmix > 0;
+    const struct ls_transform t = ls__augmentation_of(o);
+    return ls_transform_beyond_crops(&t) != NULL;
 }
 
 static const char *or_empty(const char *text)

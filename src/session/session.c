@@ -94,21 +94,9 @@ static enum ls_status open_data(struct session *s, const struct session_options 
     TRY(check_splits(s->train, s->test));
     if (o->validation) TRY(open_validation(s, o, &data));
     const struct ls_dataset *d = s->train ? s->train : s->test;
-    s->transform = (struct ls_transform){.c = d->c,
-                                         .h = d->h,
-                                         .w = d->w,
-                                         .std = {1, 1, 1},
-                                         .crop_pad = (int)o->crop_pad,
-                                         .flip = o->flip,
-                                         .cutout = (int)o->cutout,
-                                         .resized_crop = (float)o->resized_crop,
-                                         .brightness = (float)o->brightness,
-                                         .contrast = (float)o->contrast,
-                                         .saturation = (float)o->saturation,
-                                         .hue = (float)o->hue,
-                                         .erasing = (float)o->erasing,
-                                         .mixup = (float)o->mixup,
-                                         .cutmix = (float)o->cutmix};
+    s->transform = o->augmentation;
+    s->transform.c = d->c, s->transform.h = d->h, s->transform.w = d->w;
+    for (int i = 0; i < 3; i++) s->transform.std[i] = 1;
     if (o->normalize) {
         memcpy(s->transform.mean, d->mean, sizeof d->mean);
         memcpy(s->transform.std, d->std, sizeof d->std);

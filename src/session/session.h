@@ -22,9 +22,8 @@ struct session_options {
     int64_t batch_size, shards, threads;
     bool is_training; /* plans for training; the train split is opened */
     bool with_test;   /* plan for evaluation; the test split is opened */
-    bool normalize, flip;
-    int64_t crop_pad, cutout;
-    double resized_crop, brightness, contrast, saturation, hue, erasing, mixup, cutmix;
+    bool normalize;
+    struct ls_transform augmentation; /* of training images; sizes and normalisation are the data's */
     double label_smoothing;
     bool float_sums; /* plain float32 gradient sums instead of fixed point: for comparison, not reproducible */
     struct ls_optim optim;

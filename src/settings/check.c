@@ -2,6 +2,7 @@
  * together is refused. Programs and the command line get the same answers, for both come here.
  */
 #include "backend/backend.h"
+#include "settings/augmentation.h"
 #include "settings/setting.h"
 #include "settings/sync_names.h"
 
@@ -79,8 +80,7 @@ enum ls_status ls_options_check(struct ls_train_options *o)
         return ls_fail(LS_USAGE,
                        "--schedule multistep needs --milestones, the epochs at which the rate changes: 30,60,80");
     if (o->nesterov && o->momentum == 0) return ls_fail(LS_USAGE, "--nesterov needs a --momentum above 0");
-    if (o->resized_crop > 0 && o->crop_pad > 0)
-        return ls_fail(LS_USAGE, "--resized-crop and --crop-pad both choose a part of the image; give one of them");
+    TRY(ls__augmentation_check(o));
     if (o->shards > o->batch_size)
         return ls_fail(LS_USAGE, "--shards %" PRId64 ": more than the %" PRId64 " samples of a batch", o->shards,
                        o->batch_size);

@@ -9,6 +9,7 @@
 #include "base/parse.h"
 #include "checkpoint/writer.h"
 #include "session/workers.h"
+#include "settings/augmentation.h"
 #include "train/init.h"
 #include "train/manifest.h"
 #include "train/observe.h"
@@ -52,17 +53,7 @@ static enum ls_status open_session(struct trainer *t)
         .is_training = true,
         .with_test = !o->no_eval,
         .normalize = o->normalize,
-        .flip = o->flip,
-        .crop_pad = o->crop_pad,
-        .cutout = o->cutout,
-        .resized_crop = o->resized_crop,
-        .brightness = o->brightness,
-        .contrast = o->contrast,
-        .saturation = o->saturation,
-        .hue = o->hue,
-        .erasing = o->erasing,
-        .mixup = o->mixup,
-        .cutmix = o->cutmix,
+        .augmentation = ls__augmentation_of(o),
         .label_smoothing = o->label_smoothing,
         .float_sums = strcmp(o->sum, "float") == 0,
         .optim = {.is_adamw = strcmp(o->optimizer, "adamw") == 0,

@@ -1,6 +1,6 @@
 /* png.h: bytes of a picture as a PNG file in memory, by zlib alone. */
-#ifndef LS_RECORD_PNG_H
-#define LS_RECORD_PNG_H
+#ifndef LS_BASE_PNG_H
+#define LS_BASE_PNG_H
 
 #include "base/buf.h"
 

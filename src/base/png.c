@@ -1,5 +1,5 @@
 /* png.c: the smallest correct PNG: a header, all rows unfiltered in one deflated chunk, an end. */
-#include "record/png.h"
+#include "base/png.h"
 
 #include "base/mem.h"
 
