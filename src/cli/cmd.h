@@ -24,6 +24,7 @@ enum ls_status ls__cmd_inspect(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_report(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_show(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_watch(const struct ls_options *o) LS_MUST_CHECK;
+enum ls_status ls__cmd_server(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_serve(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_diff(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_plot(const struct ls_options *o) LS_MUST_CHECK;

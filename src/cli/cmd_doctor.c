@@ -134,6 +134,7 @@ static void check_parts(struct doctor *d)
         {"pictures", "report, plots", "cairo", "libcairo.so.2", "libcairo2-dev"},
         {"protobuf", "TensorBoard and ONNX files", "protobuf", NULL, "libprotobuf-c-dev protobuf-c-compiler"},
         {"live page", "serve", "microhttpd", "libmicrohttpd.so.12", "libmicrohttpd-dev"},
+        {"messages", "server, --nodes", "zmq", "libzmq.so.5", "libzmq3-dev"},
     };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         char advice[160];

@@ -302,6 +302,22 @@ const struct ls_command ls__commands[LS_N_CMDS] = {
                     {"lockstep serve runs --listen 0.0.0.0", "for other machines, with a token"},
                 },
         },
+    [LS_CMD_SERVER] =
+        {
+            .name = "server",
+            .args = "--keygen DIR",
+            .min_args = 0,
+            .max_args = 0,
+            .summary = "make the keys with which machines trust each other",
+            .text = "--keygen writes three key files into DIR, readable by you alone: server.key for the server, "
+                    "worker.key "
+                    "for every worker, and node.key for every node of a job that is started by --nodes. Copy them over "
+                    "ssh. Who has no key gets nothing; without keys only this machine's loopback is used.",
+            .examples =
+                {
+                    {"lockstep server --keygen keys", "keys/server.key, keys/worker.key, keys/node.key"},
+                },
+        },
     [LS_CMD_PLOT] =
         {
             .name = "plot",

@@ -228,6 +228,10 @@ const struct ls_option ls__options[] = {
          .help = "What a browser must know to see anything; without it one is made and printed where it is needed.",
          .group = "Page", AT(token)), .commands = ON(SERVE)},
 
+    {OWN(.name = "keygen", .arg = "DIR", .type = LS_SETTING_TEXT, .is_valid = is_not_empty, .expected = "a folder",
+         .help = "Make server.key, worker.key and node.key in DIR and end. What is there is never replaced.",
+         .group = "Keys", AT(keygen)), .commands = ON(SERVER)},
+
     {OWN(.name = "log", .arg = "FILE", .type = LS_SETTING_TEXT, .is_valid = is_not_empty, .expected = "a file",
          .help = "Write a row for every sample to FILE.", .group = "Recording", AT(log)), .commands = ON(RECORD)},
     {OWN(.name = "log-format", .arg = "FORM", .type = LS_SETTING_CHOICE, .choices = "plain|csv", .def = "plain",

@@ -36,6 +36,7 @@ enum ls_cmd {
     LS_CMD_WATCH,
     LS_CMD_DIFF,
     LS_CMD_SERVE,
+    LS_CMD_SERVER,
     LS_CMD_PLOT,
     LS_CMD_RECORD,
     LS_CMD_DOCTOR,
@@ -89,7 +90,8 @@ struct ls_options {
     const char *title, *marks; /* plot */
     int64_t port;              /* serve */
     const char *listen, *token;
-    bool man; /* help */
+    const char *keygen; /* server */
+    bool man;           /* help */
     const char *completion;
     bool verbose, help;
 

@@ -1,0 +1,94 @@
+/* address.c: "HOST:PORT" to what ZeroMQ takes, numeric, and whether the network outside can reach it. */
+#include "base/parse.h"
+#include "wire/wire_internal.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+/* "HOST:PORT" or "[HOST]:PORT" in two; false if it is neither. */
+static bool cut(const char *address, char *host, size_t size, int64_t *port)
+{
+    const char *colon = strrchr(address, ':');
+    if (!colon || !ls__parse_i64(colon + 1, 0, 65535, port)) return false;
+    size_t n = (size_t)(colon - address);
+    if (*address == '[') {
+        if (n < 3 || address[n - 1] != ']') return false;
+        address++;
+        n -= 2;
+    } else if (memchr(address, ':', n)) {
+        return false; /* IPv6 without brackets: which part is the port? */
+    }
+    if (n == 0 || n >= size) return false;
+    memcpy(host, address, n);
+    host[n] = '\0';
+    return true;
+}
+
+static bool is_loopback(const struct sockaddr *a)
+{
+    if (a->sa_family == AF_INET)
+        return (ntohl(((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr) >> 24) == 127;
+    const struct in6_addr *v6 = &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
+    return IN6_IS_ADDR_LOOPBACK(v6) || (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 127);
+}
+
+/* The first IPv4 address of a name, else its first: both ends decide alike. */
+static const struct addrinfo *best_of(const struct addrinfo *found)
+{
+    for (const struct addrinfo *i = found; i; i = i->ai_next)
+        if (i->ai_family == AF_INET) return i;
+    return found;
+}
+
+static void write_endpoint(struct ls__wire_place *place, const char *host, int64_t port)
+{
+    char number[8] = "*"; /* any free one */
+    if (port > 0) snprintf(number, sizeof number, "%d", (int)port);
+    snprintf(place->endpoint, sizeof place->endpoint, place->is_v6 && *host != '*' ? "tcp://[%s]:%s" : "tcp://%s:%s",
+             host, number);
+}
+
+static enum ls_status look_up(const char *address, const char *host, int64_t port, struct ls__wire_place *place)
+{
+    const struct addrinfo want = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    char numeric[80];
+    int code = getaddrinfo(strcasecmp(host, "localhost") == 0 ? "127.0.0.1" : host, NULL, &want, &found);
+    const struct addrinfo *best = code == 0 ? best_of(found) : NULL;
+    if (best) code = getnameinfo(best->ai_addr, best->ai_addrlen, numeric, sizeof numeric, NULL, 0, NI_NUMERICHOST);
+    if (best && code == 0) {
+        place->is_loopback = is_loopback(best->ai_addr);
+        place->is_v6 = best->ai_family == AF_INET6;
+        write_endpoint(place, numeric, port);
+    }
+    if (found) freeaddrinfo(found);
+    if (code != 0) return ls_fail(LS_USAGE, "address '%s': %s", address, gai_strerror(code));
+    return LS_OK;
+}
+
+enum ls_status ls__wire_resolve(const char *address, bool to_listen, const struct ls_wire_key *key,
+                                struct ls__wire_place *place)
+{
+    char host[256];
+    int64_t port;
+    *place = (struct ls__wire_place){0};
+    if (!address || !cut(address, host, sizeof host, &port) || (port == 0 && !to_listen))
+        return ls_fail(LS_USAGE, "address '%s': expected HOST:PORT or [IPv6]:PORT, such as 192.168.0.1:4711",
+                       address ? address : "");
+    if (to_listen && strcmp(host, "*") == 0) {
+        place->is_v6 = true;
+        write_endpoint(place, host, port);
+    } else {
+        TRY(look_up(address, host, port, place));
+    }
+    if (key || place->is_loopback) return LS_OK;
+    return ls_fail(LS_USAGE,
+                   "address '%s' is not this machine's loopback, and there is no key: anybody could take part. Make "
+                   "keys with `lockstep server --keygen DIR` and give --key FILE on both sides",
+                   address);
+}
