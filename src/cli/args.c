@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/suggest.h"
+#include "nodes/nodes.h"
 
 #include <ctype.h>
 #include <jansson.h>
@@ -248,14 +249,39 @@ enum ls_status ls__options_parse(struct ls_options *o, enum ls_cmd cmd, int argc
 
 /* --- what follows from several options --- */
 
+/* Workers are those of this machine, in all: shared out among its nodes. */
+static enum ls_status resolve_nodes(struct ls_options *o)
+{
+    long long nodes = (long long)o->nodes, each = (long long)o->procs_per_node, workers = (long long)o->train.workers;
+    if (o->network && nodes == 0)
+        return ls_fail(LS_USAGE, "--network joins the nodes of --nodes: say how many, as --nodes 3 --network %s",
+                       o->network);
+    if (nodes == 0) return LS_OK;
+    if (o->hosts) return ls_fail(LS_USAGE, "--nodes makes machines on this one, --hosts names real ones: give one");
+    if (nodes > LS_NODES_MAX)
+        return ls_fail(LS_USAGE, "--nodes %lld: at most %d are made on one machine", nodes, LS_NODES_MAX);
+    if (workers == 0) o->train.workers = nodes * each;
+    if (workers % nodes != 0)
+        return ls_fail(LS_USAGE,
+                       "--workers %lld cannot be shared out among --nodes %lld: expected a multiple of it (workers are "
+                       "counted over all nodes), or --procs-per-node",
+                       workers, nodes);
+    if (workers > 0 && ls__option_is_given(o, "procs-per-node") && workers != nodes * each)
+        return ls_fail(LS_USAGE, "--workers %lld is not --nodes %lld times --procs-per-node %lld: leave one out",
+                       workers, nodes, each);
+    o->procs_per_node = o->train.workers / nodes;
+    return LS_OK;
+}
+
 static enum ls_status resolve_train(struct ls_options *o)
 {
     o->train.model = o->args[0];
     o->train.data = o->args[1];
     if (o->hosts && o->train.workers > 0)
         return ls_fail(LS_USAGE, "--workers is for this machine, --hosts with --procs-per-node for several: give one");
-    if (!o->hosts && o->procs_per_node > 1)
-        return ls_fail(LS_USAGE, "--procs-per-node needs --hosts; on this machine alone it is --workers");
+    TRY(resolve_nodes(o));
+    if (!o->hosts && o->nodes == 0 && o->procs_per_node > 1)
+        return ls_fail(LS_USAGE, "--procs-per-node needs --hosts or --nodes; on this machine alone it is --workers");
     return ls_options_check(&o->train);
 }
 

@@ -70,8 +70,16 @@ static enum ls_status probe(double timeout, int n_threads, struct ls_predict_net
 static enum ls_status given_network(const struct ls_options *o, struct ls_predict_network *net)
 {
     const struct ls_predict_network *preset = ls_predict_preset(o->network ? o->network : "1GbE");
-    if (!preset) return ls_fail(LS_USAGE, "--network %s: expected 1GbE, 10GbE, 25GbE, 100GbE or loopback", o->network);
-    *net = *preset;
+    struct ls_cable_shape shape;
+    *net = preset ? *preset : *ls_predict_preset("1GbE");
+    if (!preset && ls__option_network(o->network, &shape)) {
+        if (shape.bits_per_second <= 0 || shape.loss > 0)
+            return ls_fail(LS_USAGE, "--network %s: predict wants a rate, and knows no loss: as 1gbit,0.1ms",
+                           o->network);
+        snprintf(net->name, sizeof net->name, "%.60s", o->network);
+        net->latency = shape.delay;
+        net->bandwidth = shape.bits_per_second / 8 * LS_LINE_TO_DATA;
+    }
     if (o->bandwidth) snprintf(net->name, sizeof net->name, "%.60s", o->bandwidth);
     if (o->latency && !ls_predict_parse_latency(o->latency, &net->latency))
         return ls_fail(LS_USAGE, "--latency %s: expected a time such as 0.1ms or 50us", o->latency);

@@ -46,7 +46,7 @@ static const struct {
 } values[] = {
     {"device", "auto cpu ref cuda", ""},
     {"sync", "allreduce local:", ""},
-    {"network", "1GbE 10GbE 25GbE 100GbE loopback", ""},
+    {"network", "1GbE 10GbE 25GbE 100GbE loopback 1gbit,0.1ms", ""},
     {"resume", "auto", "f"},
     {"run", "", "d"},
     {"data-dir", "", "d"},

@@ -43,7 +43,7 @@ static void describe_no_start(const struct launch *l, const struct ls_outcome *o
                  ls__launch_n_workers(l));
     if (unknown)
         snprintf(out, CAUSE_BYTES, "%s started: host %s of --hosts has no address (%s); %s", which, unknown, why, end);
-    else if (l->n_hosts > 0)
+    else if (l->n_hosts > 0 && l->nodes.n == 0)
         snprintf(out, CAUSE_BYTES,
                  "%s started: %s; see whether `%s HOST true` works for every host, and whether %.200s is there", which,
                  end, agent && *agent ? agent : "ssh", l->exe);
@@ -127,12 +127,13 @@ static enum ls_status run_with_restarts(struct launch *l, int *code)
 }
 
 /* How they were launched, for the manifest, and so for who resumes the run. */
-static void tell_ranks(const struct ls_options *o)
+static void tell_ranks(const struct ls_options *o, bool has_network)
 {
     char *text = NULL;
-    if (ls__json_dump(json_pack("{s:o, s:I, s:I, s:o}", "hosts", ls__json_text(o->hosts), "procs_per_node",
-                                (json_int_t)o->procs_per_node, "max_restarts", (json_int_t)o->max_restarts, "mpi_args",
-                                ls__json_text(o->mpi_args)),
+    if (ls__json_dump(json_pack("{s:o, s:I, s:I, s:o, s:I, s:o, s:b}", "hosts", ls__json_text(o->hosts),
+                                "procs_per_node", (json_int_t)o->procs_per_node, "max_restarts",
+                                (json_int_t)o->max_restarts, "mpi_args", ls__json_text(o->mpi_args), "nodes",
+                                (json_int_t)o->nodes, "network", ls__json_text(o->network), "is_shaped", has_network),
                       LS_JSON_LINE, "the options of the launch", &text) == LS_OK)
         setenv("LOCKSTEP_LAUNCH_OPTIONS", text, 1); /* without it a resume has to be told again */
     free(text);
@@ -142,9 +143,9 @@ enum ls_status ls__launch(enum ls_cmd cmd, const struct ls_options *o, int *exit
 {
     struct launch l = {.o = o, .cmd = cmd};
     struct ls_state state = {.lock = -1};
-    tell_ranks(o);
     ls__launch_take_charge();
     enum ls_status status = ls__launch_prepare(&l);
+    tell_ranks(o, l.nodes.n > 0);
     ls__state_remove_left();
     if (status == LS_OK && cmd == LS_CMD_TRAIN) ls__state_await_left(l.run_dir);
     if (status == LS_OK && o->max_restarts > 0 && o->train.rescue_every > 0) ls__state_open(&state);

@@ -72,7 +72,7 @@ enum ls_status ls__launch_drop_lost_hosts(struct launch *l)
     int n = 0, n_before = l->n_hosts;
     int64_t start_ns = ls__now_ns();
     pid_t *trials;
-    if (n_before == 0) return LS_OK;
+    if (n_before == 0 || l->nodes.n > 0) return LS_OK; /* nodes are here */
     TRY(ls__calloc(&trials, (size_t)n_before, sizeof *trials));
     for (int i = 0; i < n_before; i++) {
         struct ls_words command = {.status = LS_OK};
@@ -117,5 +117,5 @@ void ls__launch_remove_remote(const struct launch *l, const char *folder)
     char command[LS_PATH_BYTES + 16];
     snprintf(command, sizeof command, "rm -rf -- %s", folder);
     for (int i = 0; i < l->n_hosts; i++)
-        if (!is_here(l->hosts[i])) ls__launch_run_on(l->hosts[i], command);
+        if (l->nodes.n == 0 && !is_here(l->hosts[i])) ls__launch_run_on(l->hosts[i], command);
 }

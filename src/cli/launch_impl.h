@@ -6,6 +6,7 @@
  *     launch_report.c   what the workers say
  *     launch_output.c   what goes to stdout
  *     launch_alone.c    a network of its own
+ *     launch_nodes.c    machines made on this one
  *     launch_hosts.c    other machines: who answers, who has no address
  *     launch_state.c    the folder for copies of the state between two attempts
  */
@@ -15,6 +16,7 @@
 #include "base/file.h"
 #include "cli/launch_report.h"
 #include "cli/options.h"
+#include "nodes/nodes.h"
 
 #include <sys/types.h>
 
@@ -29,7 +31,8 @@ struct launch {
     bool is_dir_made;         /* run_dir, here; the workers fill it */
     bool has_options;         /* for mpirun, of the user: perhaps about networks, hosts or output */
     bool is_alone;            /* the job has a network of its own */
-    char *host_text, **hosts; /* of --hosts, cut apart */
+    struct ls_nodes nodes;    /* of --nodes with a network of their own; n 0: none */
+    char *host_text, **hosts; /* of --hosts, cut apart; or of the nodes */
     int n_hosts;
 };
 
@@ -63,6 +66,11 @@ enum ls_status ls__launch_attempt(const struct launch *l, bool is_restart, struc
 
 bool ls__launch_has_own_network(void);   /* whether the system allows it */
 bool ls__launch_enter_own_network(void); /* this process, for good; after a failure it is good for nothing */
+
+/* --- launch_nodes.c --- */
+
+/* Makes them, and says what they are. */
+enum ls_status ls__launch_open_nodes(struct launch *l) LS_MUST_CHECK;
 
 /* --- launch_hosts.c --- */
 

@@ -99,6 +99,7 @@ enum ls_status ls__launch_prepare(struct launch *l)
     l->exe[len] = '\0';
     TRY(split_hosts(l));
     l->per_host = l->cmd == LS_CMD_TRAIN ? l->o->procs_per_node : 1;
+    if (l->cmd == LS_CMD_TRAIN && l->o->nodes > 1) TRY(ls__launch_open_nodes(l));
     l->has_options = has_mpirun_options(l->o->mpi_args);
     l->is_alone = l->n_hosts == 0 && !l->has_options && ls__launch_has_own_network();
     return l->cmd == LS_CMD_TRAIN ? choose_run_dir(l) : LS_OK;
@@ -107,6 +108,7 @@ enum ls_status ls__launch_prepare(struct launch *l)
 void ls__launch_release(struct launch *l)
 {
     if (l->is_dir_made && rmdir(l->run_dir) == 0) rmdir("runs"); /* each only if nothing is in it */
+    ls__nodes_close(&l->nodes);
     free(l->host_text);
     free(l->hosts);
 }
@@ -172,6 +174,8 @@ struct place {
     char *const *hosts; /* [n_hosts]; none: this machine */
     int n_hosts;
     int64_t per_host, n;
+    const char *device; /* the only network to use, or NULL */
+    const char *shell;  /* by which the hosts are reached, or NULL: mpirun's own */
 };
 
 /* Ranks of one machine talk through memory of their own; Open MPI's would stay behind in /dev/shm when a rank is
@@ -179,7 +183,6 @@ struct place {
  * Open MPI cuts them at the first dot. */
 static void add_openmpi(struct ls_words *w, const struct place *p)
 {
-    const char *agent = getenv("LOCKSTEP_RSH");
     add(w, "-q");
     if (geteuid() == 0) add(w, "--allow-run-as-root");
     add(w, "-n");
@@ -194,19 +197,24 @@ static void add_openmpi(struct ls_words *w, const struct place *p)
         add(w, "slot");
         add_environment(w);
         add_all(w, "--mca btl ^vader --mca orte_keep_fqdn_hostnames 1");
+        if (p->device) {
+            add_all(w, "--mca btl_tcp_if_include");
+            add(w, p->device);
+            add_all(w, "--mca oob_tcp_if_include");
+            add(w, p->device);
+        }
     } else {
         add_all(w, "--mca pml ob1 --mca btl self,tcp --mca btl_tcp_if_include lo");
     }
-    if (agent && *agent) {
+    if (p->shell) {
         add(w, "--mca");
         add(w, "plm_rsh_agent");
-        add(w, agent);
+        add(w, p->shell);
     }
 }
 
 static void add_mpich(struct ls_words *w, const struct place *p)
 {
-    const char *agent = getenv("LOCKSTEP_RSH");
     add(w, "-n");
     add_number(w, p->n);
     add(w, "-bind-to");
@@ -216,15 +224,26 @@ static void add_mpich(struct ls_words *w, const struct place *p)
         add_hosts(w, p->hosts, p->n_hosts, 0);
         add(w, "-ppn");
         add_number(w, p->per_host);
+        if (p->device) {
+            add(w, "-iface");
+            add(w, p->device);
+        }
     } else {
         add_all(w, "-iface lo");
     }
-    if (agent && *agent) {
+    if (p->shell) {
         add(w, "-launcher");
         add(w, "ssh");
         add(w, "-launcher-exec");
-        add(w, agent);
+        add(w, p->shell);
     }
+}
+
+static struct place place_of(const struct launch *l, char *const *hosts, int n_hosts, int64_t per_host, int64_t n)
+{
+    const char *agent = getenv("LOCKSTEP_RSH");
+    if (l->nodes.n > 0) return (struct place){hosts, n_hosts, per_host, n, ls__nodes_device, l->nodes.shell};
+    return (struct place){hosts, n_hosts, per_host, n, NULL, agent && *agent ? agent : NULL};
 }
 
 static void add_mpirun(struct ls_words *w, const struct launch *l, const struct place *p)
@@ -240,10 +259,9 @@ static void add_mpirun(struct ls_words *w, const struct launch *l, const struct 
 /* The user's own options without the launcher's, and what the launcher has decided. */
 static void add_arguments(struct ls_words *w, const struct launch *l, bool is_restart)
 {
-    static const char *const of_train[] = {"hosts", "mpi-args", "max-restarts", "procs-per-node", "workers",
-                                           "run",   NULL};
-    static const char *const of_restart[] = {"hosts",   "mpi-args", "max-restarts", "procs-per-node",
-                                             "workers", "run",      "resume",       NULL};
+    static const char *const of_restart[] = {"resume",  "hosts", "mpi-args", "max-restarts", "procs-per-node",
+                                             "workers", "nodes", "network",  "run",          NULL};
+    static const char *const *const of_train = of_restart + 1;
     static const char *const of_predict[] = {"hosts", "mpi-args", "probe", NULL};
     char n[32];
     add(w, l->exe);
@@ -263,7 +281,7 @@ static void add_arguments(struct ls_words *w, const struct launch *l, bool is_re
 
 void ls__launch_command(struct ls_words *w, const struct launch *l, bool is_restart)
 {
-    const struct place p = {l->hosts, l->n_hosts, l->per_host, ls__launch_n_workers(l)};
+    const struct place p = place_of(l, l->hosts, l->n_hosts, l->per_host, ls__launch_n_workers(l));
     add_mpirun(w, l, &p);
     add_arguments(w, l, is_restart);
 }
@@ -271,6 +289,7 @@ void ls__launch_command(struct ls_words *w, const struct launch *l, bool is_rest
 void ls__launch_trial(struct ls_words *w, const struct launch *l, const char *host)
 {
     char *hosts[] = {(char *)host};
-    add_mpirun(w, l, &(struct place){hosts, 1, 1, 1});
+    const struct place p = place_of(l, hosts, 1, 1, 1);
+    add_mpirun(w, l, &p);
     add(w, "true");
 }

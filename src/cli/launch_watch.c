@@ -132,7 +132,7 @@ static int signal_job(const struct launch *l, pid_t mpirun, enum scope scope, in
     closedir(proc);
     if (n > 0) qsort(all, n, sizeof *all, by_pid);
     for (size_t i = 0; i < n; i++) {
-        if (all[i].pid == getpid() || !is_below(getpid(), all, n, &all[i])) continue;
+        if (all[i].pid == getpid() || all[i].pid == l->nodes.cable || !is_below(getpid(), all, n, &all[i])) continue;
         bool is_others = all[i].session != mpirun && !is_below(mpirun, all, n, &all[i]);
         if ((scope == WORKERS || is_others) && !runs_program(all[i].pid, l->exe)) continue;
         n_found++;
@@ -164,6 +164,7 @@ static void become(const struct attempt *a, char *const *argv, int failure)
     int code;
     setsid();
     if (l->is_alone && !ls__launch_enter_own_network()) _exit(1);
+    if (l->nodes.n > 0 && ls__nodes_enter(&l->nodes, 0) != LS_OK) _exit(1);
     prctl(PR_SET_PDEATHSIG, SIGTERM); /* last, since it does not survive a change of credentials */
     if (ls__log_is_terminal()) setenv("LOCKSTEP_TERMINAL", "1", 1);
     dup2(a->output.ends[1], STDOUT_FILENO);
@@ -202,7 +203,7 @@ static void watch_workers(struct attempt *a)
     for (int i = 0; i < a->reports.n; i++) {
         const struct ls_worker *w = &a->reports.workers[i];
         struct pollfd *p = &a->watched[FIRST_WORKER + i];
-        if (p->events || !w->is_here || strcmp(w->host, own) != 0) continue;
+        if (p->events || !w->is_here || (strcmp(w->host, own) != 0 && a->l->nodes.n == 0)) continue;
         *p = (struct pollfd){.fd = (int)syscall(SYS_pidfd_open, (pid_t)w->pid, 0), .events = POLLIN};
     }
 }

@@ -13,6 +13,7 @@
 #include "cli/repeat.h"
 #include "cli/signals.h"
 #include "comm/comm.h"
+#include "nodes/nodes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -119,7 +120,8 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error we report, not a death in the middle of a training */
     signal(SIGXFSZ, SIG_IGN); /* and so is a file over the limit */
     int exit_code = 0;
-    enum ls_status status = run(argc, argv, &exit_code);
+    bool is_shell = ls__nodes_is_shell(argc, argv);
+    enum ls_status status = is_shell ? ls__nodes_shell(argc, argv) : run(argc, argv, &exit_code);
     if (status != LS_OK) print_failure(status);
     if ((fflush(stdout) != 0 || ferror(stdout)) && !reader_has_left()) {
         ls__log(LS_LOG_ERROR, "write the result to stdout: %s", strerror(errno));

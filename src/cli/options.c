@@ -55,6 +55,21 @@ static bool is_bandwidth(const char *text)
     return ls_predict_parse_bandwidth(text, &rate);
 }
 
+bool ls__option_network(const char *text, struct ls_cable_shape *shape)
+{
+    const struct ls_predict_network *preset = ls_predict_preset(text);
+    if (!preset) return ls__cable_shape_parse(text, shape);
+    *shape =
+        (struct ls_cable_shape){.delay = preset->latency, .bits_per_second = preset->bandwidth * 8 / LS_LINE_TO_DATA};
+    return true;
+}
+
+static bool is_network(const char *text)
+{
+    struct ls_cable_shape shape;
+    return ls__option_network(text, &shape);
+}
+
 /* --- the table --- */
 
 /* A setting lies at the same offset in struct ls_options as in struct ls_train_options. */
@@ -139,8 +154,12 @@ const struct ls_option ls__options[] = {
                  "network between.",
          .group = "Where it runs", AT(hosts)), .commands = ON(TRAIN) | ON(PREDICT)},
     {OWN(.name = "procs-per-node", .key = "procs_per_node", .aliases = {"nproc-per-node"}, .arg = "N", .type = LS_SETTING_INT, .min = 1,
-         .max = 256, .def = "1", .help = "Processes per machine with --hosts; predict: workers per machine.",
+         .max = 256, .def = "1", .help = "Processes per machine with --hosts or --nodes; predict: workers per machine.",
          .group = "Where it runs", AT(procs_per_node)), .commands = ON(TRAIN) | ON(PREDICT)},
+    {OWN(.name = "nodes", .key = "nodes", .arg = "N", .type = LS_SETTING_INT, .min = 0, .max = 65536, .def = "0",
+         .help = "So many machines, made on this one: --workers are shared out among them, or each has "
+                 "--procs-per-node. With --network they have a real network (needs root). 0: this machine as it is.",
+         .group = "Where it runs", AT(nodes)), .commands = ON(TRAIN)},
     {OF_TRAINING(BALANCE), .commands = ON(TRAIN)},
     {OF_TRAINING(COMPRESS), .commands = ON(TRAIN) | ON(PREDICT)},
     {OF_TRAINING(TIMEOUT), .commands = ON(TRAIN)},
@@ -252,10 +271,11 @@ const struct ls_option ls__options[] = {
          .help = "Columns for calls and bytes of input and output too.", .group = "Recording",
          AT(include_io)), .commands = ON(RECORD)},
 
-    {OWN(.name = "network", .arg = "NAME", .type = LS_SETTING_TEXT, .is_valid = is_not_empty,
-         .expected = "1GbE, 10GbE, 25GbE, 100GbE or loopback",
-         .help = "A common network: 1GbE, 10GbE, 25GbE, 100GbE or loopback.", .group = "Network",
-         AT(network)), .commands = ON(PREDICT)},
+    {OWN(.name = "network", .arg = "NAME", .type = LS_SETTING_TEXT, .is_valid = is_network, .key = "network",
+         .expected = "1GbE, 10GbE, 25GbE, 100GbE or loopback; train: also RATE,DELAY[,LOSS] such as 1gbit,0.1ms or 100mbit,20ms,1%",
+         .help = "A common network: 1GbE, 10GbE, 25GbE, 100GbE or loopback. train: what joins --nodes, also as "
+                 "RATE,DELAY[,LOSS], such as 1gbit,0.1ms; needs root.",
+         .group = "Network", AT(network)), .commands = ON(PREDICT) | ON(TRAIN)},
     {OWN(.name = "latency", .arg = "TIME", .type = LS_SETTING_TEXT, .is_valid = is_latency,
          .expected = "a time such as 0.1ms or 50us", .help = "How long a small message takes one way, as 0.1ms.",
          .group = "Network", AT(latency)), .commands = ON(PREDICT)},

@@ -17,6 +17,7 @@
 
 #include "lockstep/measure.h"
 #include "lockstep/train.h"
+#include "nodes/cable.h"
 #include "settings/setting.h"
 
 enum ls_cmd {
@@ -65,13 +66,15 @@ enum { LS_MAX_ARGS = 256, LS_ANY_ARGS = 1 << 30 /* of max_args: as many as there
 struct ls_options {
     struct ls_train_options train; /* first: see options.c */
     int64_t procs_per_node, max_restarts;
+    int64_t nodes;  /* train; 0: not told */
     int64_t repeat; /* train */
     const char *hosts, *mpi_args;
     int64_t steps, warmup_steps; /* bench */
     double seconds;
     bool layers;
-    const char *output;                        /* tune, predict, plot */
-    const char *network, *latency, *bandwidth; /* predict */
+    const char *output;              /* tune, predict, plot */
+    const char *network;             /* predict, train */
+    const char *latency, *bandwidth; /* predict */
     int64_t servers;
     bool probe;
     int64_t classes; /* models, plan; 0: the model's usual */
@@ -142,6 +145,9 @@ void ls__words_add_option(struct ls_words *w, const char *name, const char *valu
  * then nothing may. */
 void ls__words_add_options(struct ls_words *w, const struct ls_options *o, const char *const *without);
 void ls__words_release(struct ls_words *w);
+
+/* What --network says: a name that predict knows, or RATE,DELAY[,LOSS]. */
+bool ls__option_network(const char *text, struct ls_cable_shape *shape);
 
 /* LS_N_CMDS if there is no such command. */
 enum ls_cmd ls__command_find(const char *name);

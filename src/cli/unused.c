@@ -70,7 +70,7 @@ static bool has_workers(const struct ls_options *o)
 
 static bool has_machines(const struct ls_options *o)
 {
-    return o->hosts || ls_comm_is_launched();
+    return o->hosts || o->nodes > 1 || ls_comm_is_launched();
 }
 
 static bool has_restarts(const struct ls_options *o)
@@ -96,10 +96,10 @@ static const struct {
     {"eval-every", has_evaluation, "without --no-eval"},
     {"keep", has_checkpoints, "with checkpoints"},
     {"loader-threads", is_folder, "with data of the form folder:PATH"},
-    {"timeout", has_workers, "with --workers or --hosts"},
+    {"timeout", has_workers, "with --workers, --nodes or --hosts"},
     {"max-restarts", has_launcher, "with --workers or --hosts, and without an mpirun or srun of your own"},
     {"mpi-args", has_launcher, "with --workers or --hosts, and without an mpirun or srun of your own"},
-    {"balance", has_machines, "with --hosts"},
+    {"balance", has_machines, "with --hosts or --nodes"},
     {"rescue-every", has_restarts, "with --max-restarts"},
 };
 

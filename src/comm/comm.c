@@ -33,7 +33,7 @@ enum ls_status ls_comm_open(struct ls_comm **out, const struct ls_comm_options *
     c->is_ended_context = o ? o->context : NULL;
     c->is_apart = o && o->is_apart;
     c->sum_way = sum_ways[0];
-    c->place = (struct ls_comm_place){.n_ranks = 1, .n_machines = 1, .n_local = 1};
+    c->place = (struct ls_comm_place){.n_ranks = 1, .n_machines = 1, .n_local = 1, .n_nodes = 1};
     gethostname(c->place.host, sizeof c->place.host - 1);
     enum ls_status status = ls_comm_is_launched() ? join_job(c) : LS_OK;
     if (status == LS_OK) status = ls__comm_machine_open(c);

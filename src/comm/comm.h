@@ -50,6 +50,7 @@ struct ls_comm_place {
     int rank, n_ranks;
     int machine, n_machines; /* numbered by their lowest rank */
     int local_rank, n_local; /* this rank on its machine */
+    int n_nodes;             /* machines that are made on one computer and share its cores; 1: none are */
     char host[64];
     char transport[96]; /* "Open MPI 4.1.4"; "" for a job of one */
 };

@@ -70,6 +70,18 @@ static enum ls_status exchange_cards(struct ls_comm *c, void *arg)
     return LS_OK;
 }
 
+/* The launcher has cut this computer into nodes of as many ranks each. Nodes with a network of their own have a host
+ * name of their own, too. */
+static void find_node(struct ls_comm *c)
+{
+    const char *text = getenv("LOCKSTEP_NODES");
+    int n = text ? (int)strtol(text, NULL, 10) : 1, n_ranks = c->place.n_ranks;
+    if (n < 2 || n_ranks % n != 0) return;
+    c->place.n_nodes = n;
+    if (!getenv("LOCKSTEP_NODE"))
+        snprintf(c->place.host, sizeof c->place.host, "node%d", c->place.rank / (n_ranks / n) + 1);
+}
+
 static void write_card(struct ls_comm *c)
 {
     struct peer *me = &c->peers[c->place.rank];
@@ -203,12 +215,13 @@ static enum ls_status begin_heartbeats(struct ls_comm *c, void *arg)
 /* Who is there, once all memory for it is. */
 static enum ls_status assemble(struct ls_comm *c, struct board *own, struct heard *heard)
 {
+    find_node(c);
     write_card(c);
     if (c->place.n_ranks > 1) TRY(ls__comm_thread_call(c, exchange_cards, NULL));
     memcpy(c->place.host, c->peers[c->place.rank].host, sizeof c->place.host);
     number_machines(c);
     TRY(open_board(c, own));
-    c->may_spin = c->place.n_local <= ls__cpu_count();
+    c->may_spin = c->place.n_local * c->place.n_nodes <= ls__cpu_count();
     return c->place.n_machines > 1 && c->place.local_rank == 0 ? ls__comm_thread_call(c, begin_heartbeats, heard)
                                                                : LS_OK;
 }

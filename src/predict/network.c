@@ -6,18 +6,15 @@
 #include <string.h>
 #include <strings.h>
 
-/* Of 1538 bytes of an Ethernet frame on the line 1448 are data. */
-#define LINE_TO_DATA (1448.0 / 1538.0)
-
 /* Share of a core that the communication thread was seen to take. */
 #define TALK 0.4
 
 /* One-way times between two processes over TCP, as usual switches and cards give them. */
 static const struct ls_predict_network presets[] = {
-    {"1GbE", 60e-6, 1e9 / 8 * LINE_TO_DATA, TALK, 0},
-    {"10GbE", 25e-6, 10e9 / 8 * LINE_TO_DATA, TALK, 0},
-    {"25GbE", 18e-6, 25e9 / 8 * LINE_TO_DATA, TALK, 0},
-    {"100GbE", 12e-6, 100e9 / 8 * LINE_TO_DATA, TALK, 0},
+    {"1GbE", 60e-6, 1e9 / 8 * LS_LINE_TO_DATA, TALK, 0},
+    {"10GbE", 25e-6, 10e9 / 8 * LS_LINE_TO_DATA, TALK, 0},
+    {"25GbE", 18e-6, 25e9 / 8 * LS_LINE_TO_DATA, TALK, 0},
+    {"100GbE", 12e-6, 100e9 / 8 * LS_LINE_TO_DATA, TALK, 0},
     {"loopback", 8e-6, 2.5e9, TALK, 0},
 };
 
@@ -72,9 +69,9 @@ bool ls_predict_parse_latency(const char *text, double *seconds)
 bool ls_predict_parse_bandwidth(const char *text, double *bytes_per_second)
 {
 #define LINE(prefix, factor)                                                                                           \
-    {prefix "bit", (factor) / 8 * LINE_TO_DATA}, {prefix "bit/s", (factor) / 8 * LINE_TO_DATA},                        \
+    {prefix "bit", (factor) / 8 * LS_LINE_TO_DATA}, {prefix "bit/s", (factor) / 8 * LS_LINE_TO_DATA},                  \
     {                                                                                                                  \
-        prefix "bps", (factor) / 8 * LINE_TO_DATA                                                                      \
+        prefix "bps", (factor) / 8 * LS_LINE_TO_DATA                                                                   \
     }
 #define DATA(prefix, factor)                                                                                           \
     {prefix "B", factor},                                                                                              \

@@ -55,6 +55,9 @@ double ls_predict_bytes(const struct ls_predict_profile *p); /* of all buckets t
 
 /* --- the network --- */
 
+/* Of 1538 bytes of an Ethernet frame on the line 1448 are data. */
+#define LS_LINE_TO_DATA (1448.0 / 1538.0)
+
 struct ls_predict_network {
     char name[64];
     double latency;   /* seconds of a small message, one way */

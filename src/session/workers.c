@@ -45,6 +45,17 @@ static void warn_if_bound(const struct ls_comm_place *at, int64_t wanted, int n)
                 online);
 }
 
+/* All machines of the job are this one. */
+static enum ls_status share_cores_of_nodes(const struct ls_comm_place *at, int64_t wanted, int *threads)
+{
+    cpu_set_t allowed;
+    int n = ls__cpu_count(), share = n / at->n_ranks > 0 ? n / at->n_ranks : 1;
+    *threads = wanted > 0 ? (int)wanted : share;
+    if (*threads * at->n_ranks <= n && sched_getaffinity(0, sizeof allowed, &allowed) == 0)
+        take_cores(&allowed, at->rank * *threads, *threads);
+    return LS_OK;
+}
+
 enum ls_status ls__workers_share_cores(struct ls_comm *comm, int64_t wanted, int *threads)
 {
     const struct ls_comm_place *at = ls_comm_place(comm);
@@ -53,6 +64,7 @@ enum ls_status ls__workers_share_cores(struct ls_comm *comm, int64_t wanted, int
     bool is_common = true;
     int n = ls__cpu_count();
     *threads = wanted > 0 ? (int)wanted : n;
+    if (at->n_nodes > 1) return share_cores_of_nodes(at, wanted, threads);
     if (at->n_local == 1) warn_if_bound(at, wanted, n);
     if (at->n_local == 1 || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return LS_OK;
     TRY(ls_comm_share(comm, (size_t)at->n_local * sizeof *masks, (void **)&masks));
