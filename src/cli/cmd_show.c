@@ -11,8 +11,6 @@ enum { CURVE_WIDTH = 48, BAR_WIDTH = 24 };
 
 static void add_head(struct ls_buf *b, const struct ls_history *h)
 {
-    static const char *const states[] = {
-        [LS_RUN_RUNNING] = "running", [LS_RUN_DONE] = "done", [LS_RUN_STOPPED] = "stopped before its end"};
     const char *model = ls_history_text(h, "model"), *data = ls_history_text(h, "options.data"),
                *started = ls_history_text(h, "started");
     ls__spark_text(b, ls_history_dir(h));
@@ -20,12 +18,25 @@ static void add_head(struct ls_buf *b, const struct ls_history *h)
     ls__spark_text(b, model ? model : "unknown model");
     ls__buf_adds(b, " on ");
     ls__spark_text(b, data ? data : "unknown data");
-    ls__buf_addf(b, ", %s", states[ls_history_state(h)]);
+    ls__buf_addf(b, ", %s", ls_history_state_word(h));
     if (started) {
         ls__buf_adds(b, ", started ");
         ls__spark_text(b, started);
     }
     ls__buf_adds(b, "\n");
+    if (ls_history_why(h)) {
+        ls__buf_adds(b, "  why        ");
+        ls__spark_text(b, ls_history_why(h));
+        ls__buf_adds(b, "\n");
+    } else if (ls_history_state(h) == LS_RUN_DIED) {
+        const int64_t *steps;
+        size_t n = ls_history_checkpoints(h, &steps);
+        ls__buf_adds(b, "  why        it could not say: killed, or its machine went down; ");
+        if (n)
+            ls__buf_addf(b, "its newest checkpoint is of step %lld\n", (long long)steps[n - 1]);
+        else
+            ls__buf_adds(b, "it has no checkpoint\n");
+    }
 }
 
 static double last_or(const struct ls_history *h, const char *path, const char *split, const char *value)
@@ -49,7 +60,8 @@ static void add_numbers(struct ls_buf *b, const struct ls_history *h)
     if (isfinite(train))
         ls__buf_addf(b, "  %-10s %.2f %% on training data, loss %.4g\n", isfinite(test) ? "" : "accuracy", 100 * train,
                      last_or(h, "train_loss", "epoch", "loss"));
-    ls__buf_addf(b, "  time       %.4g s of training, %.0f steps", seconds, ls_history_steps(h));
+    ls__buf_addf(b, "  time       %.4g s of training, %.0f step%s", seconds, ls_history_steps(h),
+                 ls_history_steps(h) == 1 ? "" : "s");
     if (isfinite(rate)) ls__buf_addf(b, ", %s images/s", ls__count_text(rate, text));
     ls__buf_adds(b, "\n");
     if (isfinite(memory))

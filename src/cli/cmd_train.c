@@ -59,13 +59,13 @@ static void print_ranks(const struct ls_result *r)
 {
     enum { SHOWN = 16 };
     if (r->workers < 2) return;
-    printf("\n  rank    images     time  compute   update   load communicate     wait     sent\n");
+    printf("\n  epoch rank    loss accuracy       lr   images     time  compute   comm.     sent\n");
     for (int i = 0; i < r->n_ranks_told && i < SHOWN; i++) {
         const struct ls_rank *k = &r->ranks[i];
         char sent[LS_TEXT_BYTES];
-        printf("  %4d %9" PRId64 " %8.2f %8.2f %8.2f %6.2f %11.2f %8.2f %8s\n", i, k->images, k->total_seconds,
-               k->seconds.compute, k->seconds.update, k->seconds.load, k->seconds.communicate, k->seconds.wait,
-               ls__bytes_text((double)k->bytes_sent, sent));
+        printf("  %5" PRId64 " %4d %7.4f %7.2f%% %8.3g %8" PRId64 " %8.2f %8.2f %7.2f %8s\n", r->epochs, i,
+               r->train_loss, 100 * r->train_accuracy, k->lr, k->images, k->total_seconds, k->seconds.compute,
+               k->seconds.communicate, ls__bytes_text((double)k->bytes_sent, sent));
     }
     if (r->workers > SHOWN) printf("  ... and %" PRId64 " more in ranks.csv\n", r->workers - SHOWN);
     printf("\n");

@@ -30,13 +30,6 @@ struct watch {
     int n_lines; /* on the terminal */
 };
 
-static const char *state_text(const struct ls_history *h)
-{
-    static const char *const states[] = {
-        [LS_RUN_RUNNING] = "running", [LS_RUN_DONE] = "done", [LS_RUN_STOPPED] = "stopped"};
-    return states[ls_history_state(h)];
-}
-
 /* Runs that were not there before. */
 static enum ls_status look_for_runs(struct watch *w)
 {
@@ -78,7 +71,13 @@ static void tell_lines(struct watched *r)
     bool has_ended = ls_history_state(r->h) != LS_RUN_RUNNING;
     if (has_ended && !r->is_told) {
         ls__print_plain(ls_history_name(r->h), 0);
-        printf(": %s after %.0f steps\n", state_text(r->h), ls_history_steps(r->h));
+        const double steps = ls_history_steps(r->h);
+        printf(": %s after %.0f step%s", ls_history_state_word(r->h), steps, steps == 1 ? "" : "s");
+        if (ls_history_state(r->h) == LS_RUN_FAILED && ls_history_why(r->h)) {
+            printf(": ");
+            ls__print_plain(ls_history_why(r->h), 0);
+        }
+        printf("\n");
     }
     r->is_told = has_ended;
     fflush(stdout);
@@ -93,7 +92,7 @@ static void add_row(struct ls_buf *b, const struct ls_history *h, int width)
     struct ls_buf name = LS_BUF_INIT;
     ls__spark_text(&name, ls_history_name(h));
     double epochs = ls_history_number(h, "options.epochs"), epoch = ls_curve_last(train, "epoch");
-    ls__buf_addf(b, "%-28.28s %-8s", name.text, state_text(h));
+    ls__buf_addf(b, "%-28.28s %-8s", name.text, ls_history_state_word(h));
     ls__buf_release(&name);
     if (isfinite(epoch)) ls__buf_addf(b, " %3.0f/%-3.0f", epoch, epochs);
     if (loss) ls__buf_addf(b, " loss %-8.4g", loss[train->n - 1]);

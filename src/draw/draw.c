@@ -15,6 +15,7 @@ struct layout {
     double width, height, padding, top; /* top: where panels begin */
     int n_columns;
     struct ls_box boxes[MAX_PANELS];
+    struct ls_margins margins[MAX_PANELS];
 };
 
 static double column_width(const struct layout *l)
@@ -45,6 +46,28 @@ static int lay_row(struct layout *l, const struct ls_draw_picture *picture, int 
     return i;
 }
 
+static bool is_same(const char *a, const char *b)
+{
+    return strcmp(a ? a : "", b ? b : "") == 0;
+}
+
+/* Panels below each other begin at the same place; where they are over the same thing they end there too. */
+static void align(struct layout *l, const struct ls_draw_picture *picture)
+{
+    struct ls_margins own[MAX_PANELS];
+    for (int i = 0; i < picture->n_panels; i++) own[i] = ls__panel_margins(&picture->panels[i], l->boxes[i]);
+    for (int i = 0; i < picture->n_panels; i++) {
+        struct ls_margins *all = &l->margins[i];
+        all->left = picture->left;
+        for (int k = 0; k < picture->n_panels; k++) {
+            if (l->boxes[k].x != l->boxes[i].x || l->boxes[k].w != l->boxes[i].w) continue;
+            all->left = fmax(all->left, own[k].left);
+            if (is_same(picture->panels[k].x.label, picture->panels[i].x.label))
+                all->right = fmax(all->right, own[k].right);
+        }
+    }
+}
+
 static void lay_out(struct layout *l, const struct ls_draw_picture *picture)
 {
     l->width = picture->width > 0 ? fmin(fmax(picture->width, 120), LARGEST_SIDE) : 900;
@@ -58,6 +81,7 @@ static void lay_out(struct layout *l, const struct ls_draw_picture *picture)
     if (y > l->padding) y += 6;
     l->top = y;
     for (int i = 0; i < picture->n_panels;) i = lay_row(l, picture, i, &y);
+    align(l, picture);
     l->height = fmin(fmax(y - GAP * 0.7, l->top) + l->padding, LARGEST_SIDE);
 }
 
@@ -74,7 +98,7 @@ static enum ls_status draw_all(struct ls_painter *p, const struct ls_draw_pictur
     }
     if (picture->note && *picture->note)
         ls__draw_lines(p, picture->note, l->padding, y + 13, l->width - 2 * l->padding, LS_TEXT_SIZE, LS_INK_FAINT);
-    for (int i = 0; i < picture->n_panels; i++) TRY(ls__panel_draw(p, &picture->panels[i], l->boxes[i]));
+    for (int i = 0; i < picture->n_panels; i++) TRY(ls__panel_draw(p, &picture->panels[i], l->boxes[i], l->margins[i]));
     return LS_OK;
 }
 

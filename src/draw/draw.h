@@ -133,6 +133,7 @@ struct ls_draw_picture {
     int n_panels;
     int n_columns; /* panels in a row; 0: 1 */
     double width;  /* 0: 900 */
+    double left;   /* curves begin at least so far from the left: pictures that stand below each other */
     enum ls_draw_theme theme;
     double zoom;  /* pixels of a PNG per unit; 0: 2 */
     bool is_part; /* of an HTML page: no card around it, and no style sheet: see ls_draw_style */

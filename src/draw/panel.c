@@ -101,7 +101,19 @@ double ls__panel_height(const struct ls_draw_panel *panel, double width)
     return r.above + own + r.below;
 }
 
-enum ls_status ls__panel_draw(struct ls_painter *p, const struct ls_draw_panel *panel, struct ls_box box)
+static struct ls_box own_box(struct ls_box box, struct room r)
+{
+    return (struct ls_box){box.x, box.y + r.above, box.w, box.h - r.above - r.below};
+}
+
+struct ls_margins ls__panel_margins(const struct ls_draw_panel *panel, struct ls_box box)
+{
+    if (panel->kind != LS_DRAW_XY) return (struct ls_margins){0};
+    return ls__xy_margins(panel, own_box(box, room_of(panel, box.w)));
+}
+
+enum ls_status ls__panel_draw(struct ls_painter *p, const struct ls_draw_panel *panel, struct ls_box box,
+                              struct ls_margins least)
 {
     struct room r = room_of(panel, box.w);
     double y = box.y;
@@ -113,11 +125,11 @@ enum ls_status ls__panel_draw(struct ls_painter *p, const struct ls_draw_panel *
         y += LS_TITLE_ROOM;
     }
     if (r.legend_rows) draw_legend(p, panel, box.x, y + 13, box.w);
-    const struct ls_box own = {box.x, box.y + r.above, box.w, box.h - r.above - r.below};
+    const struct ls_box own = own_box(box, r);
     if (r.below > 0) ls__draw_lines(p, panel->note, box.x, own.y + own.h + 16, box.w, LS_SMALL_TEXT, LS_INK_FAINT);
     switch (panel->kind) {
     case LS_DRAW_XY:
-        return ls__panel_xy(p, panel, own);
+        return ls__panel_xy(p, panel, own, least);
     case LS_DRAW_BARS:
     case LS_DRAW_COLUMNS:
         return ls__panel_bars(p, panel, own);

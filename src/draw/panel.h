@@ -10,15 +10,26 @@ struct ls_box {
     double x, y, w, h;
 };
 
+/* What a panel of curves leaves free beside its plot, for numbers at the left and names at the right. */
+struct ls_margins {
+    double left, right;
+};
+
 enum { LS_TITLE_ROOM = 24, LS_LEGEND_ROOM = 22, LS_LABEL_ROOM = 21, LS_TICK_ROOM = 20, LS_NOTE_LINE = 16 };
 #define LS_SMALL_TEXT 11.5
 
 /* How high the panel will be in a box so wide. */
 double ls__panel_height(const struct ls_draw_panel *panel, double width);
-enum ls_status ls__panel_draw(struct ls_painter *p, const struct ls_draw_panel *panel, struct ls_box box) LS_MUST_CHECK;
+/* least: so that the plots of panels below each other begin and end at the same place. */
+enum ls_status ls__panel_draw(struct ls_painter *p, const struct ls_draw_panel *panel, struct ls_box box,
+                              struct ls_margins least) LS_MUST_CHECK;
+/* As it needs them by itself; zeros for other kinds. */
+struct ls_margins ls__panel_margins(const struct ls_draw_panel *panel, struct ls_box box);
 
 /* The kinds. `box` is what title, legend and note have left. */
-enum ls_status ls__panel_xy(struct ls_painter *p, const struct ls_draw_panel *panel, struct ls_box box) LS_MUST_CHECK;
+enum ls_status ls__panel_xy(struct ls_painter *p, const struct ls_draw_panel *panel, struct ls_box box,
+                            struct ls_margins least) LS_MUST_CHECK;
+struct ls_margins ls__xy_margins(const struct ls_draw_panel *panel, struct ls_box box);
 enum ls_status ls__panel_bars(struct ls_painter *p, const struct ls_draw_panel *panel, struct ls_box box) LS_MUST_CHECK;
 enum ls_status ls__panel_heat(struct ls_painter *p, const struct ls_draw_panel *panel, struct ls_box box) LS_MUST_CHECK;
 enum ls_status ls__panel_tiles(struct ls_painter *p, const struct ls_draw_panel *panel,

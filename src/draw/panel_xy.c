@@ -61,7 +61,20 @@ static int n_wanted(const struct ls_draw_axis *axis, double length, double usual
     return (int)(length / (axis->scale == LS_DRAW_LOG2 ? usual * 0.58 : usual));
 }
 
-static void fit(struct xy *d, struct ls_box box, bool has_labels)
+/* Names at the lines' ends. */
+static bool has_labels(const struct ls_draw_panel *panel, double width)
+{
+    return label_width(panel, width) > 0 && !ls__panel_has_legend(panel, width);
+}
+
+/* d->plot is as high as it will be. */
+static struct ls_margins margins_of(const struct xy *d, double width)
+{
+    return (struct ls_margins){ls__widest_tick(&d->sy) + 10,
+                               has_labels(d->panel, width) ? label_width(d->panel, width * 0.34) + 16 : 10};
+}
+
+static void fit(struct xy *d, struct ls_box box, struct ls_margins least)
 {
     struct ls_range rx, ry;
     char name[LS_LABEL_BYTES];
@@ -76,9 +89,10 @@ static void fit(struct xy *d, struct ls_box box, bool has_labels)
     ls__axis_name(name, sizeof name, &d->panel->x, &d->sx);
     if (name[0]) d->plot.h -= LS_LABEL_ROOM;
     if (d->plot.h < 20) d->plot.h = 20;
-    double left = ls__widest_tick(&d->sy) + 10, right = has_labels ? label_width(d->panel, box.w * 0.34) + 16 : 10;
+    const struct ls_margins own = margins_of(d, box.w);
+    const double left = fmax(own.left, least.left);
     d->plot.x += left;
-    d->plot.w = fmax(d->plot.w - left - right, 20);
+    d->plot.w = fmax(d->plot.w - left - fmax(own.right, least.right), 20);
     ls__scale_fit(&d->sy, &d->panel->y, ry, n_wanted(&d->panel->y, d->plot.h, 36), d->plot.y + d->plot.h, d->plot.y);
     /* dots at the ends are not cut */
     ls__scale_fit(&d->sx, &x_axis, rx, n_wanted(&d->panel->x, d->plot.w, 75), d->plot.x + 4, d->plot.x + d->plot.w - 4);
@@ -352,21 +366,21 @@ static enum ls_status draw_labels(struct xy *d, double right)
     return LS_OK;
 }
 
-static bool has_values(const struct ls_draw_panel *panel)
+struct ls_margins ls__xy_margins(const struct ls_draw_panel *panel, struct ls_box box)
 {
-    struct ls_range rx, ry;
-    ranges_of(panel, &rx, &ry);
-    return rx.low <= rx.high && ry.low <= ry.high;
+    struct xy d = {.panel = panel};
+    fit(&d, box, (struct ls_margins){0});
+    return margins_of(&d, box.w);
 }
 
-enum ls_status ls__panel_xy(struct ls_painter *p, const struct ls_draw_panel *panel, struct ls_box box)
+enum ls_status ls__panel_xy(struct ls_painter *p, const struct ls_draw_panel *panel, struct ls_box box,
+                            struct ls_margins least)
 {
     struct xy d = {.p = p, .panel = panel};
-    int n = 0;
-    for (int i = 0; i < panel->n_series; i++) n += panel->series[i].label && *panel->series[i].label;
-    bool has_labels = n > 0 && !ls__panel_has_legend(panel, box.w);
-    fit(&d, box, has_labels);
-    if (!has_values(panel)) {
+    fit(&d, box, least);
+    struct ls_range rx, ry;
+    ranges_of(panel, &rx, &ry);
+    if (!(rx.low <= rx.high && ry.low <= ry.high)) {
         const struct ls_text_style style = {.ink = LS_INK_FAINT, .anchor = LS_ANCHOR_MIDDLE};
         p->ops->text(p, (struct ls_point){box.x + box.w / 2, box.y + box.h / 2}, "no values", &style);
         return LS_OK;
@@ -380,5 +394,5 @@ enum ls_status ls__panel_xy(struct ls_painter *p, const struct ls_draw_panel *pa
     p->x = p->y = NULL, p->x_name = NULL;
     TRY(status);
     ls__axis_below(p, &panel->x, &d.sx, d.plot, false);
-    return has_labels ? draw_labels(&d, box.x + box.w) : LS_OK;
+    return has_labels(panel, box.w) ? draw_labels(&d, box.x + box.w) : LS_OK;
 }

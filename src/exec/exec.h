@@ -101,6 +101,8 @@ double ls_exec_busy_seconds(const struct ls_exec *exec);
 int64_t ls_exec_samples(const struct ls_exec *exec);
 /* Measures the CPU time of every op from now on (two clock reads per op), or stops and forgets. */
 enum ls_status ls_exec_profile(struct ls_exec *exec, bool on) LS_MUST_CHECK;
+/* Measures no ops until it is let go, and keeps what it has measured. Between steps; costs nothing. */
+void ls_exec_hold_profile(struct ls_exec *exec, bool is_held);
 /* Seconds spent in op `index` of a plan since profiling began, summed over threads. 0 for a plan not of this executor.
  */
 double ls_exec_op_seconds(const struct ls_exec *exec, const struct ls_plan *plan, int index);

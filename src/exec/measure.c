@@ -65,6 +65,11 @@ enum ls_status ls_exec_profile(struct ls_exec *e, bool on)
     return ls__exec_measure_ops(e);
 }
 
+void ls_exec_hold_profile(struct ls_exec *e, bool is_held)
+{
+    for (int t = 0; t < e->n_threads; t++) ls__lane_hold_ops(e->workers[t].lane, is_held);
+}
+
 double ls_exec_op_seconds(const struct ls_exec *e, const struct ls_plan *plan, int index)
 {
     int64_t ns = 0;

@@ -20,6 +20,22 @@ enum ls_run_state ls_history_state(const struct ls_history *h)
     return h->state;
 }
 
+const char *ls_history_state_word(const struct ls_history *h)
+{
+    static const char *const words[] = {[LS_RUN_RUNNING] = "running",
+                                        [LS_RUN_DONE] = "finished",
+                                        [LS_RUN_STOPPED] = "stopped",
+                                        [LS_RUN_FAILED] = "failed",
+                                        [LS_RUN_DIED] = "died"};
+    return words[h->state];
+}
+
+const char *ls_history_why(const struct ls_history *h)
+{
+    bool is_told = h->state == LS_RUN_STOPPED || h->state == LS_RUN_FAILED;
+    return is_told ? json_string_value(json_object_get(h->ended.object, "why")) : NULL;
+}
+
 const struct ls_curve *ls_history_curve(const struct ls_history *h, const char *split)
 {
     for (int i = 0; i < h->n_curves; i++)
@@ -48,10 +64,16 @@ static double latest(const struct ls_history *h, const char *name)
     return most;
 }
 
+double ls__history_last_step(const struct ls_history *h)
+{
+    return latest(h, "step");
+}
+
 double ls_history_steps(const struct ls_history *h)
 {
-    double steps = json_number_value(json_object_get(h->result.object, "steps"));
-    return fmax(steps, latest(h, "step"));
+    const double result = json_number_value(json_object_get((json_t *)ls_history_result(h), "steps")),
+                 ended = json_number_value(json_object_get(h->ended.object, "step"));
+    return fmax(fmax(result, ended), latest(h, "step"));
 }
 
 double ls_history_seconds(const struct ls_history *h)
@@ -66,7 +88,7 @@ const struct json_t *ls_history_manifest(const struct ls_history *h)
 
 const struct json_t *ls_history_result(const struct ls_history *h)
 {
-    return h->result.object;
+    return h->has_result ? h->result.object : NULL;
 }
 
 static json_t *walk(json_t *object, const char *path)
@@ -85,7 +107,7 @@ static json_t *walk(json_t *object, const char *path)
 
 static json_t *find(const struct ls_history *h, const char *path)
 {
-    json_t *found = walk(h->result.object, path);
+    json_t *found = walk((json_t *)ls_history_result(h), path);
     return found && !json_is_null(found) ? found : walk(h->manifest.object, path);
 }
 
@@ -124,6 +146,11 @@ int ls_history_n_ranks(const struct ls_history *h)
     int n = 0;
     while (n < LS_MAX_RANKS && ls_history_resources(h, n)) n++;
     return n;
+}
+
+const struct ls_curve *ls_history_rank_rows(const struct ls_history *h)
+{
+    return h->rank_rows.table.n > 0 ? &h->rank_rows.table : NULL;
 }
 
 size_t ls_history_checkpoints(const struct ls_history *h, const int64_t **steps)

@@ -194,17 +194,27 @@ static void read_object(struct ls_history *h, const char *name, struct ls_object
 
 /* --- the rest of the folder --- */
 
-static enum ls_run_state find_state(const struct ls_history *h)
+/* A result with fewer steps than the metrics is that of an earlier sitting; so is one of a run that runs, or has said
+ * since that it ended without. */
+static void find_state(struct ls_history *h)
 {
     struct stat st;
     bool is_held = false;
+    const char *how = json_string_value(json_object_get(h->ended.object, "how"));
+    json_t *steps = json_object_get(h->result.object, "steps");
     int fd = openat(h->fd, "lock", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd >= 0) {
         if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
             is_held = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK; /* goes with the descriptor */
         close(fd);
     }
-    return is_held ? LS_RUN_RUNNING : h->result.object ? LS_RUN_DONE : LS_RUN_STOPPED;
+    h->has_result = h->result.object && !is_held && !how &&
+                    !(json_is_number(steps) && json_number_value(steps) < ls__history_last_step(h));
+    h->state = is_held                              ? LS_RUN_RUNNING
+               : h->has_result                      ? LS_RUN_DONE
+               : how && strcmp(how, "stopped") == 0 ? LS_RUN_STOPPED
+               : how                                ? LS_RUN_FAILED
+                                                    : LS_RUN_DIED;
 }
 
 static int by_number(const void *a, const void *b)
@@ -243,9 +253,11 @@ enum ls_status ls_history_refresh(struct ls_history *h, bool *has_changed)
     read_object(h, "manifest.json", &h->manifest, &has_new);
     TRY(ls__tail_read(&h->metrics, h->fd, "metrics.jsonl", drop_curves, take_metric, h, &has_new));
     read_object(h, "result.json", &h->result, &has_new);
+    read_object(h, "ended.json", &h->ended, &has_new);
     TRY(read_ranks(h, &has_new));
+    TRY(ls__tail_read(&h->rank_rows.tail, h->fd, "ranks.csv", drop_table, take_sample, &h->rank_rows, &has_new));
     list_checkpoints(h);
-    h->state = find_state(h);
+    find_state(h);
     if (has_changed) *has_changed = has_new || h->state != before || h->n_checkpoints != n_before;
     return LS_OK;
 }
@@ -295,8 +307,11 @@ void ls_history_close(struct ls_history **history)
         free(h->ranks[i]->events);
         free(h->ranks[i]);
     }
+    ls__curve_release(&h->rank_rows.table);
+    free(h->rank_rows.events);
     json_decref(h->manifest.object);
     json_decref(h->result.object);
+    json_decref(h->ended.object);
     free(h);
     *history = NULL;
 }

@@ -26,7 +26,9 @@ struct json_t;
 enum ls_run_state {
     LS_RUN_RUNNING, /* its lock is held */
     LS_RUN_DONE,    /* it has a result */
-    LS_RUN_STOPPED  /* neither: killed, interrupted, or not begun */
+    LS_RUN_STOPPED, /* neither, and it says so: it was told to stop, wrote a checkpoint and ended */
+    LS_RUN_FAILED,  /* it says why it could not go on */
+    LS_RUN_DIED     /* nothing of these: killed, or its machine went down */
 };
 
 enum { LS_CURVE_POINTS = 100000, LS_MAX_CURVES = 8, LS_MAX_VALUES = 28, LS_NAME_BYTES = 40 };
@@ -56,6 +58,8 @@ void ls_history_close(struct ls_history **h);
 const char *ls_history_dir(const struct ls_history *h);
 const char *ls_history_name(const struct ls_history *h); /* the folder's own name */
 enum ls_run_state ls_history_state(const struct ls_history *h);
+const char *ls_history_state_word(const struct ls_history *h); /* "running", "finished", "stopped", "failed", "died" */
+const char *ls_history_why(const struct ls_history *h);        /* of the third and fourth; NULL: not known */
 /* Steps done, as far as the metrics or the result know; 0. Seconds of training so far; 0. */
 double ls_history_steps(const struct ls_history *h);
 double ls_history_seconds(const struct ls_history *h);
@@ -65,7 +69,8 @@ const struct ls_curve *ls_history_curve(const struct ls_history *h, const char *
 const struct ls_curve *ls_history_curve_at(const struct ls_history *h, int i);
 size_t ls_history_bad_lines(const struct ls_history *h); /* left out, in all files */
 
-/* The objects; NULL if the file is not there or no JSON. Borrowed until the next refresh. */
+/* The objects; NULL if the file is not there or no JSON. Borrowed until the next refresh. The result of a run that was
+ * finished and then went on is none: it counts again when there is a new one. */
 const struct json_t *ls_history_manifest(const struct ls_history *h);
 const struct json_t *ls_history_result(const struct ls_history *h);
 /* By a path such as "seconds.compute" or "options.batch_size": in the result first, then in the manifest. NAN and NULL
@@ -89,6 +94,9 @@ struct ls_event {
     double seconds; /* since the start */
 };
 size_t ls_history_events(const struct ls_history *h, const struct ls_event **events);
+
+/* ranks.csv: a row per epoch and rank, columns by the head's names. NULL if there is none. */
+const struct ls_curve *ls_history_rank_rows(const struct ls_history *h);
 
 /* Steps of the checkpoints that are there, ascending. */
 size_t ls_history_checkpoints(const struct ls_history *h, const int64_t **steps);

@@ -51,6 +51,9 @@ enum ls_status ls__tail_read(struct ls_tail *t, int folder_fd, const char *name,
 
 /* --- history.c, answers.c --- */
 
+/* Of the metrics. */
+double ls__history_last_step(const struct ls_history *h);
+
 enum { LS_MAX_CHECKPOINTS = 4096 };
 
 /* A JSON file that is replaced as a whole. */
@@ -61,6 +64,7 @@ struct ls_object_file {
     off_t bytes;
 };
 
+/* A table of numbers with a head: resources.csv of a rank, ranks.csv. */
 struct ls_resources {
     struct ls_tail tail;
     struct ls_curve table;
@@ -76,12 +80,14 @@ struct ls_history {
     char dir[LS_PATH_BYTES];
     char name[256];
     int fd;
-    struct ls_object_file manifest, result;
+    struct ls_object_file manifest, result, ended;
+    bool has_result; /* and it is of the last sitting */
     struct ls_tail metrics;
     struct ls_curve curves[LS_MAX_CURVES];
     int n_curves;
     size_t n_bad;
     struct ls_resources *ranks[LS_MAX_RANKS]; /* NULL: not seen yet */
+    struct ls_resources rank_rows;            /* ranks.csv */
     enum ls_run_state state;
     int64_t checkpoints[LS_MAX_CHECKPOINTS];
     size_t n_checkpoints;

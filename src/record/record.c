@@ -139,6 +139,11 @@ void ls__record_mark(struct ls_record *r, const char *event)
     if (r) ls__resources_mark(r->resources, event);
 }
 
+bool ls__record_later(struct ls_record *r, void (*work)(void *arg), void *arg)
+{
+    return r && ls__resources_later(r->resources, work, arg);
+}
+
 struct ls_timeline *ls__record_timeline(struct ls_record *r)
 {
     return r ? r->timeline : NULL;

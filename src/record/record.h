@@ -51,7 +51,10 @@ void ls__record_time(struct ls_record *record, int64_t step);
 struct ls_timeline *ls__record_timeline(struct ls_record *record);
 /* What this rank has in trace.json is in that of rank 0 now: its own file goes. */
 void ls__record_forget_timeline(struct ls_record *record);
-/* Rank 0's event file; NULL elsewhere. */
+/* Has `work` done by the recorder's thread, soon, and before the recording is closed; what it uses lives until then.
+ * False: there is none. */
+bool ls__record_later(struct ls_record *record, void (*work)(void *arg), void *arg);
+/* Rank 0's event file; NULL elsewhere. Any thread may write to it. */
 struct ls_tensorboard *ls__record_tensorboard(struct ls_record *record);
 
 #endif

@@ -28,6 +28,8 @@ struct ls_resources {
     bool is_ending;
     const char *marks[MAX_MARKS]; /* not written yet */
     int n_marks;
+    void (*work)(void *arg); /* NULL: none is left to do */
+    void *work_arg;
     struct ls_resources_peak peak;
     /* the thread's own */
     struct ls_process_use first, last;
@@ -192,7 +194,7 @@ static bool await(struct ls_resources *r, int64_t due_ns, const char **mark)
 {
     struct timespec due = {.tv_sec = due_ns / 1000000000, .tv_nsec = due_ns % 1000000000};
     int error = 0;
-    while (r->n_marks == 0 && !r->is_ending && error != ETIMEDOUT)
+    while (r->n_marks == 0 && !r->work && !r->is_ending && error != ETIMEDOUT)
         error = pthread_cond_timedwait(&r->wake, &r->lock, &due);
     *mark = "";
     if (r->n_marks > 0) {
@@ -201,6 +203,17 @@ static bool await(struct ls_resources *r, int64_t due_ns, const char **mark)
         return true;
     }
     return !r->is_ending;
+}
+
+/* Without the lock: it may take a while. */
+static void do_work(struct ls_resources *r)
+{
+    pthread_mutex_lock(&r->lock);
+    void (*work)(void *arg) = r->work;
+    void *arg = r->work_arg;
+    r->work = NULL;
+    pthread_mutex_unlock(&r->lock);
+    if (work) work(arg);
 }
 
 static void *watch(void *arg)
@@ -215,11 +228,15 @@ static void *watch(void *arg)
         int64_t interval_ns = (int64_t)(1e9 * interval_now(r)), now = ls__now_ns();
         if (due <= now) due = now - (now - due) % interval_ns + interval_ns; /* on the grid: no drift, no catching up */
         pthread_mutex_lock(&r->lock);
-        bool goes_on = await(r, due, &mark);
+        bool goes_on = await(r, due, &mark), has_work = r->work && !*mark;
         pthread_mutex_unlock(&r->lock);
         if (!goes_on) break;
-        sample(r, mark);
+        if (has_work)
+            do_work(r);
+        else
+            sample(r, mark);
     }
+    do_work(r);
     if (!atomic_load(&r->is_over)) sample(r, "");
     return NULL;
 }
@@ -296,6 +313,20 @@ void ls__resources_mark(struct ls_resources *r, const char *event)
     if (r->n_marks < MAX_MARKS) r->marks[r->n_marks++] = event; /* a thread that far behind has no time for more */
     pthread_cond_signal(&r->wake);
     pthread_mutex_unlock(&r->lock);
+}
+
+bool ls__resources_later(struct ls_resources *r, void (*work)(void *arg), void *arg)
+{
+    if (!r) return false;
+    pthread_mutex_lock(&r->lock);
+    bool is_free = !r->work;
+    if (is_free) {
+        r->work = work;
+        r->work_arg = arg;
+        pthread_cond_signal(&r->wake);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return is_free;
 }
 
 bool ls__resources_is_over(const struct ls_resources *r)

@@ -59,6 +59,9 @@ void ls__resources_close(struct ls_resources **resources); /* NULL is fine */
 /* NULL is fine for these: nobody records. `event` is a word that lives for ever. */
 void ls__resources_step(struct ls_resources *resources, int64_t step, int64_t epoch);
 void ls__resources_mark(struct ls_resources *resources, const char *event);
+/* Has `work` done by the thread, once, soon, and at the latest before close ends: what takes longer than the caller has
+ * time. One at a time; what it uses lives until then. False: there is no thread, or it has work. */
+bool ls__resources_later(struct ls_resources *resources, void (*work)(void *arg), void *arg);
 /* Whether the process that is watched has ended. */
 bool ls__resources_is_over(const struct ls_resources *resources);
 struct ls_resources_peak ls__resources_peak(struct ls_resources *resources);

@@ -6,6 +6,7 @@
  *
  * A file is a list of records, each with its length and two checksums (docs/formats/run-directory.md). A record is one
  * write(2); one that cannot be written ends the file with a warning, and nothing else. NULL is fine for all but open.
+ * Any thread may write.
  * Without protobuf-c nothing is written: open gives NULL and LS_OK.
  */
 #ifndef LS_RECORD_TENSORBOARD_H
@@ -28,7 +29,7 @@ void ls__tensorboard_text(struct ls_tensorboard *tb, int64_t step, const char *t
 /* values: an object of numbers, strings and truths, as the comparison of runs shows them. */
 void ls__tensorboard_options(struct ls_tensorboard *tb, const struct json_t *values);
 void ls__tensorboard_options_end(struct ls_tensorboard *tb, bool is_done);
-/* n values over 30 buckets or so, finer where they are small; those that are not finite are left out. */
+/* n values over 64 buckets of the same width; those that are not finite are left out. */
 void ls__tensorboard_histogram(struct ls_tensorboard *tb, int64_t step, const char *tag, const float *values,
                                int64_t n);
 /* pixels [c,h,w], c 1 or 3. */

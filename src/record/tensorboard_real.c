@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,8 @@
 #include <unistd.h>
 
 struct ls_tensorboard {
-    int fd; /* -1: a record could not be written, and no more will be */
+    pthread_mutex_t lock; /* of fd */
+    int fd;               /* -1: a record could not be written, and no more will be */
     char path[LS_PATH_BYTES];
 };
 
@@ -38,16 +40,30 @@ static double wall_time(void)
 
 static void give_up(struct ls_tensorboard *tb, int error)
 {
-    ls__log(LS_LOG_WARN, "write %s: %s; no more TensorBoard events are written, training goes on", tb->path,
-            strerror(error));
-    close(tb->fd);
+    pthread_mutex_lock(&tb->lock);
+    if (tb->fd >= 0) {
+        ls__log(LS_LOG_WARN, "write %s: %s; no more TensorBoard events are written, training goes on", tb->path,
+                strerror(error));
+        close(tb->fd);
+    }
     tb->fd = -1;
+    pthread_mutex_unlock(&tb->lock);
+}
+
+/* The error, or 0. */
+static int write_record(struct ls_tensorboard *tb, const uint8_t *record, size_t n)
+{
+    ssize_t done = (ssize_t)n;
+    int error = ENOSPC; /* of one that is cut short */
+    pthread_mutex_lock(&tb->lock);
+    while (tb->fd >= 0 && (done = write(tb->fd, record, n)) < 0 && (error = errno) == EINTR) continue;
+    pthread_mutex_unlock(&tb->lock);
+    return done == (ssize_t)n ? 0 : error;
 }
 
 /* length, its checksum, the event, its checksum; little-endian as this machine. */
 static void write_event(struct ls_tensorboard *tb, LsTb__Event *event)
 {
-    if (tb->fd < 0) return;
     event->wall_time = wall_time();
     uint64_t n = ls_tb__event__get_packed_size(event);
     uint8_t *record = malloc(n + 16);
@@ -58,11 +74,9 @@ static void write_event(struct ls_tensorboard *tb, LsTb__Event *event)
     ls_tb__event__pack(event, record + 12);
     crc = ls__crc32c_masked(record + 12, n);
     memcpy(record + 12 + n, &crc, 4);
-    ssize_t done;
-    do done = write(tb->fd, record, n + 16);
-    while (done < 0 && errno == EINTR);
+    int error = write_record(tb, record, n + 16);
     free(record);
-    if (done != (ssize_t)(n + 16)) give_up(tb, done < 0 ? errno : ENOSPC);
+    if (error) give_up(tb, error);
 }
 
 static void write_value(struct ls_tensorboard *tb, int64_t step, LsTb__Value *value)
@@ -85,6 +99,7 @@ enum ls_status ls__tensorboard_open(struct ls_tensorboard **out, const struct ls
     LsTb__SessionLog log = LS_TB__SESSION_LOG__INIT;
     struct ls_tensorboard *tb;
     TRY(ls__calloc(&tb, 1, sizeof *tb));
+    pthread_mutex_init(&tb->lock, NULL);
     gethostname(host, sizeof host - 1);
     snprintf(name, sizeof name, "events.out.tfevents.%lld.%s.%d.0", (long long)time(NULL), host, (int)getpid());
     enum ls_status status = ls__dir_open_file(dir, name, O_WRONLY | O_APPEND | O_CREAT, &tb->fd, LS_IO);
@@ -112,6 +127,7 @@ void ls__tensorboard_close(struct ls_tensorboard **tb)
 {
     if (!*tb) return;
     if ((*tb)->fd >= 0) close((*tb)->fd);
+    pthread_mutex_destroy(&(*tb)->lock);
     free(*tb);
     *tb = NULL;
 }

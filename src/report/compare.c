@@ -295,7 +295,7 @@ static void add_table(struct ls_page *p, const struct ls_groups *g, const char *
             cells[n++] = ls__say_seconds(p, ls__measure_of(h, LS_MEASURE_SECONDS));
             cells[n++] = ls__say_count(p, ls__measure_of(h, LS_MEASURE_RATE));
             cells[n++] = ls__say_bytes(p, ls__measure_of(h, LS_MEASURE_MEMORY));
-            cells[n++] = hash ? ls__page_format(p, "%.8s", hash) : ls__say_state(h);
+            cells[n++] = hash ? ls__page_format(p, "%.8s", hash) : ls_history_state_word(h);
             ls__page_row(p, cells, n);
         }
 }

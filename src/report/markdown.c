@@ -19,6 +19,38 @@ static void add_plain(struct ls_buf *b, const char *text)
     ls__buf_release(&safe);
 }
 
+/* Of a command that is words and nothing else. */
+static bool is_code(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)text[i] < ' ' || strchr("<>&\\", text[i])) return false;
+    return n > 0;
+}
+
+/* Sentences of ours: what stands between backticks is code. */
+static void add_marked(struct ls_buf *b, const char *text)
+{
+    for (const char *from = strchr(text, '`'), *to; from && (to = strchr(from + 1, '`')); from = strchr(text, '`')) {
+        const size_t n = (size_t)(to - from - 1);
+        const char *mark = is_code(from + 1, n) ? "`" : "";
+        struct ls_buf before = LS_BUF_INIT, code = LS_BUF_INIT;
+        ls__buf_add(&before, text, (size_t)(from - text));
+        ls__buf_add(&code, from + 1, n);
+        add_plain(b, before.text);
+        ls__buf_adds(b, mark);
+        if (*mark)
+            ls__buf_adds(b, code.text);
+        else
+            add_plain(b, code.text);
+        ls__buf_adds(b, mark);
+        if (before.failed || code.failed) b->failed = true;
+        ls__buf_release(&before);
+        ls__buf_release(&code);
+        text = to + 1;
+    }
+    add_plain(b, text);
+}
+
 static void add_row(struct ls_buf *b, const struct ls_part *part, int r)
 {
     ls__buf_adds(b, "|");
@@ -74,7 +106,7 @@ static enum ls_status add_part(struct ls_buf *b, const struct ls_part *part, con
         break;
     case LS_PART_TEXT:
     case LS_PART_NOTE:
-        add_plain(b, part->text);
+        add_marked(b, part->text);
         break;
     case LS_PART_CODE:
         add_code(b, part->text);
@@ -98,7 +130,7 @@ static enum ls_status add_part(struct ls_buf *b, const struct ls_part *part, con
     case LS_PART_POINTS:
         for (int r = 0; r < part->n_rows; r++) {
             ls__buf_adds(b, "- ");
-            add_plain(b, part->cells[r]);
+            add_marked(b, part->cells[r]);
             ls__buf_adds(b, "\n");
         }
         break;

@@ -101,8 +101,7 @@ static void add_summary(struct ls_page *p, const struct ls_history *h)
     }
     add_learning_sentence(p, h);
     add_time_sentence(p, h);
-    if (ls_history_state(h) != LS_RUN_DONE)
-        ls__page_point(p, "The run is %s; this is what its files told.", ls__say_state(h));
+    if (ls__say_end(p, h)) ls__page_point(p, "%s", ls__say_end(p, h));
     if (ls_history_bad_lines(h) > 0)
         ls__page_point(p, "%zu lines or files could not be understood and were left out.", ls_history_bad_lines(h));
 }
@@ -137,53 +136,11 @@ static void add_resources(struct ls_page *p, const struct ls_history *h)
         ls__page_note(p, "Besides, %s of communication were hidden behind computing.", ls__say_seconds(p, hidden));
 }
 
-/* A list of objects as a table, whatever their keys are: those of the first object are the columns. */
-static void add_objects(struct ls_page *p, json_t *list)
-{
-    enum { MOST_COLUMNS = 16, MOST_ROWS = 500 };
-    const char *keys[MOST_COLUMNS], *cells[MOST_COLUMNS], *key;
-    json_t *value;
-    int n = 0;
-    json_object_foreach(json_array_get(list, 0), key, value)
-    {
-        if (n < MOST_COLUMNS && !json_is_object(value) && !json_is_array(value)) keys[n++] = key;
-    }
-    if (n == 0) return;
-    for (int c = 0; c < n; c++) {
-        char *head = strdup(keys[c]);
-        for (char *at = head; at && *at; at++)
-            if (*at == '_') *at = ' ';
-        cells[c] = ls__page_format(p, "%s", head ? head : "");
-        free(head);
-    }
-    ls__page_row(p, cells, n);
-    for (size_t r = 0; r < json_array_size(list) && r < MOST_ROWS; r++) {
-        for (int c = 0; c < n; c++) {
-            json_t *v = json_object_get(json_array_get(list, r), keys[c]);
-            cells[c] = json_is_integer(v) ? ls__page_format(p, "%lld", (long long)json_integer_value(v))
-                       : json_is_real(v)  ? ls__page_format(p, "%.5g", json_real_value(v))
-                                          : json_string_value(v);
-        }
-        ls__page_row(p, cells, n);
-    }
-}
-
-static void add_ranks(struct ls_page *p, const struct ls_history *h)
-{
-    json_t *ranks = json_object_get((json_t *)ls_history_result(h), "ranks");
-    if (json_array_size(ranks) == 0) return;
-    ls__page_heading(p, "Ranks");
-    add_objects(p, ranks);
-}
-
 static void add_layers(struct ls_page *p, const struct ls_history *h)
 {
-    json_t *layers = json_object_get((json_t *)ls_history_result(h), "layers");
     const char *model = ls_history_text(h, "options.model");
     ls__page_heading(p, "Layers");
-    if (json_array_size(layers) > 0)
-        add_objects(p, layers);
-    else
+    if (!ls__table_layers(p, h))
         ls__page_note(p,
                       "What each layer costs was not recorded; `lockstep bench %.200s -b %.0f --layers` measures it.",
                       model ? model : "MODEL", ls_history_number(h, "batch_size"));
@@ -244,13 +201,13 @@ void ls__report_one(struct ls_page *p, const struct ls_history *h, const struct 
     p->title = ls__say_run(p, h);
     const char *started = ls_history_text(h, "started"), *host = ls_history_text(h, "machine.host");
     p->note =
-        ls__page_format(p, "run %s, %s%s%.40s%s%.100s", ls_history_name(h), ls__say_state(h),
+        ls__page_format(p, "run %s, %s%s%.40s%s%.100s", ls_history_name(h), ls_history_state_word(h),
                         started ? ", started " : "", started ? started : "", host ? " on " : "", host ? host : "");
     add_summary(p, h);
     add_curves(p, h);
     add_resources(p, h);
     add_layers(p, h);
-    add_ranks(p, h);
+    ls__table_ranks(p, h);
     add_environment(p, h);
     add_command(p, h, o);
 }

@@ -5,6 +5,7 @@
 #include "report/figures.h"
 #include "report/groups.h"
 #include "report/report.h"
+#include "report/tables.h"
 #include "report/words.h"
 
 void ls__report_one(struct ls_page *p, const struct ls_history *h, const struct ls_report_options *o);

@@ -35,7 +35,10 @@ static void add_lines(struct sheet *s, const char *text, double x, double size, 
 {
     char clean[4 * LS_NOTE_BYTES], line[4 * LS_NOTE_BYTES];
     const char *rest = ls__text_clean(clean, sizeof clean, text);
-    size_t skip;
+    size_t skip, n = 0;
+    for (const char *at = rest; *at; at++) /* marks code elsewhere */
+        if (*at != '`') clean[n++] = *at;
+    clean[n] = '\0';
     while (*rest) {
         size_t len = ls__text_break(rest, (MARGIN + ROOM - x) / (is_bold ? 1.1 : 1), size, &skip);
         memcpy(line, rest, len);
@@ -70,9 +73,11 @@ static void add_tiles(struct sheet *s, const struct ls_part *part)
     s->y += h + 8;
 }
 
-/* Columns as wide as their widest cell, all together no wider than the paper. */
-static void fit_columns(const struct ls_part *part, double size, double *widths)
+/* Columns as wide as their widest cell; all together no wider than the paper, if need be in smaller letters. Returns
+ * their size. */
+static double fit_columns(const struct ls_part *part, double *widths)
 {
+    const double size = 8.5, smallest = 6;
     double sum = 0;
     for (int c = 0; c < part->n_columns; c++) {
         widths[c] = 0;
@@ -84,14 +89,15 @@ static void fit_columns(const struct ls_part *part, double size, double *widths)
         sum += widths[c];
     }
     for (int c = 0; sum > ROOM && c < part->n_columns; c++) widths[c] *= ROOM / sum;
+    return sum > ROOM ? fmax(smallest, size * ROOM / sum) : size;
 }
 
 static void add_table(struct sheet *s, const struct ls_part *part)
 {
     enum { MOST_COLUMNS = 24 };
-    double widths[MOST_COLUMNS], size = 8.5;
+    double widths[MOST_COLUMNS];
     if (part->n_columns > MOST_COLUMNS) return;
-    fit_columns(part, size, widths);
+    const double size = fit_columns(part, widths);
     for (int r = 0; r < part->n_rows; r++) {
         double x = MARGIN;
         bool is_empty = true;

@@ -16,6 +16,7 @@ const char *ls__say_value(struct ls_page *p, const struct ls_history *h, const c
 
 /* "LeNet-5 on digits"-like: "lenet5 on digits". */
 const char *ls__say_run(struct ls_page *p, const struct ls_history *h);
-const char *ls__say_state(const struct ls_history *h); /* "done", "running", "stopped before its end" */
+/* How a run ended that is not finished, and how to go on; NULL for one that is. */
+const char *ls__say_end(struct ls_page *p, const struct ls_history *h);
 
 #endif

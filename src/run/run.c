@@ -168,12 +168,27 @@ enum ls_status ls__run_manifest(struct ls_run *run, struct json_t *manifest)
     TRY(ls__json_dump(manifest, LS_JSON_SETTINGS, "the manifest", &text));
     enum ls_status status = write_text(run, "manifest.json", text);
     free(text);
+    if (status == LS_OK) unlinkat(run->dir.fd, "ended.json", 0); /* it goes on */
     return status;
 }
 
 enum ls_status ls__run_result(struct ls_run *run, const char *json_text)
 {
     return write_text(run, "result.json", json_text);
+}
+
+void ls__run_ended(struct ls_run *run, const char *how, const char *why, int64_t step)
+{
+    char when[32], *text;
+    time_t now = time(NULL);
+    struct tm utc;
+    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    json_t *object = json_pack("{s:s, s:o, s:I, s:s}", "how", how, "why", ls__json_text(why), "step", (json_int_t)step,
+                               "when", when);
+    if (ls__json_dump(object, LS_JSON_FOR_PEOPLE, "how it ended", &text) != LS_OK) return;
+    enum ls_status ignored = write_text(run, "ended.json", text); /* a disk that is full says enough by itself */
+    (void)ignored;
+    free(text);
 }
 
 /* --- reading --- */

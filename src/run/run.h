@@ -5,7 +5,8 @@
  *     ls__run_metrics_rewind(run, step, ...);      when resuming: forget the lines after the checkpoint
  *     ls__run_manifest(run, manifest);             once, before the first step
  *     ls__run_metric(run, &(struct ls_metric){...});   per logged step and per epoch; never fails the training
- *     ls__run_result(run, json_text);              at the end
+ *     ls__run_result(run, json_text);              at the end, or:
+ *     ls__run_ended(run, "stopped", why, step);    before it
  *     ls__run_close(&run);                         gives the lock back
  *
  * docs/formats/run-directory.md tells the files. Invariants:
@@ -51,6 +52,9 @@ enum ls_status ls__run_path(const struct ls_run *run, const char *name, char out
 enum ls_status ls__run_manifest(struct ls_run *run, struct json_t *manifest) LS_MUST_CHECK;
 /* json_text: the object as text. A '\n' is added. */
 enum ls_status ls__run_result(struct ls_run *run, const char *json_text) LS_MUST_CHECK;
+/* How a run ended that has no result: ended.json, which goes again with the next manifest. A run without either died
+ * before it could say anything. What cannot be written is not. */
+void ls__run_ended(struct ls_run *run, const char *how, const char *why, int64_t step); /* how: "stopped", "failed" */
 
 /* One line of metrics.jsonl: when and of what, then named values in the order given. A value that is not finite is
  * null. Names are plain words; a new metric is one more of them. */

@@ -52,16 +52,9 @@ uint64_t ls__view_version(struct ls_site *site, const struct ls_view *view)
 
 /* --- small things --- */
 
-const char *ls__view_state(const struct ls_history *h)
-{
-    static const char *const words[] = {
-        [LS_RUN_RUNNING] = "running", [LS_RUN_DONE] = "finished", [LS_RUN_STOPPED] = "stopped"};
-    return words[ls_history_state(h)];
-}
-
 void ls__view_add_state(struct ls_buf *b, const struct ls_history *h)
 {
-    ls__buf_addf(b, "<span class=\"state %s\">%s</span>", ls__view_state(h), ls__view_state(h));
+    ls__buf_addf(b, "<span class=\"state %s\">%s</span>", ls_history_state_word(h), ls_history_state_word(h));
 }
 
 double ls__view_result_or_last(const struct ls_history *h, const char *path, const char *split, const char *value)
@@ -98,7 +91,7 @@ static enum ls_status add_panels(struct ls_buf *b, const struct ls_draw_picture 
         struct ls_draw_panel panel = picture->panels[i];
         panel.n_span = 0;
         const struct ls_draw_picture one = {
-            .panels = &panel, .n_panels = 1, .width = 470, .theme = LS_DRAW_AUTO, .is_part = true};
+            .panels = &panel, .n_panels = 1, .width = 470, .left = 48, .theme = LS_DRAW_AUTO, .is_part = true};
         ls__buf_adds(b, "<figure>");
         TRY(ls_draw(&one, LS_DRAW_SVG, b));
         ls__buf_adds(b, "</figure>\n");
@@ -227,7 +220,7 @@ static enum ls_status run_page(struct ls_site *site, const struct ls_view *view,
     const struct ls_site_run *run = ls__site_find(site, view->ids[0]);
     ls__view_run_parts(p, site, run);
     TRY(p->status);
-    begin_page(out, ls__page_format(p, "%s (%s)", run->name, ls__view_state(run->h)), view, version,
+    begin_page(out, ls__page_format(p, "%s (%s)", run->name, ls_history_state_word(run->h)), view, version,
                ls_history_state(run->h) == LS_RUN_RUNNING);
     add_head(out, p, run->h);
     TRY(add_parts(out, p));

@@ -11,7 +11,6 @@ void ls__view_run_parts(struct ls_page *p, const struct ls_site *site, const str
 void ls__view_list(struct ls_buf *b, struct ls_page *p, const struct ls_site *site);
 
 /* "running", "finished", "stopped": how a run's state is called and which class it has. */
-const char *ls__view_state(const struct ls_history *h);
 /* <span class="state running">running</span> */
 void ls__view_add_state(struct ls_buf *b, const struct ls_history *h);
 /* Epochs done and asked for; NAN if unknown. */

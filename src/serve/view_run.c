@@ -70,25 +70,37 @@ static void add_curves(struct ls_page *p, const struct ls_history *h)
     ls__page_figure(p, "pace", ls__figure_pace(p, h));
 }
 
-/* The share that each part had of the time between two samples, a few samples together so that lines are calm. */
-static const struct ls_draw_picture *figure_shares(struct ls_page *p, const struct ls_history *h)
+/* Samples between which enough time passed that shares of it mean something: those at events come in quick succession.
+ * rows[0] is the first; returns how many follow it. */
+static size_t pick_rows(const struct ls_curve *c, size_t *rows)
 {
     enum { LINES = 60 };
+    const double least = 0.4, apart = fmax(least, (c->values[0][c->n - 1] - c->values[0][0]) / LINES);
+    size_t n = 0;
+    rows[0] = 0;
+    for (size_t i = 1; i < c->n && n < 2 * LINES; i++)
+        if (c->values[0][i] - c->values[0][rows[n]] >= apart) rows[++n] = i;
+    return n;
+}
+
+/* The share that each part had of the time between two samples. */
+static const struct ls_draw_picture *figure_shares(struct ls_page *p, const struct ls_history *h)
+{
     const struct ls_curve *c = ls_history_resources(h, 0);
-    size_t every = c ? c->n / LINES + 1 : 1, n = c ? (c->n - 1) / every : 0;
     struct ls_draw_series *series = ls__page_alloc(p, LS_N_SPLIT, sizeof *series);
     struct ls_draw_panel *panel = ls__page_alloc(p, 1, sizeof *panel);
     struct ls_draw_picture *picture = ls__page_alloc(p, 1, sizeof *picture);
+    size_t *rows = c ? ls__page_alloc(p, c->n + 1, sizeof *rows) : NULL, n = rows ? pick_rows(c, rows) : 0;
     double *x = ls__page_alloc(p, n + 1, sizeof *x), *sums = ls__page_alloc(p, n + 1, sizeof *sums);
     int n_series = 0;
     if (n < 2 || !series || !panel || !picture || !x || !sums) return NULL;
-    for (size_t k = 0; k < n; k++) x[k] = c->values[0][(k + 1) * every];
+    for (size_t k = 0; k < n; k++) x[k] = c->values[0][rows[k + 1]];
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < LS_N_SPLIT; i++) {
             const double *v = ls_curve_values(c, ls__split_names[i]);
             double *y = v && pass ? ls__page_alloc(p, n, sizeof *y) : NULL, sum = 0;
             for (size_t k = 0; v && k < n; k++) {
-                double part = v[(k + 1) * every] - v[k * every];
+                double part = v[rows[k + 1]] - v[rows[k]];
                 if (!pass) sums[k] += part > 0 ? part : 0;
                 if (y) y[k] = sums[k] > 0 && part >= 0 ? part / sums[k] : NAN;
                 if (y && y[k] > 0) sum += y[k];
@@ -142,7 +154,7 @@ static void add_ranks(struct ls_page *p, const struct ls_history *h)
     for (int i = 0; i < n; i++) {
         const struct ls_curve *c = ls_history_resources(h, i);
         double at = ls_curve_last(c, "elapsed_time"), behind = newest - at;
-        const char *state = ls_history_state(h) != LS_RUN_RUNNING ? ls__view_state(h)
+        const char *state = ls_history_state(h) != LS_RUN_RUNNING ? ls_history_state_word(h)
                             : behind > SILENT_SECONDS ? ls__page_format(p, "silent for %s", ls__say_seconds(p, behind))
                                                       : "running";
         const char *const cells[N] = {ls__page_format(p, "%d", i),
@@ -214,6 +226,15 @@ static void add_lines(struct ls_page *p, const struct ls_history *h)
         ls__page_note(p, "%zu lines or files could not be understood and were left out.", ls_history_bad_lines(h));
 }
 
+/* Known when the run has ended. */
+static void add_layers(struct ls_page *p, const struct ls_history *h)
+{
+    json_t *layers = json_object_get((json_t *)ls_history_result(h), "layers");
+    if (json_array_size(layers) == 0) return;
+    ls__page_heading(p, "Layers");
+    if (!ls__table_layers(p, h)) ls__page_note(p, "What result.json says of them cannot be understood.");
+}
+
 /* --- options --- */
 
 static void add_options(struct ls_page *p, const struct ls_history *h)
@@ -273,13 +294,13 @@ void ls__view_run_parts(struct ls_page *p, const struct ls_site *site, const str
     p->note = ls__page_format(p, "%s%s%.40s%s%.100s", run->name, started ? ", started " : "", started ? started : "",
                               host ? " on " : "", host ? host : "");
     add_tiles(p, h);
-    if (ls_history_state(h) == LS_RUN_STOPPED)
-        ls__page_note(p, "No process holds this run's lock and it has no result: it was stopped, or it died. "
-                         "`lockstep train --resume` goes on from its newest checkpoint.");
+    if (ls_history_state(h) != LS_RUN_RUNNING && ls__say_end(p, h)) ls__page_note(p, "%s", ls__say_end(p, h));
     add_curves(p, h);
     add_usage(p, h);
     add_ranks(p, h);
     add_lines(p, h);
+    ls__table_ranks(p, h);
+    add_layers(p, h);
     add_facts(p, site, h);
     add_options(p, h);
 }

@@ -52,6 +52,7 @@ struct ls_lane {
     atomic_int_fast64_t self_ns[LS_N_SPAN_KINDS], whole_ns[LS_N_SPAN_KINDS], n[LS_N_SPAN_KINDS];
     /* written by others, before the thread's next span (ops) or at any time (ring, with_ops; release and acquire) */
     struct op_times *ops;        /* NULL: not measured */
+    bool are_ops_held;           /* not now */
     _Atomic(struct ring *) ring; /* NULL: nobody listens */
     atomic_bool with_ops;
     /* under the trace's lock, or never changed */

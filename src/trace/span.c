@@ -48,7 +48,7 @@ struct ls_begun ls__span_begin(struct ls_lane *lane, enum ls_span_kind kind, con
 struct ls_begun ls__op_begin(struct ls_lane *lane, enum ls_span_kind kind, const char *name, int op)
 {
     struct ls_begun begun = ls__span_begin(lane, kind, name, op);
-    if (!lane || !lane->ops || begun.depth >= LS_MAX_DEPTH) return begun;
+    if (!lane || !lane->ops || lane->are_ops_held || begun.depth >= LS_MAX_DEPTH) return begun;
     lane->frames[begun.depth].is_op = true;
     lane->frames[begun.depth].cpu_ns = ls__thread_ns();
     return begun;
@@ -76,7 +76,7 @@ int64_t ls__span_end(struct ls_lane *lane, struct ls_begun begun)
 
 bool ls__lane_wants_ops(const struct ls_lane *lane)
 {
-    return lane && (lane->ops || atomic_load_explicit(&lane->with_ops, memory_order_relaxed));
+    return lane && ((lane->ops && !lane->are_ops_held) || atomic_load_explicit(&lane->with_ops, memory_order_relaxed));
 }
 
 void ls__lane_totals(const struct ls_lane *lane, struct ls_totals *t)

@@ -144,6 +144,12 @@ void ls__lane_forget_ops(struct ls_lane *lane)
     if (!lane) return;
     free(lane->ops);
     lane->ops = NULL;
+    lane->are_ops_held = false;
+}
+
+void ls__lane_hold_ops(struct ls_lane *lane, bool is_held)
+{
+    if (lane) lane->are_ops_held = is_held;
 }
 
 enum ls_status ls__trace_listen(struct ls_trace *t, int n_spans, bool with_ops)

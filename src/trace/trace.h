@@ -121,6 +121,8 @@ struct ls_time_split ls__trace_split(const struct ls_trace *trace, int n_threads
  * thread is idle. */
 enum ls_status ls__lane_measure_ops(struct ls_lane *lane, int n_ops) LS_MUST_CHECK;
 void ls__lane_forget_ops(struct ls_lane *lane);
+/* While they are held no op is measured, and what was measured stays. While the lane's thread is idle. */
+void ls__lane_hold_ops(struct ls_lane *lane, bool is_held);
 int64_t ls__lane_op_ns(const struct ls_lane *lane, int op); /* 0 for one that is not measured */
 
 /* --- listening --- */

@@ -117,8 +117,11 @@ static void tell_network(struct ls_tensorboard *tb, const struct trainer *t)
 
 /* --- what the images are --- */
 
-static void tell_examples(struct ls_tensorboard *tb, const struct trainer *t)
+/* On the recorder's thread: decoding and packing large pictures takes a while, and step 1 need not wait for it. */
+static void tell_examples(void *trainer)
 {
+    const struct trainer *t = trainer;
+    struct ls_tensorboard *tb = ls__record_tensorboard(t->record);
     const struct ls_dataset *d = t->s.train;
     uint8_t *pixels;
     if (d->c != 1 && d->c != 3) return;
@@ -197,7 +200,7 @@ enum ls_status ls__observe_open(struct trainer *t)
     if (!tb || t->st.step > 0) return LS_OK;                                          /* the first file has it */
     tell_options(tb, t);
     tell_network(tb, t);
-    tell_examples(tb, t);
+    ls__record_later(t->record, tell_examples, t);
     return LS_OK;
 }
 

@@ -84,6 +84,11 @@ static enum ls_status open_file(struct trainer *t)
     return status;
 }
 
+static double last_lr(const struct trainer *t)
+{
+    return ls_schedule_lr(&t->schedule, t->st.step > 0 ? t->st.step - 1 : 0);
+}
+
 static void add_row(struct ls_buf *b, const struct trainer *t, int rank, const struct done *from, const struct done *to)
 {
     const struct train_state *st = &t->st;
@@ -98,8 +103,8 @@ static void add_row(struct ls_buf *b, const struct trainer *t, int rank, const s
         ls__buf_addf(b, "%.9g,%.9g", y->loss_sum / (double)y->n, (double)y->n_correct / (double)y->n);
     else
         ls__buf_adds(b, ","); /* replicas have not met yet */
-    ls__buf_addf(b, ",%.9g,%lld,%.3f", ls_schedule_lr(&t->schedule, st->step > 0 ? st->step - 1 : 0),
-                 (long long)(to->images - from->images), to->total_seconds - from->total_seconds);
+    ls__buf_addf(b, ",%.9g,%lld,%.3f", last_lr(t), (long long)(to->images - from->images),
+                 to->total_seconds - from->total_seconds);
     ls__buf_addf(b, ",%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,%.3f", s->load - a->load, s->compute - a->compute,
                  s->update - a->update, s->communicate - a->communicate, s->hidden - a->hidden, s->wait - a->wait,
                  s->checkpoint - a->checkpoint, s->evaluate - a->evaluate, s->other + s->setup - a->other - a->setup);
@@ -161,7 +166,8 @@ enum ls_status ls__ranks_result(struct trainer *t, struct ls_result *r)
     r->n_ranks_told = !t->is_chief ? 0 : n < LS_RANKS_TOLD ? n : LS_RANKS_TOLD;
     for (int i = 0; i < r->n_ranks_told; i++) {
         const struct done *d = &k->now[i];
-        r->ranks[i] = (struct ls_rank){.images = d->images,
+        r->ranks[i] = (struct ls_rank){.lr = last_lr(t),
+                                       .images = d->images,
                                        .total_seconds = d->total_seconds,
                                        .seconds = d->seconds,
                                        .bytes_sent = d->bytes_sent,

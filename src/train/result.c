@@ -24,10 +24,13 @@ static json_t *step_json(const struct ls_result *r)
 }
 
 /* Flat, as a row of a table. */
-static json_t *rank_json(int rank, const struct ls_rank *r)
+static json_t *rank_json(const struct ls_result *of, int rank)
 {
+    const struct ls_rank *r = &of->ranks[rank];
     const struct ls_seconds *s = &r->seconds;
-    json_t *row = json_pack("{s:i, s:o, s:I, s:o}", "rank", rank, "host", ls__json_text(r->host), "images",
+    json_t *row = json_pack("{s:I, s:i, s:o, s:o, s:o, s:o, s:I, s:o}", "epoch", (json_int_t)of->epochs, "rank", rank,
+                            "host", ls__json_text(r->host), "loss", ls__json_number(of->train_loss), "accuracy",
+                            ls__json_number(of->train_accuracy), "lr", ls__json_number(r->lr), "images",
                             (json_int_t)r->images, "total_seconds", ls__json_number(r->total_seconds));
     json_t *parts = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "setup", ls__json_number(s->setup),
                               "load", ls__json_number(s->load), "compute", ls__json_number(s->compute), "update",
@@ -48,7 +51,7 @@ static json_t *rank_json(int rank, const struct ls_rank *r)
 static json_t *ranks_json(const struct ls_result *r)
 {
     json_t *list = json_array();
-    for (int i = 0; i < r->n_ranks_told; i++) json_array_append_new(list, rank_json(i, &r->ranks[i]));
+    for (int i = 0; i < r->n_ranks_told; i++) json_array_append_new(list, rank_json(r, i));
     return list;
 }
 
@@ -107,9 +110,4 @@ struct json_t *ls__result_json(const struct ls_result *r)
     if (!failed) return object;
     json_decref(object);
     return NULL;
-}
-
-enum ls_status ls__result_text(const struct ls_result *r, char **text)
-{
-    return ls__json_dump(ls__result_json(r), LS_JSON_FOR_PEOPLE, "the result", text);
 }

@@ -8,7 +8,5 @@ struct json_t;
 
 /* The members are the keys; a number that is not finite is null. NULL if memory is short; json_decref() it. */
 struct json_t *ls__result_json(const struct ls_result *r);
-/* The same as text; free() it. */
-enum ls_status ls__result_text(const struct ls_result *r, char **text) LS_MUST_CHECK;
 
 #endif

@@ -11,6 +11,7 @@
 #include "session/workers.h"
 #include "settings/augmentation.h"
 #include "train/init.h"
+#include "train/layers.h"
 #include "train/manifest.h"
 #include "train/observe.h"
 #include "train/ranks.h"
@@ -314,5 +315,6 @@ enum ls_status ls__trainer_set_up(struct trainer *t)
     ls_ckpt_close(&t->resumed);
     TRY(status);
     TRY(ls__observe_open(t));
+    TRY(ls__layers_open(t));
     return ls__ranks_open(t);
 }

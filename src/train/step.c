@@ -4,6 +4,7 @@
  */
 #include "base/clock.h"
 #include "base/control.h"
+#include "train/layers.h"
 #include "train/observe.h"
 #include "train/trainer.h"
 
@@ -49,9 +50,11 @@ static enum ls_status one_step(struct trainer *t, struct ls_step *out)
     struct ls_exec_stats stats;
     const int64_t images = t->images;
     const double lr = ls_schedule_lr(&t->schedule, st->step);
+    ls__layers_begin_step(t);
     struct ls_begun begun = ls__span_begin(t->s.lane, LS_SPAN_STEP, "step", st->step);
     enum ls_status status = load_and_train(t, lr, &stats);
     double seconds = 1e-9 * (double)ls__span_end(t->s.lane, begun);
+    ls__layers_end_step(t);
     TRY(status);
     t->save_wanted = stats.save_wanted;
     t->stop_wanted = stats.stop_wanted;

@@ -60,6 +60,11 @@ int64_t ls__sync_samples(const struct sync *sync)
     return sync->way->samples ? sync->way->samples(sync) : ls_exec_samples(sync->s->exec);
 }
 
+struct ls_exec *ls__sync_measured(const struct sync *sync)
+{
+    return sync->way->measured ? sync->way->measured(sync) : sync->s->exec;
+}
+
 void ls__sync_say_hello(const struct sync *sync)
 {
     if (sync->way->say_hello) sync->way->say_hello(sync);

@@ -42,6 +42,8 @@ struct sync_way {
     const struct carry_kind *(*carried)(const struct ls_train_options *o);
     /* (optional: those of the session) Samples that this rank has computed in training so far. */
     int64_t (*samples)(const struct sync *sync);
+    /* (optional: the session's) The executor whose ops stand for those of all; NULL: this rank has none. */
+    struct ls_exec *(*measured)(const struct sync *sync);
     void (*say_hello)(const struct sync *sync); /* (optional) to the user, before the first step */
     bool is_predicted; /* a step's time follows from the network's, as measure/forecast.h predicts it */
 };
@@ -69,6 +71,7 @@ enum ls_status ls__sync_end_epoch(struct sync *sync) LS_MUST_CHECK;
 bool ls__sync_is_settled(const struct sync *sync);
 enum ls_status ls__sync_view(struct sync *sync, struct tally *pending) LS_MUST_CHECK;
 int64_t ls__sync_samples(const struct sync *sync);
+struct ls_exec *ls__sync_measured(const struct sync *sync);
 void ls__sync_say_hello(const struct sync *sync);
 
 #endif

@@ -342,6 +342,13 @@ static int64_t samples(const struct sync *sync)
     return n;
 }
 
+/* Replicas are alike: the first of this rank's. */
+static struct ls_exec *measured(const struct sync *sync)
+{
+    const struct local *l = sync->state;
+    return l->n_own > 0 ? l->replicas[0].exec : NULL;
+}
+
 static void say_hello(const struct sync *sync)
 {
     ls__log(LS_LOG_INFO,
@@ -407,5 +414,6 @@ const struct sync_way ls__sync_local = {
     .view = view,
     .carried = carried,
     .samples = samples,
+    .measured = measured,
     .say_hello = say_hello,
 };

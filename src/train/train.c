@@ -9,15 +9,18 @@
 #include "lockstep/train.h"
 
 #include "base/control.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/quote.h"
 #include "session/workers.h"
 #include "train/judge.h"
+#include "train/layers.h"
 #include "train/observe.h"
 #include "train/ranks.h"
 #include "train/result.h"
 #include "train/trainer.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -199,9 +202,15 @@ static void tell_why_enough(const struct trainer *t)
 static enum ls_status write_result(struct trainer *t, struct ls_result *r)
 {
     char *text;
-    TRY(ls__result_text(r, &text));
+    json_t *object = ls__result_json(r);
+    if (object && json_object_set_new(object, "layers", ls__layers_json(t)) != 0) {
+        json_decref(object);
+        object = NULL; /* which is told as too little memory */
+    }
+    TRY(ls__json_dump(object, LS_JSON_FOR_PEOPLE, "the result", &text));
     enum ls_status status = ls__run_result(t->run, text);
     free(text);
+    t->has_result = status == LS_OK;
     return status;
 }
 

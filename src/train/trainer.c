@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/status_kept.h"
 #include "session/usage.h"
 #include "settings/setting.h"
 
@@ -62,9 +63,22 @@ enum ls_status ls__trainer_open(struct trainer *t, const struct ls_train_options
     return LS_OK;
 }
 
+/* For those who look at the run directory later. Does not disturb the message of the failure. */
+static void tell_end(struct trainer *t, enum ls_status status)
+{
+    if (!t->is_chief || !t->is_set_up || t->has_result) return;
+    const struct ls_kept kept = ls__keep(status);
+    bool is_stopped = status == LS_OK || status == LS_INTERRUPTED;
+    ls__run_ended(t->run, is_stopped ? "stopped" : "failed",
+                  status == LS_OK ? "closed by its program before the last step" : kept.message, t->st.step);
+    enum ls_status same = ls__fail_again(&kept);
+    (void)same;
+}
+
 enum ls_status ls__trainer_close(struct trainer *t, enum ls_status status, bool *is_told_elsewhere)
 {
     if (t->comm) status = ls_comm_end(t->comm, status);
+    tell_end(t, status);
     *is_told_elsewhere = t->comm && status != LS_OK && !ls_comm_may_tell(t->comm);
     ls_loader_destroy(&t->loader);
     ls__carry_close(&t->carry);

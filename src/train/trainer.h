@@ -16,6 +16,13 @@
 
 struct ranks; /* train/ranks.h */
 
+/* Steps that are measured op by op (train/layers.h). */
+struct layer_steps {
+    struct ls_exec *exec; /* NULL: none are */
+    int64_t n_steps;      /* done in this sitting */
+    int64_t n_samples;    /* in those that were measured, by this rank */
+};
+
 struct trainer {
     struct ls_train_options own; /* completed */
     const struct ls_train_options *o;
@@ -35,8 +42,10 @@ struct trainer {
     struct sync sync;
     struct carry *carry; /* what shards have of their own, or NULL */
     struct ls_run *run;
+    bool has_result;          /* written */
     struct ls_record *record; /* NULL: nothing is recorded */
     struct ranks *ranks;
+    struct layer_steps layers;
     struct ls_ckpt_writer *writer;
     struct ls_loader *loader;
     struct rescue rescue;

@@ -1,6 +1,6 @@
 """report.py FILE.html [CHECK...]: whether a report is well formed, needs nothing from outside, and tells the numbers of its runs.
 
-CHECK: one=RUN (every number of its tiles), ratio=RUN,RUN (the speeds of two groups), text=TEXT, no=TEXT (in what a reader sees).
+CHECK: one=RUN (every number of its tiles), layers=RUN (each of them), ratio=RUN,RUN (the speeds of two groups), text=TEXT, no=TEXT (in what a reader sees).
 """
 import html.parser
 import json
@@ -47,6 +47,14 @@ def tiles_of(run):
             result["weights_hash"][:8], grouped(result["steps"]) + " steps", f"loss {result['test_loss']:.4g}"]
 
 
+def layers_of(run):
+    """Every layer of the result is there, and the shares are all of the time."""
+    layers = json.load(open(f"{run}/result.json"))["layers"]
+    if abs(sum(row["share"] for row in layers) - 1) > 1e-6 or not any(row["backward_seconds"] > 0 for row in layers):
+        raise SystemExit(f"layers: {layers}")
+    return [row["layer"] for row in layers]
+
+
 def main():
     path, *checks = sys.argv[1:]
     raw = open(path, encoding="utf-8").read()
@@ -64,6 +72,8 @@ def main():
         wanted = [value]
         if kind == "one":
             wanted = tiles_of(value)
+        elif kind == "layers":
+            wanted = layers_of(value)
         elif kind == "ratio":
             a, b = (json.load(open(f"{run}/result.json"))["images_per_second"] for run in value.split(","))
             wanted = [f"{grouped(b)} against {grouped(a)} images/s"]

@@ -20,12 +20,17 @@ small --run c --threads 1 --seed 2
 # One run.
 run "$lockstep" report a -o a.html
 equal 'one run: exit code' "$code" 0
-check 'one run: well formed, its numbers' a.html one=a 'text=softmax on fake:1x8x8:4:256' 'text=Where the time went' 'text=lockstep train softmax'
+check 'one run: well formed, its numbers' a.html one=a 'text=softmax on fake:1x8x8:4:256' 'text=Where the time went' 'text=lockstep train softmax' layers=a 'text=learning rate'
 # The command it prints trains the same weights when it is pasted.
 command=$(python3 -c 'import html,re; print(html.unescape(re.search(r"<pre>(.*?)</pre>", open("a.html").read(), re.S)[1]))')
 equal 'the command it prints' "${command%% *}" lockstep
 run bash -c "${command/#lockstep/\"$lockstep\"} --run pasted -q --json"
 equal 'the command, pasted: the same weights' "$(field weights_hash)" "$(field weights_hash a/result.json)"
+
+train softmax fake:1x8x8:4:256 -b 32 --epochs 1 --no-record --run silent
+equal 'without a recording no step is measured' "$(field layers silent/result.json)" '[]'
+run "$lockstep" report silent -o silent.html
+check 'its report says so' silent.html 'text=What each layer costs was not recorded'
 
 # Several.
 run "$lockstep" report a b -o ab.html
@@ -50,7 +55,7 @@ check 'two batch sizes' ad.html 'text=batch size' 'no=Speed-up' 'text=Accuracy o
 # Runs that are not done: a manifest and half a line; nothing but metrics; results that are cut.
 mkdir half && cp a/manifest.json half/ && head -c 700 a/metrics.jsonl >half/metrics.jsonl && head -c 50 a/result.json >half/result.json
 run "$lockstep" report half -o half.html
-check 'a run that was killed' half.html 'text=stopped before its end' 'text=Not recorded'
+check 'a run that was killed' half.html 'text=died before it could say why' 'text=Not recorded'
 mkdir bare && cp a/metrics.jsonl bare/
 run "$lockstep" report bare a -o bare.html
 check 'metrics without a manifest' bare.html 'text=1 of 2 runs have not ended'
@@ -67,11 +72,13 @@ run, evil = sys.argv[1:]
 json.dump({"model": evil, "batch_size": 1e308, "options": {"model": evil, "data": "`" + evil + "\x00\x1b[2J", "lr": evil, "seed": -1, evil: 1},
            "machine": {"host": evil}, "started": "\u202e" + evil}, open(f"{run}/manifest.json", "w"))
 json.dump({"steps": 1e300, "weights_hash": evil, "seconds": {"compute": -1, "load": 1e308}, "images_per_second": 1e999, "test_accuracy": 7,
-           "ranks": [{evil: evil, "x": [1]}, 5], "layers": "no"}, open(f"{run}/result.json", "w"))
+           "ranks": [{evil: evil, "host": evil, "x": [1]}, 5], "layers": [{"layer": evil, "op": evil, "forward_seconds": evil, "share": 1e308}, 5, {"layer": 7}]}, open(f"{run}/result.json", "w"))
 with open(f"{run}/metrics.jsonl", "w") as f:
     f.write("x" * 3000000 + "\n" + json.dumps({"split": evil, "loss": 1}) + "\n" + '{"split": "train", "step": 1, "loss": 1e999}\n{"split": "test", "step"')
 with open(f"{run}/resources.csv", "w") as f:
     f.write(f"elapsed_time,cpu,{evil},event\n0,1e308,2,{evil}\n1,-5,3,checkpoint\n")
+with open(f"{run}/ranks.csv", "w") as f:
+    f.write(f"step,epoch,rank,host,loss,{evil}\n1,1e308,-7,{evil},{evil},3\n2,1,1e18,x,nan,2\n{evil}\n3,")
 os.symlink("/etc", f"{run}/checkpoints")
 os.symlink("/etc/passwd", f"{run}/ranks/1")
 END
@@ -89,6 +96,13 @@ quiet_terminal() { # WHAT: after a command: it succeeded and sent nothing but te
 }
 run "$lockstep" show "$name"
 quiet_terminal show
+python3 -c 'import json, sys; json.dump({"how": "failed", "why": "\x1b[31m<script>`" + sys.argv[2] + "` ``", "step": "x"}, open(sys.argv[1] + "/ended.json", "w"))' "$name" "$evil"
+run "$lockstep" report "$name" -o evil.html
+check 'why a hostile run failed' evil.html 'text=It failed'
+run "$lockstep" report "$name" -o evil.md
+if grep -q '<script\|<img' evil.md; then bad 'Markdown lets tags of a reason through'; else ok 'a hostile reason in Markdown'; fi
+run "$lockstep" show "$name"
+quiet_terminal 'show of why'
 run "$lockstep" diff "$name" a
 quiet_terminal diff
 run "$lockstep" watch "$name"
@@ -113,14 +127,32 @@ watcher=$!
 pids+=("$watcher")
 eventually has_lines watched 3
 run "$lockstep" report live -o live.html
-check 'a run under way' live.html 'text=is running'
+check 'a run under way' live.html 'text=still running'
 kill -INT "$pid"
 wait "$pid"
 wait "$watcher"
 equal 'watch: ends with the run' "$?" 0
 has 'watch: says how' watched 'live: stopped after'
+run "$lockstep" show live
+has 'show: why it stopped' out 'stopped by SIGINT after step'
+run "$lockstep" report live -o live.html
+check 'a run that was stopped' live.html 'text=in good order' 'text=--resume live'
+# One that was killed is told apart from it, one that failed says why, and one that went on has forgotten how it ended.
+background softmax fake:1x8x8:4:64 -b 8 --epochs 1000000 --log-every 1 --no-eval --checkpoint-every 5 --run killed
+eventually has_lines killed/metrics.jsonl 20
+kill -KILL "$pid"
+wait "$pid" 2>/dev/null
+run "$lockstep" show killed
+has 'show: a run that was killed' out 'its newest checkpoint is of step'
+train lenet5 fake:1x28x28:10:64 -b 8 --epochs 1 --lr 100000 --run failed
+differs 'a run that fails' "$code" 0
+run "$lockstep" watch failed
+has 'watch: why it failed' out 'failed: failed after 1 step: step 2'
+cp -r a again && cp live/ended.json again/
+train softmax fake:1x8x8:4:256 -b 32 --epochs 4 --log-every 2 --threads 1 --run again --resume auto
+equal 'a run that went on: how it ended before is gone' "$code $(cd again && ls ended.json 2>&1 | grep -c 'No such')" '0 1'
 run "$lockstep" watch a
-has 'watch: a run that is done' out 'a: done after 24 steps'
+has 'watch: a run that is done' out 'a: finished after 24 steps'
 
 # Curves in one picture.
 run "$lockstep" plot a="1 thread" b -o ab.svg --title 'Two runs' --marks '8:here'

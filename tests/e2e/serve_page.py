@@ -91,9 +91,9 @@ def main():
         fits(b, "a comparison")
         os.kill(children[0].pid, signal.SIGKILL)
         b.go(url)
-        b.wait("return [...document.querySelectorAll('tbody tr')].some((r) => r.innerText.includes('live') && r.innerText.includes('stopped'))",
-               "a run that is killed is stopped")
-        check("a run that is killed is shown as stopped", True)
+        b.wait("return [...document.querySelectorAll('tbody tr')].some((r) => r.innerText.includes('live') && r.innerText.includes('died'))",
+               "a run that is killed has died")
+        check("a run that is killed is shown as dead", True)
         complaints = b.complaints()
         check("no errors in the console", not complaints, complaints)
 

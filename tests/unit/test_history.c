@@ -118,7 +118,7 @@ static void test_state(void **state)
     char path[1024];
     put("manifest.json", "{}", O_TRUNC);
     struct ls_history *h = opened();
-    assert_int_equal(ls_history_state(h), LS_RUN_STOPPED);
+    assert_int_equal(ls_history_state(h), LS_RUN_DIED);
     put("lock", "1\n", O_TRUNC);
     snprintf(path, sizeof path, "%s/lock", dir);
     int fd = open(path, O_RDWR);
@@ -128,12 +128,63 @@ static void test_state(void **state)
     close(fd);
     put("result.json", "{\"steps\": 4", O_TRUNC); /* half written */
     assert_int_equal(ls_history_refresh(h, NULL), LS_OK);
-    assert_int_equal(ls_history_state(h), LS_RUN_STOPPED);
+    assert_int_equal(ls_history_state(h), LS_RUN_DIED);
     put("result.json", "{\"steps\": 40, \"seconds\": {\"compute\": 1.5}}", O_TRUNC);
     assert_int_equal(ls_history_refresh(h, NULL), LS_OK);
     assert_int_equal(ls_history_state(h), LS_RUN_DONE);
     assert_true(ls_history_steps(h) == 40 && ls_history_number(h, "seconds.compute") == 1.5);
     assert_true(isnan(ls_history_number(h, "seconds.no.such")) && !ls_history_text(h, "seconds"));
+    ls_history_close(&h);
+}
+
+static void put_end(const char *text)
+{
+    put("ended.json", text, O_TRUNC);
+}
+
+/* A run that is over without a result says why, or could not. A result of before it went on is none. */
+static void test_ends(void **state)
+{
+    put("manifest.json", "{}", O_TRUNC);
+    put_end("{\"how\": \"stopped\", \"why\": \"by SIGINT\", \"step\": 7}");
+    struct ls_history *h = opened();
+    assert_int_equal(ls_history_state(h), LS_RUN_STOPPED);
+    assert_string_equal(ls_history_state_word(h), "stopped");
+    assert_string_equal(ls_history_why(h), "by SIGINT");
+    assert_true(ls_history_steps(h) == 7);
+    put("result.json", "{\"steps\": 5, \"test_accuracy\": 0.5}", O_TRUNC); /* of an earlier sitting */
+    assert_int_equal(ls_history_refresh(h, NULL), LS_OK);
+    assert_int_equal(ls_history_state(h), LS_RUN_STOPPED);
+    assert_null(ls_history_result(h));
+    assert_true(isnan(ls_history_number(h, "test_accuracy")));
+    put_end("{\"how\": \"failed\", \"why\": [1]}");
+    assert_int_equal(ls_history_refresh(h, NULL), LS_OK);
+    assert_int_equal(ls_history_state(h), LS_RUN_FAILED);
+    assert_null(ls_history_why(h));
+    ls_history_close(&h);
+    put_end("{}");
+    h = opened();
+    assert_int_equal(ls_history_state(h), LS_RUN_DONE);
+    put("metrics.jsonl", "{\"step\": 6, \"split\": \"train\"}\n", O_TRUNC); /* it went on, and was killed */
+    assert_int_equal(ls_history_refresh(h, NULL), LS_OK);
+    assert_int_equal(ls_history_state(h), LS_RUN_DIED);
+    assert_string_equal(ls_history_state_word(h), "died");
+    ls_history_close(&h);
+}
+
+static void test_rank_rows(void **state)
+{
+    put("manifest.json", "{}", O_TRUNC);
+    put("ranks.csv", "step,epoch,rank,host,loss,images\n10,1,0,a,2.5,64\n10,1,1,b,2.5,6", O_TRUNC);
+    struct ls_history *h = opened();
+    const struct ls_curve *c = ls_history_rank_rows(h);
+    assert_non_null(c);
+    assert_int_equal(c->n, 1); /* half a row is none yet */
+    put("ranks.csv", "4\n<script>\n,,,\n", O_APPEND);
+    assert_int_equal(ls_history_refresh(h, NULL), LS_OK);
+    assert_int_equal(c->n, 2);
+    assert_true(ls_curve_values(c, "rank")[1] == 1 && ls_curve_values(c, "images")[1] == 64);
+    assert_true(isnan(ls_curve_last(c, "host")));
     ls_history_close(&h);
 }
 
@@ -237,6 +288,8 @@ int main(void)
         cmocka_unit_test(test_objects),
         cmocka_unit_test_setup_teardown(test_growing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_state, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_ends, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_rank_rows, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hostile, setup, teardown),
         cmocka_unit_test(test_bounded),
         cmocka_unit_test_setup_teardown(test_resources, setup, teardown),

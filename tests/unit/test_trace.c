@@ -238,6 +238,13 @@ static void test_ops(void **state)
     int64_t ns = ls__lane_op_ns(lane, 1);
     assert_true(ns > 0);
     assert_int_equal(ls__lane_op_ns(lane, 0) + ls__lane_op_ns(lane, 2) + ls__lane_op_ns(lane, -1), 0);
+    ls__lane_hold_ops(lane, true);
+    assert_false(ls__lane_wants_ops(lane));
+    struct ls_begun held = ls__op_begin(lane, LS_SPAN_OP, "op", 1);
+    spend();
+    ls__span_end(lane, held);
+    assert_int_equal(ls__lane_op_ns(lane, 1), ns);
+    ls__lane_hold_ops(lane, false);
     check_ok(ls__lane_measure_ops(lane, 5)); /* a plan that came later */
     assert_int_equal(ls__lane_op_ns(lane, 1), ns);
     ls__lane_forget_ops(lane);
