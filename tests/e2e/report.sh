@@ -150,7 +150,8 @@ run "$lockstep" watch failed
 has 'watch: why it failed' out 'failed: failed after 1 step: step 2'
 cp -r a again && cp live/ended.json again/
 train softmax fake:1x8x8:4:256 -b 32 --epochs 4 --log-every 2 --threads 1 --run again --resume auto
-equal 'a run that went on: how it ended before is gone' "$code $(cd again && ls ended.json 2>&1 | grep -c 'No such')" '0 1'
+equal 'a run that went on' "$code" 0
+if [ ! -e again/ended.json ]; then ok 'how it ended before is gone'; else bad "ended.json stays: $(cat again/ended.json)"; fi
 run "$lockstep" watch a
 has 'watch: a run that is done' out 'a: finished after 24 steps'
 
