@@ -6,63 +6,23 @@
  *   2. header text: opens with '{'; not nested deeper than 3, not too many entries (scan, no allocation)
  *   3. JSON: UTF-8, no key twice, nothing behind it but blanks
  *   4. __metadata__: strings only
- *   5. each tensor: exactly dtype, shape, data_offsets; known type; size of the shape = size of the range
+ *   5. (safetensors_tensors.c) each tensor: exactly dtype, shape, data_offsets; known type; size of the shape = size of
+ * the range
  *   6. the ranges follow each other without hole or overlap and cover the rest of the file exactly
  *   7. the checksum, when the file has one. Files of ours carry lockstep.format beside lockstep.checksum, so that
  * damage to one of the two keys cannot turn a file of ours into one of somebody else's, which needs no checksum. A
  * tensor that is not aligned for its type (files from elsewhere) is copied; all copies together are smaller than the
  * file.
  */
-#include "base/mem.h"
-#include "checkpoint/internal.h"
+#include "checkpoint/safetensors_read.h"
 
-#include <jansson.h>
+#include "base/mem.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 enum { MIN_HEADER_BYTES = 2, FORMAT_MAX_HEADER_BYTES = 100000000, MAX_DEPTH = 3 };
-
-struct ls_ckpt {
-    struct ls_map map;              /* {0} when parsed from the caller's memory */
-    json_t *root;                   /* owns all names, keys and values */
-    struct ls_ckpt_tensor *tensors; /* [n_tensors] by offset */
-    struct ls_ckpt_meta *meta;      /* [n_meta] in header order */
-    int n_tensors, n_meta;
-    bool has_checksum;
-    void *copies; /* of the tensors that lie misaligned in the file */
-    size_t copies_bytes;
-};
-
-/* The file, taken apart. */
-struct view {
-    const char *origin;
-    const uint8_t *file;
-    size_t file_len;
-    const char *header;
-    size_t header_len;
-    const uint8_t *buffer;
-    size_t buffer_len;
-};
-
-/* A tensor and where it lies in the buffer. */
-struct span {
-    struct ls_ckpt_tensor tensor;
-    uint64_t begin, end;
-    int index; /* in the header, to keep the order of empty tensors */
-};
-
-static const struct {
-    enum ls_dtype dtype;
-    const char *name;
-} dtypes[] = {{LS_F32, "F32"}, {LS_I64, "I64"}, {LS_I32, "I32"}, {LS_U8, "U8"}, {LS_F16, "F16"}, {LS_BF16, "BF16"}};
-
-const char *ls__ckpt_dtype_name(enum ls_dtype dtype)
-{
-    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
-        if (dtypes[i].dtype == dtype) return dtypes[i].name;
-    return "?";
-}
 
 const char *ls__ckpt_shown(const char *text, char out[LS_CKPT_SHOWN])
 {
@@ -80,7 +40,7 @@ const char *ls__ckpt_shown(const char *text, char out[LS_CKPT_SHOWN])
 
 /* --- header --- */
 
-static enum ls_status split(struct view *v)
+static enum ls_status split(struct ls_ckpt_view *v)
 {
     uint64_t n;
     if (v->file_len < LS_CKPT_LENGTH_BYTES + MIN_HEADER_BYTES)
@@ -105,7 +65,7 @@ static enum ls_status split(struct view *v)
 }
 
 /* A look over the text that allocates nothing: what passes is cheap to parse. */
-static enum ls_status scan(const struct view *v)
+static enum ls_status scan(const struct ls_ckpt_view *v)
 {
     bool in_string = false;
     int depth = 0;
@@ -132,7 +92,7 @@ static enum ls_status scan(const struct view *v)
     return LS_OK;
 }
 
-static enum ls_status load_json(struct ls_ckpt *c, const struct view *v)
+static enum ls_status load_json(struct ls_ckpt *c, const struct ls_ckpt_view *v)
 {
     json_error_t error;
     char shown[LS_CKPT_SHOWN];
@@ -160,7 +120,7 @@ static enum ls_status decode_value(json_t *metadata, const char *key, json_t **v
     return LS_OK;
 }
 
-static enum ls_status read_metadata(struct ls_ckpt *c, const struct view *v)
+static enum ls_status read_metadata(struct ls_ckpt *c, const struct ls_ckpt_view *v)
 {
     const char *key;
     json_t *value, *object = json_object_get(c->root, LS_CKPT_METADATA);
@@ -179,164 +139,9 @@ static enum ls_status read_metadata(struct ls_ckpt *c, const struct view *v)
     return LS_OK;
 }
 
-/* --- tensors --- */
-
-static enum ls_status bad_tensor(const struct view *v, const struct span *s, const char *why)
-{
-    char shown[LS_CKPT_SHOWN];
-    return ls_fail(LS_CHECKPOINT, "%s: tensor '%s': %s", v->origin, ls__ckpt_shown(s->tensor.name, shown), why);
-}
-
-static enum ls_status read_dtype(const struct view *v, struct span *s, const json_t *value)
-{
-    char shown[LS_CKPT_SHOWN], why[160];
-    const char *name = json_string_value(value);
-    if (!name) return bad_tensor(v, s, "dtype is missing or not a string");
-    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
-        if (strcmp(dtypes[i].name, name) != 0) continue;
-        s->tensor.dtype = dtypes[i].dtype;
-        return LS_OK;
-    }
-    snprintf(why, sizeof why, "element type %s is not supported, only F32, I64, I32 and U8; convert it first",
-             ls__ckpt_shown(name, shown));
-    return bad_tensor(v, s, why);
-}
-
-static enum ls_status read_shape(const struct view *v, struct span *s, const json_t *value)
-{
-    struct ls_shape *shape = &s->tensor.shape;
-    if (!json_is_array(value)) return bad_tensor(v, s, "shape is missing or not an array");
-    if (json_array_size(value) > LS_MAX_DIMS) return bad_tensor(v, s, "more than 4 dimensions");
-    shape->n_dims = (int)json_array_size(value);
-    for (int i = 0; i < shape->n_dims; i++) {
-        const json_t *dim = json_array_get(value, (size_t)i);
-        if (!json_is_integer(dim) || json_integer_value(dim) < 0)
-            return bad_tensor(v, s, "a dimension is not a number from 0 up");
-        shape->dims[i] = json_integer_value(dim);
-    }
-    return LS_OK;
-}
-
-static enum ls_status read_offsets(const struct view *v, struct span *s, const json_t *value)
-{
-    const json_t *begin = json_array_get(value, 0), *end = json_array_get(value, 1);
-    if (json_array_size(value) != 2 || !json_is_integer(begin) || !json_is_integer(end))
-        return bad_tensor(v, s, "data_offsets is not a pair of numbers");
-    if (json_integer_value(begin) < 0 || json_integer_value(end) < json_integer_value(begin))
-        return bad_tensor(v, s, "data_offsets are negative or in the wrong order");
-    s->begin = (uint64_t)json_integer_value(begin);
-    s->end = (uint64_t)json_integer_value(end);
-    if (s->end > v->buffer_len) return bad_tensor(v, s, "data lie beyond the end of the file: cut short or damaged");
-    return LS_OK;
-}
-
-static enum ls_status check_size(const struct view *v, struct span *s)
-{
-    char why[160], shape[LS_SHAPE_TEXT];
-    uint64_t bytes = ls_dtype_bytes(s->tensor.dtype);
-    for (int i = 0; i < s->tensor.shape.n_dims; i++)
-        if (__builtin_mul_overflow(bytes, (uint64_t)s->tensor.shape.dims[i], &bytes))
-            return bad_tensor(v, s, "the shape's size overflows");
-    if (bytes == s->end - s->begin) return LS_OK;
-    snprintf(why, sizeof why, "shape [%s] of %s needs %llu bytes, data_offsets give %llu",
-             ls_shape_text(&s->tensor.shape, shape), ls__ckpt_dtype_name(s->tensor.dtype), (unsigned long long)bytes,
-             (unsigned long long)(s->end - s->begin));
-    return bad_tensor(v, s, why);
-}
-
-static enum ls_status read_tensor(const struct view *v, struct span *s, const json_t *value)
-{
-    if (!json_is_object(value) || json_object_size(value) != 3)
-        return bad_tensor(v, s, "not an object with exactly dtype, shape and data_offsets");
-    TRY(read_dtype(v, s, json_object_get(value, "dtype")));
-    TRY(read_shape(v, s, json_object_get(value, "shape")));
-    TRY(read_offsets(v, s, json_object_get(value, "data_offsets")));
-    return check_size(v, s);
-}
-
-static int compare_spans(const void *a, const void *b)
-{
-    const struct span *x = a, *y = b;
-    if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
-    if (x->end != y->end) return x->end < y->end ? -1 : 1;
-    return x->index - y->index;
-}
-
-static enum ls_status check_cover(const struct view *v, const struct span *spans, int n)
-{
-    uint64_t at = 0;
-    for (int i = 0; i < n; i++) {
-        if (spans[i].begin > at) return bad_tensor(v, &spans[i], "a hole lies before its data");
-        if (spans[i].begin < at) return bad_tensor(v, &spans[i], "its data overlap another tensor's");
-        at = spans[i].end;
-    }
-    if (at != v->buffer_len)
-        return ls_fail(LS_CHECKPOINT, "%s: %llu bytes behind the last tensor belong to none", v->origin,
-                       (unsigned long long)(v->buffer_len - at));
-    return LS_OK;
-}
-
-static bool is_misaligned(const struct ls_ckpt_tensor *t)
-{
-    return (uintptr_t)t->data % ls_dtype_bytes(t->dtype) != 0;
-}
-
-static size_t padded_bytes(const struct span *s)
-{
-    return (size_t)(s->end - s->begin + 7) / 8 * 8;
-}
-
-/* Points the tensors at their data and copies those that a float or integer pointer must not point at. */
-static enum ls_status place(struct ls_ckpt *c, const struct view *v, const struct span *spans)
-{
-    for (int i = 0; i < c->n_tensors; i++) {
-        c->tensors[i] = spans[i].tensor;
-        c->tensors[i].data = v->buffer + spans[i].begin;
-        if (is_misaligned(&c->tensors[i])) c->copies_bytes += padded_bytes(&spans[i]);
-    }
-    if (c->copies_bytes) TRY(ls__alloc_aligned(&c->copies, c->copies_bytes));
-    uint8_t *to = c->copies;
-    for (int i = 0; i < c->n_tensors; i++) {
-        if (!is_misaligned(&c->tensors[i])) continue;
-        if (to && spans[i].end > spans[i].begin)
-            memcpy(to, c->tensors[i].data, (size_t)(spans[i].end - spans[i].begin));
-        c->tensors[i].data = to ? (const void *)to : (const void *)v->file; /* empty ones need no place */
-        if (to) to += padded_bytes(&spans[i]);
-    }
-    return LS_OK;
-}
-
-static enum ls_status fill_spans(struct ls_ckpt *c, const struct view *v, struct span *spans)
-{
-    const char *name;
-    json_t *value;
-    json_object_foreach(c->root, name, value)
-    {
-        if (strcmp(name, LS_CKPT_METADATA) == 0) continue;
-        struct span *s = &spans[c->n_tensors];
-        s->tensor.name = name;
-        s->index = c->n_tensors++;
-        TRY(read_tensor(v, s, value));
-    }
-    if (c->n_tensors) qsort(spans, (size_t)c->n_tensors, sizeof *spans, compare_spans);
-    TRY(check_cover(v, spans, c->n_tensors));
-    return place(c, v, spans);
-}
-
-static enum ls_status read_tensors(struct ls_ckpt *c, const struct view *v)
-{
-    struct span *spans;
-    size_t n_entries = json_object_size(c->root);
-    TRY(ls__calloc(&c->tensors, n_entries, sizeof *c->tensors));
-    TRY(ls__calloc(&spans, n_entries, sizeof *spans));
-    enum ls_status status = fill_spans(c, v, spans);
-    free(spans);
-    return status;
-}
-
 /* --- checksum --- */
 
-static enum ls_status verify(struct ls_ckpt *c, const struct view *v)
+static enum ls_status verify(struct ls_ckpt *c, const struct ls_ckpt_view *v)
 {
     const char *given = ls_ckpt_meta(c, LS_CKPT_CHECKSUM_KEY), *format = ls_ckpt_meta(c, LS_CKPT_FORMAT_KEY);
     char hex[LS_CKPT_CHECKSUM_DIGITS + 1], shown[LS_CKPT_SHOWN];
@@ -364,18 +169,18 @@ static enum ls_status verify(struct ls_ckpt *c, const struct view *v)
 
 /* --- the object --- */
 
-static enum ls_status build(struct ls_ckpt *c, struct view *v)
+static enum ls_status build(struct ls_ckpt *c, struct ls_ckpt_view *v)
 {
     TRY(split(v));
     TRY(scan(v));
     TRY(load_json(c, v));
     TRY(read_metadata(c, v));
-    TRY(read_tensors(c, v));
+    TRY(ls__ckpt_read_tensors(c, v));
     return verify(c, v);
 }
 
 /* Takes over the map, also on failure. */
-static enum ls_status create(struct ls_ckpt **out, struct ls_map map, struct view *v)
+static enum ls_status create(struct ls_ckpt **out, struct ls_map map, struct ls_ckpt_view *v)
 {
     struct ls_ckpt *c;
     enum ls_status status = ls__calloc(&c, 1, sizeof *c);
@@ -396,13 +201,13 @@ enum ls_status ls_ckpt_open(struct ls_ckpt **out, const char *path)
     *out = NULL;
     if (ls__map_open(path, &map) != LS_OK) return ls_fail_in(LS_CHECKPOINT, "checkpoint");
     if (map.len) madvise((void *)map.data, map.len, MADV_SEQUENTIAL); /* a wish, not a need */
-    struct view v = {.origin = path, .file = map.data, .file_len = map.len};
+    struct ls_ckpt_view v = {.origin = path, .file = map.data, .file_len = map.len};
     return create(out, map, &v);
 }
 
 enum ls_status ls_ckpt_parse(struct ls_ckpt **out, const char *origin, const void *data, size_t len)
 {
-    struct view v = {.origin = origin, .file = data, .file_len = len};
+    struct ls_ckpt_view v = {.origin = origin, .file = data, .file_len = len};
     *out = NULL;
     return create(out, (struct ls_map){0}, &v);
 }

@@ -1,6 +1,6 @@
 /* internal.h: the stages of the model language and what each hands to the next.
  *
- *     text --text.c--> statements --expand.c, layer.c--> layers --build.c--> graph
+ *     text --text.c--> statements --expand.c, layer.c--> layers --build*.c--> graph
  *
  * Statements are lines cut into words. Expansion runs them once: blocks are unrolled, "$x" is replaced, `keep` and
  * `from` disappear, and what is left is a flat list of layers. Building needs shapes and happens as often as asked.
@@ -175,7 +175,7 @@ struct ls_model {
 };
 enum ls_status ls__expand(struct ls_model *model, const struct ls_text *text) LS_MUST_CHECK;
 
-/* --- build.c: layers into a graph --- */
+/* --- build.c, build_layers.c, build_values.c: layers into a graph --- */
 
 /* What building a layer added: nodes and values from here to the next mark's. */
 struct ls_mark {
