@@ -65,17 +65,16 @@ static void check_cpu(struct doctor *d)
 
 static void check_frequency(struct doctor *d)
 {
-    char governor[64], load[128];
+    char governor[64];
     ls__first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", governor, sizeof governor);
     bool is_slow = strcmp(governor, "powersave") == 0;
     if (*governor)
         say(d, "governor",
             is_slow ? "cpupower frequency-set -g performance (as root) may make it faster and steadier" : NULL, "%s",
             governor);
-    double busy = strtod(ls__first_line("/proc/loadavg", load, sizeof load), NULL);
-    bool is_busy = busy > 0.5 + 0.5 * ls__cpu_count();
-    say(d, "load", is_busy ? "other programs are running; measurements will be off" : NULL, "%.2f over the last minute",
-        busy);
+    double busy = ls__machine_busy_cores();
+    say(d, "load", ls__machine_is_busy(busy) ? "other programs are running; measurements will be off" : NULL,
+        "other programs use %.1f cores now", busy);
 }
 
 static void check_memory(struct doctor *d)

@@ -164,9 +164,14 @@ double ls__machine_busy_cores(void)
     return ticks / (double)sysconf(_SC_CLK_TCK) / ls__seconds_since(start);
 }
 
+bool ls__machine_is_busy(double cores)
+{
+    return cores >= 0.25;
+}
+
 void ls__machine_warn_busy(double cores)
 {
-    if (cores >= 0.25)
+    if (ls__machine_is_busy(cores))
         ls__log(
             LS_LOG_WARN,
             "other programs used %.1f of this machine's %ld cores when the measuring began: the figures are too low",

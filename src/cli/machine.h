@@ -24,7 +24,9 @@ bool ls__find_program(const char *name, char out[LS_PATH_BYTES]);
 
 /* Cores that other processes use now, seen over a tenth of a second; 0 where it cannot be seen. */
 double ls__machine_busy_cores(void);
-/* Says on stderr that what was measured is off, if others used a quarter of a core or more when it began. */
+/* A quarter of a core or more: what is measured beside it is off. */
+bool ls__machine_is_busy(double cores);
+/* Says so on stderr, if it was so when the measuring began. */
 void ls__machine_warn_busy(double cores);
 
 /* "oneDNN 2.6.3, avx512_core", or why the backend cannot be opened. false in that case. */

@@ -114,6 +114,14 @@ static void add_children(pid_t pid, struct ls_process_use *use, int depth)
     closedir(tasks);
 }
 
+int64_t ls__process_status_bytes(const char *name)
+{
+    char text[4096], key[32];
+    read_text(getpid(), "status", text, sizeof text);
+    snprintf(key, sizeof key, "\n%s:", name);
+    return number_after(text, key) * 1024;
+}
+
 bool ls__process_read(pid_t pid, bool with_children, struct ls_process_use *use)
 {
     *use = (struct ls_process_use){0};

@@ -26,4 +26,7 @@ struct ls_process_use {
 /* False if there is no such process any more. with_children: the sum over all its descendants. */
 bool ls__process_read(pid_t pid, bool with_children, struct ls_process_use *use);
 
+/* Of this process: a size that /proc/self/status has in kB, as "VmHWM"; 0 if it is not there. */
+int64_t ls__process_status_bytes(const char *name);
+
 #endif

@@ -1,38 +1,21 @@
 /* usage.c: memory from /proc/self/status, CPU time from getrusage (usage.h). */
 #include "session/usage.h"
 
-#include <stdio.h>
-#include <sys/resource.h>
+#include "record/process.h"
 
-/* Of this program: ru_maxrss would count what the process was before exec. */
-static int64_t peak_since_exec(void)
-{
-    char line[128];
-    long long kib = 0;
-    FILE *file = fopen("/proc/self/status", "r");
-    while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "VmHWM: %lld kB", &kib) == 1) break;
-    if (file) fclose(file);
-    return (int64_t)kib * 1024;
-}
+#include <sys/resource.h>
 
 int64_t ls__peak_rss_bytes(void)
 {
     struct rusage u;
-    int64_t peak = peak_since_exec();
+    int64_t peak = ls__process_status_bytes("VmHWM"); /* of this program: ru_maxrss would count what was before exec */
     if (peak > 0) return peak;
     return getrusage(RUSAGE_SELF, &u) == 0 ? (int64_t)u.ru_maxrss * 1024 : 0;
 }
 
 int64_t ls__shared_rss_bytes(void)
 {
-    char line[128];
-    long long kib = 0;
-    FILE *file = fopen("/proc/self/status", "r");
-    while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "RssShmem: %lld kB", &kib) == 1) break;
-    if (file) fclose(file);
-    return (int64_t)kib * 1024;
+    return ls__process_status_bytes("RssShmem");
 }
 
 double ls__cpu_seconds(void)

@@ -1,6 +1,6 @@
 /* usage.h: what the process has used so far. */
-#ifndef LS_TRAIN_USAGE_H
-#define LS_TRAIN_USAGE_H
+#ifndef LS_SESSION_USAGE_H
+#define LS_SESSION_USAGE_H
 
 #include <stdint.h>
 
