@@ -83,6 +83,18 @@ enum ls_status ls_kernel_create(void *out, size_t size, const struct ls_prep *pr
     return LS_OK;
 }
 
+void ls_prep_describe(const struct ls_prep *prep, struct ls_attrs *attrs, struct ls_shape *in, struct ls_shape *out,
+                      char *name, size_t name_bytes)
+{
+    const struct ls_node *n = prep->node;
+    *attrs = n->attrs;
+    for (int i = 0; i < n->n_in; i++)
+        if (n->in[i] >= 0) in[i] = prep->graph->values[n->in[i]].shape;
+    for (int i = 0; i < n->n_out; i++)
+        if (n->out[i] >= 0) out[i] = prep->graph->values[n->out[i]].shape;
+    snprintf(name, name_bytes, "%s", n->name ? n->name : ls_op_name(n->op));
+}
+
 void ls_kernel_destroy(struct ls_kernel **kernel)
 {
     struct ls_kernel *k = *kernel;

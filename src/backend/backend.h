@@ -263,6 +263,10 @@ enum ls_status ls_backend_load(struct ls_device *device, const struct ls_load *l
 enum ls_status ls_kernel_create(void *out, size_t size, const struct ls_prep *prep,
                                 const struct ls_impl *impl) LS_MUST_CHECK;
 void ls_kernel_destroy(struct ls_kernel **kernel);
+/* What a kernel keeps of its node: attributes, shapes (in [LS_MAX_IN], out [LS_MAX_OUT], zero dims where absent) and a
+ * name for messages. */
+void ls_prep_describe(const struct ls_prep *prep, struct ls_attrs *attrs, struct ls_shape *in, struct ls_shape *out,
+                      char *name, size_t name_bytes);
 
 #ifdef __cplusplus
 }

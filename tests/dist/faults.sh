@@ -20,17 +20,7 @@ host=$(hostname)
 unset LOCKSTEP_DATA # a set that is missing on one rank must not be found elsewhere
 export XDG_CACHE_HOME=$work/cache
 
-cat >net.net <<'END'
-model net
-input any
-conv conv1 8 5
-bn bn1
-relu
-maxpool 2
-dropout 0.1
-flatten
-linear fc classes
-END
+small_net net.net
 endless=(./net.net fake:1x28x28:10:640 -b 32 --shards 8 --schedule constant --epochs 1000000 --no-eval --checkpoint-every 20 -p 1
     --timeout 600 -q)
 

@@ -65,16 +65,7 @@ slurmctld 2>s/err && slurmd 2>>s/err || skip_all "Slurm does not start here: $(t
 is_idle() { [ "$(sinfo -h -o %t 2>/dev/null)" = idle ]; }
 eventually is_idle || skip_all "Slurm's node does not come up here: $(sinfo -h -o '%t %E' 2>&1), $(tail -n 1 s/slurmd.log)"
 
-cat >net.net <<'END'
-model net
-input any
-conv conv1 8 5
-bn bn1
-relu
-maxpool 2
-flatten
-linear fc classes
-END
+small_net net.net
 args=("$work/net.net" fake:3x32x32:10:640 -b 64 --shards 8 -i 600 --no-eval --checkpoint-every 20 --timeout 120 -q)
 reference=$(hash_of "${args[@]}" --run "$work/alone")
 

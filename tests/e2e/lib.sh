@@ -95,6 +95,11 @@ EOF
 }
 
 # metrics_of RUN: metrics.jsonl without what depends on the clock
+# small_net FILE: a network that has everything a resume could lose: statistics, dropout, weights of two kinds
+small_net() {
+    printf '%s\n' "model net" "input any" "conv conv1 8 5" "bn bn1" relu "maxpool 2" "dropout 0.1" flatten "linear fc classes" >"$1"
+}
+
 metrics_of() { sed 's/, "images_per_second": [^}]*}$/}/' "$1/metrics.jsonl"; }
 
 # tensors_of CHECKPOINT: hashes of names, shapes and bytes of its tensors, and the metadata that do not depend on the clock

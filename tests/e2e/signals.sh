@@ -7,17 +7,7 @@
 source "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || skip_all "python3 is not installed"
 
-cat >net.net <<'END'
-model net
-input any
-conv conv1 8 5
-bn bn1
-relu
-maxpool 2
-dropout 0.1
-flatten
-linear fc classes
-END
+small_net net.net
 # Never over by itself: a signal comes when it comes.
 run=(./net.net fake:1x28x28:10:640 -b 32 --shards 4 --schedule constant --epochs 1000000 -p 5 -t 2)
 

@@ -5,7 +5,7 @@
  * stdin: bytes [n,c,h,w], then labels, a byte each; the samples are numbered from 0. stdout: float32 [n,c,h,w], not
  * normalised; second labels i32 [n]; shares float32 [n].
  */
-#include "backend/augment.h"
+#include "load_images.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,32 +38,12 @@ int main(int argc, char **argv)
                                    .cutmix = (float)a[14]};
     const size_t image = (size_t)(t.c * t.h * t.w), count = (size_t)n;
     uint8_t *bytes = calloc(count, image), *in_labels = calloc(count, 1);
-    const uint8_t **pixels = calloc(count, sizeof *pixels);
     uint16_t *labels = calloc(count, sizeof *labels);
-    uint32_t *samples = calloc(count, sizeof *samples), *dst_samples = calloc(count, sizeof *dst_samples);
-    int32_t *dst_labels = calloc(count, sizeof *dst_labels), *others = calloc(count, sizeof *others);
+    int32_t *others = calloc(count, sizeof *others);
     float *images = calloc(count * image, sizeof *images), *shares = calloc(count, sizeof *shares);
     if (fread(bytes, image, count, stdin) != count || fread(in_labels, 1, count, stdin) != count) return 1;
-    for (int i = 0; i < n; i++) {
-        pixels[i] = bytes + (size_t)i * image;
-        labels[i] = in_labels[i];
-        samples[i] = (uint32_t)i;
-    }
-    const struct ls_load l = {.transform = &t,
-                              .is_training = true,
-                              .seed = (uint64_t)a[4],
-                              .epoch = (int64_t)a[5],
-                              .n = n,
-                              .mb = n,
-                              .samples = samples,
-                              .labels = labels,
-                              .pixels = pixels,
-                              .dst = images,
-                              .dst_labels = dst_labels,
-                              .dst_samples = dst_samples,
-                              .dst_mix_labels = others,
-                              .dst_mix_shares = shares};
-    if (ls_backend_load(NULL, &l) != LS_OK) return 1;
+    for (int i = 0; i < n; i++) labels[i] = in_labels[i];
+    if (load_images(&t, (uint64_t)a[4], (int64_t)a[5], n, bytes, labels, images, others, shares) != LS_OK) return 1;
     return write_all(images, sizeof *images, count * image) || write_all(others, sizeof *others, count) ||
            write_all(shares, sizeof *shares, count);
 }

@@ -1,6 +1,6 @@
 /* show_augmentation.c: two drawn pictures through the augmentations, a row each, as raw RGB for
  * scripts/plot-augmentation: "WIDTH HEIGHT\n" and the pixels. */
-#include "backend/augment.h"
+#include "load_images.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,19 +59,15 @@ static void show(int row, const float *images)
 
 int main(void)
 {
-    static uint8_t pictures[2][3 * PLANE];
+    static uint8_t pictures[COLUMNS][3 * PLANE];
     static float images[COLUMNS * 3 * PLANE];
-    const uint8_t *pixels[COLUMNS];
     uint16_t labels[COLUMNS];
-    uint32_t samples[COLUMNS], dst_samples[COLUMNS];
-    int32_t dst_labels[COLUMNS], mix_labels[COLUMNS];
-    float mix_shares[COLUMNS];
+    int32_t others[COLUMNS];
+    float shares[COLUMNS];
     memset(sheet, 255, sizeof sheet);
     for (int i = 0; i < COLUMNS; i++) {
-        draw(i % 2, pictures[i % 2]);
-        pixels[i] = pictures[i % 2];
+        draw(i % 2, pictures[i]);
         labels[i] = (uint16_t)(i % 2);
-        samples[i] = (uint32_t)i;
     }
     for (int r = 0; r < N_ROWS; r++) {
         struct ls_transform t = rows[r];
@@ -79,20 +75,7 @@ int main(void)
         for (int c = 0; c < 3; c++) t.std[c] = 1;
         if (t.erasing > 0) /* what is blank is the mean; here a grey */
             for (int c = 0; c < 3; c++) t.mean[c] = 0.5f;
-        const struct ls_load l = {.transform = &t,
-                                  .is_training = true,
-                                  .seed = 4,
-                                  .n = COLUMNS,
-                                  .mb = COLUMNS,
-                                  .samples = samples,
-                                  .labels = labels,
-                                  .pixels = pixels,
-                                  .dst = images,
-                                  .dst_labels = dst_labels,
-                                  .dst_samples = dst_samples,
-                                  .dst_mix_labels = mix_labels,
-                                  .dst_mix_shares = mix_shares};
-        if (ls_backend_load(NULL, &l) != LS_OK) return 1;
+        if (load_images(&t, 4, 0, COLUMNS, pictures[0], labels, images, others, shares) != LS_OK) return 1;
         for (int i = 0; t.erasing > 0 && i < COLUMNS * 3 * PLANE; i++) images[i] += 0.5f;
         show(r, images);
     }

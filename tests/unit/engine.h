@@ -26,13 +26,9 @@
 
 #include <cmocka.h>
 
-#define UNUSED __attribute__((unused))
+#include "expect.h"
 
-UNUSED static void check_ok(enum ls_status status)
-{
-    if (status != LS_OK) print_error("%s: %s\n", ls_status_name(status), ls_error_message());
-    assert_int_equal(status, LS_OK);
-}
+#define UNUSED __attribute__((unused))
 
 /* A failure with this status, whose message has `piece` in it. */
 UNUSED static void check_fails(enum ls_status status, enum ls_status want, const char *piece)

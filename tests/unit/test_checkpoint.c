@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "expect.h"
 #include "scratch.h"
 
 static char folder[SCRATCH_BYTES];
@@ -30,20 +31,6 @@ static int remove_folder(void **state)
     (void)state;
     unlink(path);
     return rmdir(folder); /* fails when a temporary was left behind */
-}
-
-static void check_ok(enum ls_status status)
-{
-    if (status != LS_OK) print_error("%s: %s\n", ls_status_name(status), ls_error_message());
-    assert_int_equal(status, LS_OK);
-}
-
-static void check_refused(enum ls_status status, const char *part)
-{
-    if (status != LS_CHECKPOINT || !strstr(ls_error_message(), part))
-        print_error("expected CHECKPOINT with '%s', got %s: %s\n", part, ls_status_name(status), ls_error_message());
-    assert_int_equal(status, LS_CHECKPOINT);
-    assert_non_null(strstr(ls_error_message(), part));
 }
 
 static const uint8_t bytes3[3] = {1, 2, 255};

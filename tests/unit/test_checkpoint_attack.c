@@ -14,18 +14,8 @@
 
 #include <cmocka.h>
 
+#include "sanitized.h"
 #include "scratch.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define IS_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define IS_SANITIZED 1
-#endif
-#endif
-#ifndef IS_SANITIZED
-#define IS_SANITIZED 0
-#endif
 
 enum { MAX_GROWTH_KB = 16 << 10, MAX_MS = 100 };
 

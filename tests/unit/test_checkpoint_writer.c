@@ -24,6 +24,7 @@
 
 #include <cmocka.h>
 
+#include "expect.h"
 #include "scratch.h"
 
 enum { N_FLOATS = 16384, PATH_BYTES = 4096 };
@@ -44,20 +45,6 @@ static int remove_folder(void **state)
     umount2(folder, MNT_DETACH); /* when a failed test left it mounted */
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
     return system(command);
-}
-
-static void check_ok(enum ls_status status)
-{
-    if (status != LS_OK) print_error("%s: %s\n", ls_status_name(status), ls_error_message());
-    assert_int_equal(status, LS_OK);
-}
-
-static void check_refused(enum ls_status status, const char *part)
-{
-    if (status != LS_CHECKPOINT || !strstr(ls_error_message(), part))
-        print_error("expected CHECKPOINT with '%s', got %s: %s\n", part, ls_status_name(status), ls_error_message());
-    assert_int_equal(status, LS_CHECKPOINT);
-    assert_non_null(strstr(ls_error_message(), part));
 }
 
 static enum ls_status save(struct ls_ckpt_writer *w, int64_t step, bool is_best)

@@ -8,20 +8,10 @@
 #include "data/formats/parsers.h"
 #include "data/resize.h"
 #include "data_makers.h"
+#include "sanitized.h"
 
 #include <stdio.h>
 #include <sys/resource.h>
-
-#if defined(__SANITIZE_ADDRESS__)
-#define IS_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define IS_SANITIZED 1
-#endif
-#endif
-#ifndef IS_SANITIZED
-#define IS_SANITIZED 0
-#endif
 
 static const struct ls_expect mnist_like = {.c = 1, .h = 28, .w = 28, .n_classes = 10, .max_n = 240000};
 static const struct ls_expect svhn_like = {.c = 3, .h = 32, .w = 32, .n_classes = 10, .max_n = 2000000};

@@ -11,13 +11,8 @@
 
 #include <cmocka.h>
 
+#include "expect.h"
 #include "scratch.h"
-
-static void check_ok(enum ls_status status)
-{
-    if (status != LS_OK) print_error("%s: %s\n", ls_status_name(status), ls_error_message());
-    assert_int_equal(status, LS_OK);
-}
 
 static struct ls_graph *build(struct ls_model *m, int64_t mb, int c, int hw, int classes, bool is_training)
 {

@@ -5,20 +5,16 @@
 #include "backend/cuda/cuda.h"
 #include "backend/rates.h"
 
-#include <math.h>
-
 struct ls_cuda_adamw ls__cuda_rates(const struct ls_attrs *a, const struct ls_step_ctx *ctx)
 {
-    const double t = (double)(ctx->step + 1), lr = (double)ls__update_lr(a, ctx);
-    return (struct ls_cuda_adamw){
-        .keep = (float)(1.0 - lr * (double)a->weight_decay),
-        .beta2 = a->beta2,
-        .one_minus_beta1 = (float)(1.0 - (double)a->beta1),
-        .one_minus_beta2 = (float)(1.0 - (double)a->beta2),
-        .step_size = (float)(lr / (1.0 - pow((double)a->beta1, t))),
-        .root_correction2 = (float)sqrt(1.0 - pow((double)a->beta2, t)),
-        .eps = a->eps,
-    };
+    const struct ls_adamw_rates r = ls__adamw_rates(a, ctx);
+    return (struct ls_cuda_adamw){.keep = r.keep,
+                                  .beta2 = r.beta2,
+                                  .one_minus_beta1 = r.one_minus_beta1,
+                                  .one_minus_beta2 = r.one_minus_beta2,
+                                  .step_size = r.step_size,
+                                  .root_correction2 = r.root_correction2,
+                                  .eps = r.eps};
 }
 
 /* The rates are made on the host, in double, whether they are recorded or not. */

@@ -189,16 +189,10 @@ static const struct ls_impl *const impls[LS_N_OPS + 4] = {
 enum ls_status ls__cuda_kernel_create(void *out, size_t size, const struct ls_prep *prep, const struct ls_impl *impl)
 {
     struct ls_cuda_kernel *k;
-    const struct ls_node *n = prep->node;
     TRY(ls_kernel_create(&k, size, prep, impl));
     k->base.n_parts = 1;
     k->device = prep->device;
-    k->attrs = n->attrs;
-    for (int i = 0; i < n->n_in; i++)
-        if (n->in[i] >= 0) k->in[i] = prep->graph->values[n->in[i]].shape;
-    for (int i = 0; i < n->n_out; i++)
-        if (n->out[i] >= 0) k->out[i] = prep->graph->values[n->out[i]].shape;
-    snprintf(k->name, sizeof k->name, "%s", n->name ? n->name : ls_op_name(n->op));
+    ls_prep_describe(prep, &k->attrs, k->in, k->out, k->name, sizeof k->name);
     *(struct ls_cuda_kernel **)out = k;
     return LS_OK;
 }

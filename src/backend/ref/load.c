@@ -4,20 +4,14 @@
  * every vector width gives the same bits (the build forbids contraction to fused multiply-add).
  *
  * The order is the usual one: zero-pad and crop, mirror, normalise, cut out. A padded pixel is a black pixel, so after
- * normalising it is -mean/std; a cut-out pixel is the mean, so it is 0. One Philox call keyed by (seed, epoch, sample)
- * supplies the draws, in this order whether or not an augmentation is on: crop row, crop column, mirror; the second
- * call: cut-out row, cut-out column. What backend/augment.h adds has calls of its own.
+ * normalising it is -mean/std; a cut-out pixel is the mean, so it is 0. What is drawn, and from what, is told in
+ * backend/placement.h; what backend/augment.h adds has draws of its own.
  */
 #include "backend/augment.h"
-#include "base/rng.h"
+#include "backend/placement.h"
 #include "base/simd.h"
 
 #include <string.h>
-
-struct placement {
-    int dy, dx; /* out(y,x) shows in(y+dy, x+dx), before mirroring */
-    bool is_mirrored;
-};
 
 LS_VECTORIZE static void convert(const uint8_t *restrict in, int64_t n, float scale, float offset, float *restrict out)
 {
@@ -36,7 +30,7 @@ static void fill(float *out, int64_t n, float value)
 }
 
 /* One row of the output; in is the whole source row, or NULL where it lies in the padding. */
-static void convert_row(const uint8_t *in, int w, const struct placement *at, float scale, float offset, float *out)
+static void convert_row(const uint8_t *in, int w, const struct ls_placement *at, float scale, float offset, float *out)
 {
     int x0 = at->dx < 0 ? -at->dx : 0; /* [x0,x1) of the output, before mirroring, shows the image */
     int x1 = at->dx > 0 ? w - at->dx : w;
@@ -53,30 +47,16 @@ static void convert_row(const uint8_t *in, int w, const struct placement *at, fl
     }
 }
 
-static void cut_out(const struct ls_transform *t, struct ls_rng4 r, float *out)
+static void cut_out(const struct ls_transform *t, struct ls_cutout cut, float *out)
 {
-    int y0 = (int)ls__rng_below(r.v[0], (uint64_t)t->h) - t->cutout / 2;
-    int x0 = (int)ls__rng_below(r.v[1], (uint64_t)t->w) - t->cutout / 2;
-    int y1 = y0 + t->cutout < t->h ? y0 + t->cutout : t->h;
-    int x1 = x0 + t->cutout < t->w ? x0 + t->cutout : t->w;
-    if (y0 < 0) y0 = 0;
-    if (x0 < 0) x0 = 0;
+    const int y0 = cut.y0 < 0 ? 0 : cut.y0, y1 = cut.y1 < t->h ? cut.y1 : t->h;
+    const int x0 = cut.x0 < 0 ? 0 : cut.x0, x1 = cut.x1 < t->w ? cut.x1 : t->w;
     for (int c = 0; c < t->c; c++)
         for (int y = y0; y < y1; y++) fill(out + ((int64_t)c * t->h + y) * t->w + x0, x1 - x0, 0);
 }
 
-static struct placement draw_placement(const struct ls_transform *t, struct ls_rng4 r)
-{
-    struct placement at = {0};
-    uint64_t n_offsets = 2 * (uint64_t)t->crop_pad + 1;
-    at.dy = (int)ls__rng_below(r.v[0], n_offsets) - t->crop_pad;
-    at.dx = (int)ls__rng_below(r.v[1], n_offsets) - t->crop_pad;
-    at.is_mirrored = t->flip && (r.v[2] >> 31);
-    return at;
-}
-
 /* out = in * scale + offset per channel, moved as `at` says. */
-static void place(const struct ls_transform *t, const struct placement *at, bool is_moved, bool is_normalised,
+static void place(const struct ls_transform *t, const struct ls_placement *at, bool is_moved, bool is_normalised,
                   const uint8_t *in, float *out)
 {
     const int64_t plane = (int64_t)t->h * t->w;
@@ -106,11 +86,11 @@ void ls_transform_apply(const struct ls_transform *t, bool is_training, uint64_t
                         const uint8_t *in, float *out)
 {
     const int64_t plane = (int64_t)t->h * t->w;
-    struct placement at = {0};
+    struct ls_placement at = {0};
     const bool is_resized = is_training && t->resized_crop > 0;
     const bool has_colours = is_training && ls__augment_has_colours(t);
     const bool is_moved = is_training && (t->crop_pad > 0 || t->flip);
-    if (is_moved) at = draw_placement(t, ls__rng(seed, LS_RNG_AUGMENT, (uint32_t)epoch, (uint32_t)sample, 0));
+    if (is_moved) at = ls__placement_draw(seed, epoch, sample, t->crop_pad, t->flip);
 
     if (is_resized) {
         const struct ls_crop crop = ls__augment_draw_crop(t->h, t->w, t->resized_crop, seed, epoch, sample);
@@ -122,8 +102,7 @@ void ls_transform_apply(const struct ls_transform *t, bool is_training, uint64_t
     if (has_colours) ls__augment_colours(t, seed, epoch, sample, out);
     for (int c = 0; (is_resized || has_colours) && c < t->c; c++)
         normalise(out + c * plane, plane, 1.0f / t->std[c], -t->mean[c] / t->std[c]);
-    if (is_training && t->cutout > 0)
-        cut_out(t, ls__rng(seed, LS_RNG_AUGMENT, (uint32_t)epoch, (uint32_t)sample, 1), out);
+    if (is_training && t->cutout > 0) cut_out(t, ls__cutout_draw(seed, epoch, sample, t->h, t->w, t->cutout), out);
     if (is_training && t->erasing > 0) ls__augment_erase(t, seed, epoch, sample, out);
 }
 

@@ -13,14 +13,8 @@ static const struct ls_impl *const impls[LS_N_OPS + 1] = {LS_OP_MAP(IMPL_OF)[LS_
 enum ls_status ls__ref_prepare(const struct ls_prep *prep, struct ls_kernel **out)
 {
     struct ls_ref_kernel *k;
-    const struct ls_node *n = prep->node;
-    TRY(ls_kernel_create(&k, sizeof *k, prep, impls[n->op]));
-    k->attrs = n->attrs;
-    for (int i = 0; i < n->n_in; i++)
-        if (n->in[i] >= 0) k->in[i] = prep->graph->values[n->in[i]].shape;
-    for (int i = 0; i < n->n_out; i++)
-        if (n->out[i] >= 0) k->out[i] = prep->graph->values[n->out[i]].shape;
-    snprintf(k->name, sizeof k->name, "%s", n->name ? n->name : ls_op_name(n->op));
+    TRY(ls_kernel_create(&k, sizeof *k, prep, impls[prep->node->op]));
+    ls_prep_describe(prep, &k->attrs, k->in, k->out, k->name, sizeof k->name);
     *out = &k->base;
     return LS_OK;
 }

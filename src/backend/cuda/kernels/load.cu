@@ -3,48 +3,35 @@
 #include "backend/cuda/kernels/common.cuh"
 
 #define LS_RNG_FN static __device__ __forceinline__
-#include "base/rng.h"
+#include "backend/placement.h"
 
 enum { CHUNK = 4096 }; /* elements of a block */
 
-struct placement {
-    int dy, dx; /* out(y,x) shows in(y+dy, x+dx), before mirroring */
-    bool is_mirrored;
-    int y0, y1, x0, x1; /* cut out */
+struct drawn {
+    struct ls_placement at;
+    struct ls_cutout cut;
 };
 
-static __device__ struct placement draw(const struct ls_cuda_augment &a, uint32_t sample)
+static __device__ struct drawn draw(const struct ls_cuda_augment &a, uint32_t sample)
 {
-    struct placement at = {0, 0, false, 0, 0, 0, 0};
-    if (a.is_moved) {
-        const struct ls_rng4 r = ls__rng(a.seed, LS_RNG_AUGMENT, (uint32_t)a.epoch, sample, 0);
-        const uint64_t n_offsets = 2 * (uint64_t)a.crop_pad + 1;
-        at.dy = (int)ls__rng_below(r.v[0], n_offsets) - a.crop_pad;
-        at.dx = (int)ls__rng_below(r.v[1], n_offsets) - a.crop_pad;
-        at.is_mirrored = a.flip && (r.v[2] >> 31);
-    }
-    if (a.cutout > 0) {
-        const struct ls_rng4 r = ls__rng(a.seed, LS_RNG_AUGMENT, (uint32_t)a.epoch, sample, 1);
-        at.y0 = (int)ls__rng_below(r.v[0], (uint64_t)a.h) - a.cutout / 2;
-        at.x0 = (int)ls__rng_below(r.v[1], (uint64_t)a.w) - a.cutout / 2;
-        at.y1 = at.y0 + a.cutout;
-        at.x1 = at.x0 + a.cutout;
-    }
-    return at;
+    struct drawn d = {};
+    if (a.is_moved) d.at = ls__placement_draw(a.seed, a.epoch, sample, a.crop_pad, a.flip);
+    if (a.cutout > 0) d.cut = ls__cutout_draw(a.seed, a.epoch, sample, a.h, a.w, a.cutout);
+    return d;
 }
 
-static __device__ __forceinline__ float pixel_at(const struct ls_cuda_augment &a, const struct placement &at,
+static __device__ __forceinline__ float pixel_at(const struct ls_cuda_augment &a, const struct drawn &d,
                                                  const uint8_t *plane, int c, int y, int x)
 {
-    if (y >= at.y0 && y < at.y1 && x >= at.x0 && x < at.x1) return 0.0f;
-    const int from_y = y + at.dy, from_x = (at.is_mirrored ? a.w - 1 - x : x) + at.dx;
+    if (y >= d.cut.y0 && y < d.cut.y1 && x >= d.cut.x0 && x < d.cut.x1) return 0.0f;
+    const int from_y = y + d.at.dy, from_x = (d.at.is_mirrored ? a.w - 1 - x : x) + d.at.dx;
     if (from_y < 0 || from_y >= a.h || from_x < 0 || from_x >= a.w) return a.offset[c];
     return (float)plane[from_y * a.w + from_x] * a.scale[c] + a.offset[c];
 }
 
 static __global__ void augment(struct ls_cuda_augment a)
 {
-    __shared__ struct placement at;
+    __shared__ struct drawn d;
     __shared__ int64_t place;
     const int64_t i = blockIdx.x, hw = (int64_t)a.h * a.w, image = a.c * hw;
     const bool is_padding = i >= a.n;
@@ -53,7 +40,7 @@ static __global__ void augment(struct ls_cuda_augment a)
         if (blockIdx.y == 0) a.dst_samples[i] = sample;
         if (blockIdx.y == 0) a.dst_labels[i] = is_padding ? -1 : a.labels[i];
         place = a.is_kept ? sample : i;
-        at = draw(a, sample);
+        d = draw(a, sample);
     }
     __syncthreads();
     const int64_t first = (int64_t)blockIdx.y * CHUNK, end = first + CHUNK < image ? first + CHUNK : image;
@@ -62,7 +49,7 @@ static __global__ void augment(struct ls_cuda_augment a)
         const struct divided plane = divide(j, hw), row = divide(plane.rest, a.w);
         const int c = (int)plane.quotient;
         a.dst[i * image + j] =
-            is_padding ? 0.0f : pixel_at(a, at, a.pixels + place * image + c * hw, c, (int)row.quotient, (int)row.rest);
+            is_padding ? 0.0f : pixel_at(a, d, a.pixels + place * image + c * hw, c, (int)row.quotient, (int)row.rest);
     }
 }
 
