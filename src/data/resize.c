@@ -8,6 +8,7 @@
 #include "data/resize.h"
 
 #include "base/mem.h"
+#include "base/simd.h"
 #include "data/format.h"
 
 #include <math.h>
@@ -65,12 +66,39 @@ static enum ls_status taps_init(struct taps *t, int n_in, int n, double scale)
     return LS_OK;
 }
 
-static uint8_t weigh(const uint8_t *src, size_t stride, const int *weight, int count)
+/* The sum of weights is 1 << WEIGHT_BITS, so a sum of weighted bytes fits 24 bits, whatever their signs. */
+static uint8_t rounded(int sum)
 {
-    int64_t sum = 1 << (WEIGHT_BITS - 1);
-    for (int k = 0; k < count; k++) sum += (int64_t)weight[k] * src[(size_t)k * stride];
-    sum >>= WEIGHT_BITS;
+    sum = (sum + (1 << (WEIGHT_BITS - 1))) >> WEIGHT_BITS;
     return (uint8_t)(sum < 0 ? 0 : sum > 255 ? 255 : sum);
+}
+
+/* A row of `in`, narrowed to out [tx->n]. */
+static void narrow_row(const uint8_t *row, size_t pixel, const struct taps *tx, uint8_t *out)
+{
+    for (size_t x = 0; x < (size_t)tx->n; x++) {
+        const int *weight = tx->weight + x * (size_t)tx->max_taps;
+        const uint8_t *src = row + (size_t)tx->first[x] * pixel;
+        int sum = 0;
+        for (int k = 0; k < tx->count[x]; k++) sum += weight[k] * src[(size_t)k * pixel];
+        out[x] = rounded(sum);
+    }
+}
+
+/* `count` rows [.,w], weighed into one; a stretch at a time, so that the compiler takes many columns at once. */
+LS_VECTORIZE static void weigh_rows(const uint8_t *rows, size_t w, const int *weight, int count, uint8_t *out)
+{
+    enum { STRETCH = 256 };
+    int sums[STRETCH];
+    for (size_t at = 0; at < w; at += STRETCH) {
+        const size_t n = w - at < STRETCH ? w - at : STRETCH;
+        memset(sums, 0, n * sizeof *sums);
+        for (int k = 0; k < count; k++) {
+            const uint8_t *row = rows + (size_t)k * w + at;
+            for (size_t x = 0; x < n; x++) sums[x] += weight[k] * row[x];
+        }
+        for (size_t x = 0; x < n; x++) out[at + x] = rounded(sums[x]);
+    }
 }
 
 /* One channel: src rows [first_row, first_row + n_rows) to narrow [n_rows,w], then to out [h,w]. */
@@ -78,15 +106,11 @@ static void resample_channel(const uint8_t *src, const struct ls_image_layout *i
                              const struct taps *tx, int n_rows, uint8_t *narrow, uint8_t *out)
 {
     size_t w = (size_t)tx->n, first_row = (size_t)ty->first[0];
-    for (int y = 0; y < n_rows; y++)
-        for (size_t x = 0; x < w; x++)
-            narrow[(size_t)y * w + x] =
-                weigh(src + (first_row + (size_t)y) * in->row + (size_t)tx->first[x] * in->pixel, in->pixel,
-                      tx->weight + x * (size_t)tx->max_taps, tx->count[x]);
+    for (size_t y = 0; y < (size_t)n_rows; y++)
+        narrow_row(src + (first_row + y) * in->row, in->pixel, tx, narrow + y * w);
     for (size_t y = 0; y < (size_t)ty->n; y++)
-        for (size_t x = 0; x < w; x++)
-            out[y * w + x] = weigh(narrow + ((size_t)ty->first[y] - first_row) * w + x, w,
-                                   ty->weight + y * (size_t)ty->max_taps, ty->count[y]);
+        weigh_rows(narrow + ((size_t)ty->first[y] - first_row) * w, w, ty->weight + y * (size_t)ty->max_taps,
+                   ty->count[y], out + y * w);
 }
 
 static enum ls_status resample(const uint8_t *src, const struct ls_image_layout *in, int h, int w, struct taps *ty,
