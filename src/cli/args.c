@@ -12,6 +12,7 @@
 
 #include <ctype.h>
 #include <jansson.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,7 @@ const struct ls_option *ls__option_find(const char *name)
 
 bool ls__option_is_of(const struct ls_option *option, enum ls_cmd cmd)
 {
+    if (cmd == LS_CMD_SWEEP && option->commands & (1u << LS_CMD_TRAIN)) return true; /* what it trains with */
     return option->commands & (1u << cmd);
 }
 
@@ -107,6 +109,9 @@ static enum ls_status set(struct ls_options *o, const struct ls_option *option, 
 {
     TRY(ls__setting_store(option->setting, o, value));
     ls__option_mark_given(o, option);
+    if (option->setting->offset != offsetof(struct ls_options, vary)) return LS_OK;
+    if (o->n_varies == LS_MAX_VARIES) return ls_fail(LS_USAGE, "--vary more than %d times", LS_MAX_VARIES);
+    o->varies[o->n_varies++] = value;
     return LS_OK;
 }
 
@@ -273,6 +278,26 @@ static enum ls_status resolve_nodes(struct ls_options *o)
     return LS_OK;
 }
 
+/* What the processes of the job are told is the batch in all: how many of them there are is known here. */
+static enum ls_status resolve_batch(struct ls_options *o)
+{
+    int64_t workers = o->train.workers;
+    const struct ls_option *in_all = ls__option_find("batch-size"), *each = ls__option_find("batch-per-worker");
+    if (o->batch_per_worker == 0) return LS_OK;
+    if (ls__option_is_given(o, "batch-size"))
+        return ls_fail(LS_USAGE,
+                       "--batch-size is the batch of all workers together, --batch-per-worker that of each: give one");
+    if (o->hosts) {
+        workers = o->procs_per_node;
+        for (const char *p = o->hosts; *p; p++) workers += *p == ',' ? o->procs_per_node : 0;
+    }
+    o->train.batch_size = o->batch_per_worker * (workers > 0 ? workers : 1);
+    o->batch_per_worker = 0;
+    ls__option_mark_given(o, in_all);
+    o->given[(each - ls__options) / 64] &= ~((uint64_t)1 << ((each - ls__options) % 64));
+    return LS_OK;
+}
+
 static enum ls_status resolve_train(struct ls_options *o)
 {
     o->train.model = o->args[0];
@@ -282,6 +307,7 @@ static enum ls_status resolve_train(struct ls_options *o)
     TRY(resolve_nodes(o));
     if (!o->hosts && o->nodes == 0 && o->procs_per_node > 1)
         return ls_fail(LS_USAGE, "--procs-per-node needs --hosts or --nodes; on this machine alone it is --workers");
+    TRY(resolve_batch(o));
     return ls_options_check(&o->train);
 }
 

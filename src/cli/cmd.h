@@ -29,6 +29,8 @@ enum ls_status ls__cmd_serve(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_diff(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_plot(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_doctor(const struct ls_options *o) LS_MUST_CHECK;
+enum ls_status ls__cmd_lab(const struct ls_options *o) LS_MUST_CHECK;
+enum ls_status ls__cmd_sweep(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_help(const struct ls_options *o) LS_MUST_CHECK;
 
 /* "lockstep 0.1.0", backends with their libraries and instruction set, other libraries. */

@@ -359,6 +359,49 @@ const struct ls_command ls__commands[LS_N_CMDS] = {
                     {"lockstep record 4711 --duration 60", "a minute of it, in one line"},
                 },
         },
+    [LS_CMD_LAB] =
+        {
+            .name = "lab",
+            .args = "list | show LAB | run LAB | report DIR",
+            .min_args = 1,
+            .max_args = 2,
+            .summary = "run a whole experiment and write its report",
+            .text = "A lab is a text file: questions, the runs that answer them, what to show "
+                    "(docs/guide/labs.md tells how to write one). LAB is the name of one that is part of the program, "
+                    "or "
+                    "a file. list: those of the program. show: the plan: every run, predicted time and disk; nothing "
+                    "is "
+                    "trained. run: trains all runs, each several times, round by round, and writes the report into the "
+                    "lab's folder (--run DIR). report: writes the report of a folder anew.\n"
+                    "Ctrl-C stops after a checkpoint; `lockstep lab run DIR` goes on. A run that fails is told in the "
+                    "report and does not stop the others; the exit code is then 1.",
+            .examples =
+                {
+                    {"lockstep lab list", "what is there"},
+                    {"lockstep lab show svhn", "what it would do, and how long that takes"},
+                    {"lockstep lab run mnist --run labs/mnist --scale 1/16", "a sixteenth of it"},
+                    {"lockstep lab run labs/mnist", "go on with it"},
+                    {"lockstep lab run my.lab --only Q1,Q3", "two questions of your own"},
+                },
+        },
+    [LS_CMD_SWEEP] =
+        {
+            .name = "sweep",
+            .args = "train MODEL DATA --vary KEY=A,B ...",
+            .min_args = 3,
+            .max_args = 3,
+            .summary = "train with every combination of some options, and compare",
+            .text = "Takes the options of `lockstep train`, and --vary for those that get several values. Every "
+                    "combination is trained --repeat times, round by round, with the same seed; the folder (--run DIR) "
+                    "is a lab's, with a report in it, and lab.txt in it is a lab file to go on from. `lockstep lab run "
+                    "DIR` goes on with one that was stopped.",
+            .examples =
+                {
+                    {"lockstep sweep train lenet5 mnist --vary batch-size=128,256,512 --vary workers=1,2 --repeat 3",
+                     "six configurations, eighteen trainings"},
+                    {"lockstep sweep train softmax digits --vary lr=0.01,0.1 --epochs 2 --run runs/rates", "two rates"},
+                },
+        },
     [LS_CMD_DOCTOR] =
         {
             .name = "doctor",

@@ -30,7 +30,8 @@ static enum ls_status (*const functions[LS_N_CMDS])(const struct ls_options *o) 
     [LS_CMD_PLOT] = ls__cmd_plot,         [LS_CMD_DOCTOR] = ls__cmd_doctor, [LS_CMD_HELP] = ls__cmd_help,
     [LS_CMD_CLASSIFY] = ls__cmd_classify, [LS_CMD_EXPORT] = ls__cmd_export, [LS_CMD_REPORT] = ls__cmd_report,
     [LS_CMD_SHOW] = ls__cmd_show,         [LS_CMD_WATCH] = ls__cmd_watch,   [LS_CMD_DIFF] = ls__cmd_diff,
-    [LS_CMD_SERVE] = ls__cmd_serve,       [LS_CMD_SERVER] = ls__cmd_server,
+    [LS_CMD_SERVE] = ls__cmd_serve,       [LS_CMD_SERVER] = ls__cmd_server, [LS_CMD_LAB] = ls__cmd_lab,
+    [LS_CMD_SWEEP] = ls__cmd_sweep,
 };
 
 static enum ls_status unknown_command(const char *word)

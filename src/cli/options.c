@@ -4,6 +4,7 @@
 #include "cli/options.h"
 
 #include "base/parse.h"
+#include "lab/run.h"
 #include "predict/predict.h"
 
 #include <assert.h>
@@ -70,6 +71,18 @@ static bool is_network(const char *text)
     return ls__option_network(text, &shape);
 }
 
+static bool is_scale(const char *text)
+{
+    double scale;
+    return ls__lab_parse_scale(text, &scale);
+}
+
+static bool is_vary(const char *text)
+{
+    const char *equals = strchr(text, '=');
+    return equals && equals > text && equals[1] && !strchr(text, '"');
+}
+
 /* --- the table --- */
 
 /* A setting lies at the same offset in struct ls_options as in struct ls_train_options. */
@@ -97,6 +110,10 @@ const struct ls_option ls__options[] = {
     {OWN(.name = "repeat", .arg = "N", .type = LS_SETTING_INT, .min = 1, .max = 10000, .def = "1",
          .help = "Train N times, with seeds from --seed up, in DIR/seed-K, and tell mean and spread.",
          .group = "Training", AT(repeat)), .commands = ON(TRAIN)},
+    {OWN(.name = "batch-per-worker", .arg = "N", .type = LS_SETTING_INT, .min = 0, .max = 1 << 20, .def = "0",
+         .help = "The global batch is N times the number of workers (weak scaling): another number of workers is another "
+                 "training, with other weights. 0: --batch-size counts.",
+         .group = "Training", AT(batch_per_worker)), .commands = ON(TRAIN)},
     {OF_TRAINING(PATIENCE), .commands = ON(TRAIN)},
     {OF_TRAINING(TARGET), .commands = ON(TRAIN)},
     {OF_TRAINING(LABEL_SMOOTHING), .commands = ON(TRAIN)},
@@ -125,7 +142,7 @@ const struct ls_option ls__options[] = {
     {OF_TRAINING(FREEZE), .commands = ON(TRAIN)},
     {OF_TRAINING(LR_OF), .commands = ON(TRAIN)},
 
-    {OF_TRAINING(DATA_DIR), .commands = ON(TRAIN) | ON(EVAL) | ON(DATA) | ON(DOCTOR)},
+    {OF_TRAINING(DATA_DIR), .commands = ON(TRAIN) | ON(EVAL) | ON(DATA) | ON(DOCTOR) | ON(LAB)},
     {OF_TRAINING(VALIDATION), .commands = ON(TRAIN)},
     {OF_TRAINING(RESIZE), .commands = ON(TRAIN) | ON(EVAL) | ON(DATA)},
     {OF_TRAINING(CROP_PAD), .commands = ON(TRAIN) | ON(DATA)},
@@ -142,12 +159,12 @@ const struct ls_option ls__options[] = {
     {OF_TRAINING(NORMALIZE), .commands = ON(TRAIN)},
     {OF_TRAINING(LOADER_THREADS), .commands = ON(TRAIN)},
 
-    {OF_TRAINING(DEVICE), .commands = ON(TRAIN) | ON(EVAL) | ON(CLASSIFY) | ON(BENCH) | ON(TUNE) | ON(PLAN) | ON(PREDICT)},
+    {OF_TRAINING(DEVICE), .commands = ON(TRAIN) | ON(LAB) | ON(EVAL) | ON(CLASSIFY) | ON(BENCH) | ON(TUNE) | ON(PLAN) | ON(PREDICT)},
     {OF_TRAINING(ISA), .commands = ON(TRAIN) | ON(EVAL) | ON(CLASSIFY) | ON(BENCH) | ON(TUNE) | ON(PLAN) | ON(PREDICT)},
     {OF_TRAINING(TUNE), .commands = ON(TRAIN) | ON(EVAL) | ON(CLASSIFY) | ON(BENCH) | ON(PLAN) | ON(PREDICT)},
     {OF_TRAINING(PRECISION), .commands = ON(TRAIN) | ON(BENCH) | ON(PLAN) | ON(PREDICT)},
     {OF_TRAINING(THREADS), .commands = ON(TRAIN) | ON(EVAL) | ON(CLASSIFY) | ON(BENCH) | ON(TUNE) | ON(PLAN) | ON(PREDICT)},
-    {OF_TRAINING(WORKERS), .commands = ON(TRAIN)},
+    {OF_TRAINING(WORKERS), .commands = ON(TRAIN) | ON(LAB)},
     {OWN(.name = "hosts", .key = "hosts", .arg = "LIST", .type = LS_SETTING_TEXT, .is_valid = is_not_empty,
          .expected = "host names as a,b,c",
          .help = "Machines to run on, as a,b,c, reached as mpirun reaches them (ssh); predict: to measure the "
@@ -173,7 +190,7 @@ const struct ls_option ls__options[] = {
          AT(mpi_args)), .commands = ON(TRAIN) | ON(PREDICT)},
     {OF_TRAINING(SYNC), .commands = ON(TRAIN)},
 
-    {OF_TRAINING(RUN), .commands = ON(TRAIN)},
+    {OF_TRAINING(RUN), .commands = ON(TRAIN) | ON(LAB)},
     {OF_TRAINING(RESUME), .commands = ON(TRAIN)},
     {OF_TRAINING(ACCEPT_OTHER_BITS), .commands = ON(TRAIN)},
     {OF_TRAINING(CHECKPOINT_EVERY), .commands = ON(TRAIN)},
@@ -234,6 +251,21 @@ const struct ls_option ls__options[] = {
          .expected = "STEP:TEXT, several apart by '|'",
          .help = "Lines at steps of a picture of runs, as \"900:killed|950:went on\".", .group = "Picture",
          AT(marks)), .commands = ON(PLOT)},
+
+    {OWN(.name = "scale", .arg = "PART", .type = LS_SETTING_TEXT, .def = "1", .is_valid = is_scale,
+         .expected = "a part such as 1/16, above 0 and at most 1",
+         .help = "Train that part of the images: fewer epochs, then fewer steps; below 1/16 smaller batches too, all alike.",
+         .group = "Lab", AT(scale)), .commands = ON(LAB)},
+    {OWN(.name = "only", .arg = "LIST", .type = LS_SETTING_TEXT, .is_valid = is_not_empty, .expected = "questions as Q3 or Q1,Q3",
+         .help = "These questions of the lab alone, as Q3 or Q1,Q3.", .group = "Lab", AT(only)), .commands = ON(LAB)},
+    {OWN(.name = "stand-in", .type = LS_SETTING_FLAG,
+         .help = "Drawn digits of the same shape in place of data sets that have to be fetched; the report says so.",
+         .group = "Lab", AT(stand_in)), .commands = ON(LAB)},
+    {OWN(.name = "vary", .arg = "KEY=A,B", .type = LS_SETTING_TEXT, .is_valid = is_vary,
+         .expected = "an option of train and its values: batch-size=64,128, or network=1gbit,1ms|100mbit,1ms",
+         .help = "Train with each of these values of an option of train; given several times: with every combination. "
+                 "Values that have commas are parted by '|'.",
+         .group = "Sweep", AT(vary)), .commands = ON(SWEEP)},
 
     {OWN(.name = "port", .letter = 'p', .arg = "P", .type = LS_SETTING_INT, .min = 0, .max = 65535, .def = "8420",
          .help = "The port to listen on; 0: any that is free, which is printed.", .group = "Page",
@@ -313,12 +345,12 @@ const struct ls_option ls__options[] = {
          .expected = "a file",
          .help = "tune: the table's file; one that is there keeps its lines for other problems. predict, plot: the "
                  "picture: .svg, .png or .pdf. "
-                 "eval: what was said of every image, as CSV. report: the page: .html, .md or .pdf. data info: samples "
+                 "eval: what was said of every image, as CSV. report, lab report: the page: .html, .md or .pdf. data info: samples "
                  "of every class as a picture.",
-         .group = "Output", AT(output)), .commands = ON(TUNE) | ON(DATA) | ON(PREDICT) | ON(PLOT) | ON(EVAL) | ON(REPORT)},
+         .group = "Output", AT(output)), .commands = ON(TUNE) | ON(DATA) | ON(PREDICT) | ON(PLOT) | ON(EVAL) | ON(REPORT) | ON(LAB)},
     {OF_TRAINING(JSON),
      .commands = ON(TRAIN) | ON(EVAL) | ON(CLASSIFY) | ON(EXPORT) | ON(BENCH) | ON(TUNE) | ON(MODELS) | ON(INSPECT) | ON(DOCTOR) |
-                 ON(DATA) | ON(PREDICT) | ON(PLAN)},
+                 ON(DATA) | ON(PREDICT) | ON(PLAN) | ON(LAB)},
     {OF_TRAINING(QUIET), .commands = ON_ALL},
     {OWN(.name = "verbose", .letter = 'v', .type = LS_SETTING_FLAG, .help = "More on stderr.", .group = "Output",
          AT(verbose)), .commands = ON_ALL},

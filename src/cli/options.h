@@ -40,6 +40,8 @@ enum ls_cmd {
     LS_CMD_SERVER,
     LS_CMD_PLOT,
     LS_CMD_RECORD,
+    LS_CMD_LAB,
+    LS_CMD_SWEEP,
     LS_CMD_DOCTOR,
     LS_CMD_HELP,
     LS_N_CMDS
@@ -60,14 +62,15 @@ struct ls_command {
 };
 extern const struct ls_command ls__commands[LS_N_CMDS];
 
-enum { LS_MAX_ARGS = 256, LS_ANY_ARGS = 1 << 30 /* of max_args: as many as there are */ };
+enum { LS_MAX_ARGS = 256, LS_MAX_VARIES = 16, LS_ANY_ARGS = 1 << 30 /* of max_args: as many as there are */ };
 
 /* The values of all options. Commands share members: eval's --batch-size is train.batch_size too. */
 struct ls_options {
     struct ls_train_options train; /* first: see options.c */
     int64_t procs_per_node, max_restarts;
-    int64_t nodes;  /* train; 0: not told */
-    int64_t repeat; /* train */
+    int64_t nodes;            /* train; 0: not told */
+    int64_t repeat;           /* train, sweep */
+    int64_t batch_per_worker; /* train; 0: --batch-size counts */
     const char *hosts, *mpi_args;
     int64_t steps, warmup_steps; /* bench */
     double seconds;
@@ -91,7 +94,12 @@ struct ls_options {
     const char *onnx, *safetensors, *pixels; /* export */
     bool fold, force;
     const char *title, *marks; /* plot */
-    int64_t port;              /* serve */
+    const char *scale, *only;  /* lab */
+    bool stand_in;
+    const char *vary; /* sweep: the last; all: */
+    const char *varies[LS_MAX_VARIES];
+    int n_varies;
+    int64_t port; /* serve */
     const char *listen, *token;
     const char *keygen; /* server */
     bool man;           /* help */
@@ -104,7 +112,7 @@ struct ls_options {
     char *const *rest; /* behind "--", of a command that takes it; ends with NULL as argv does */
     int n_rest;
     struct json_t *recorded, *recorded_launch; /* owned: texts of a run that is resumed lie in them */
-    uint64_t given[2];                         /* one bit per entry of the table: on the command line */
+    uint64_t given[3];                         /* one bit per entry of the table: on the command line */
 };
 
 struct ls_option {

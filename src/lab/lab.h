@@ -173,11 +173,13 @@ struct ls_lab_job {
     int n_settings;
     const char *command;      /* to paste into a shell: "lockstep train lenet5 mnist --batch-size 128 ..." */
     double predicted_seconds; /* by the plan before anything ran; NAN: not known */
+    double predicted_bytes;   /* on disk, likewise */
     double seconds;           /* by the clock, all tries together; NAN: not known */
 };
 
 struct ls_lab_state {
     struct ls_arena memory;                  /* of all that follows */
+    const char *lab;                         /* its name */
     const char *scale;                       /* "1/16"; "1": as the file says */
     const char *only;                        /* "Q3,Q5": the questions asked for; "": all */
     const char *device, *workers, *data_dir; /* given to `lab run` for all runs; "": as the file says */

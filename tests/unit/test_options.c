@@ -72,7 +72,7 @@ static void check_holds(const struct ls_options *o, const struct ls_option *opti
 
 static void test_table_is_sane(void **state)
 {
-    assert_true(ls__options_count() <= 128); /* bits in `given` */
+    assert_true(ls__options_count() <= 192); /* bits in `given` */
     for (const struct ls_option *a = ls__options; a->setting; a++) {
         assert_true(a->setting->help[strlen(a->setting->help) - 1] == '.');
         assert_non_null(a->setting->group);

@@ -1,0 +1,190 @@
+/* cmd_lab.c: `lockstep lab list|show|run|report`. */
+#include "base/buf.h"
+#include "base/suggest.h"
+#include "cli/cmd.h"
+#include "cli/lab_go.h"
+#include "cli/lab_rules.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- finding a lab --- */
+
+static bool is_file_name(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    return strchr(name, '/') || (dot && strcmp(dot, ".lab") == 0);
+}
+
+static enum ls_status unknown_lab(const char *name)
+{
+    const char *best = NULL;
+    int distance = -1;
+    for (const struct ls_lab_entry *e = ls__labs; e->name; e++) ls__suggest(name, e->name, &best, &distance);
+    if (best)
+        return ls_fail(LS_USAGE, "unknown lab '%s'; did you mean %s? (`lockstep lab list` lists all)", name, best);
+    return ls_fail(LS_USAGE, "unknown lab '%s'; `lockstep lab list` lists those of the program; a file ends in .lab",
+                   name);
+}
+
+static enum ls_status load(struct ls_lab **lab, const char *name, const struct ls_lab_rules *rules)
+{
+    char *text, origin[128];
+    size_t len;
+    for (const struct ls_lab_entry *e = ls__labs; e->name; e++) {
+        if (strcmp(e->name, name) != 0) continue;
+        snprintf(origin, sizeof origin, "%s.lab", name);
+        return ls__lab_parse(lab, origin, e->text, strlen(e->text), rules);
+    }
+    if (!is_file_name(name) && !ls__file_exists(name)) return unknown_lab(name);
+    TRY(ls__file_read(name, LS_LAB_FILE_BYTES, &text, &len));
+    enum ls_status status = ls__lab_parse(lab, name, text, len, rules);
+    free(text);
+    return status;
+}
+
+/* --- list --- */
+
+static enum ls_status list(const struct ls_options *o)
+{
+    json_t *all = json_array();
+    if (!o->train.json) printf("%-16s %9s %5s  %s\n", "lab", "questions", "runs", "about");
+    for (const struct ls_lab_entry *e = ls__labs; e->name; e++) {
+        struct ls_lab *lab;
+        TRY(load(&lab, e->name, NULL));
+        if (o->train.json)
+            json_array_append_new(all, json_pack("{s:s, s:s, s:i, s:i}", "name", lab->name, "title", lab->title,
+                                                 "questions", lab->n_questions, "runs", lab->n_runs));
+        else
+            printf("%-16s %9d %5d  %s\n", lab->name, lab->n_questions, lab->n_runs, lab->title);
+        ls__lab_destroy(&lab);
+    }
+    if (o->train.json) return ls__print_json(all);
+    json_decref(all);
+    printf("\nnext:\n  lockstep lab show NAME\n");
+    return LS_OK;
+}
+
+/* --- show --- */
+
+/* What sets the runs of a question apart, or all of a run's own. */
+static void add_settings(struct ls_buf *b, const struct ls_lab_question *q, const struct ls_lab_job *job)
+{
+    for (int i = 0; i < job->n_settings; i++) {
+        const struct ls_lab_setting *s = &job->settings[i];
+        bool is_axis = q->n_axes == 0;
+        for (int a = 0; a < q->n_axes; a++) is_axis |= strcmp(q->axes[a].key, s->key) == 0;
+        if (is_axis) ls__buf_addf(b, "%s%s=%s", b->len ? " " : "", s->key, s->value);
+    }
+}
+
+static enum ls_status print_question(const struct ls_lab *lab, const struct ls_lab_state *state,
+                                     const struct ls_lab_question *q)
+{
+    printf("\n%s  %s\n", q->id, q->title);
+    printf("  %-32s %7s %12s  %s\n", "run", "repeats", "each", "with");
+    for (int i = 0; i < q->n_runs; i++) {
+        const struct ls_lab_job *job = ls__lab_find_job(state, q->runs[i], 1);
+        const struct ls_lab_run *run = &lab->runs[q->runs[i]];
+        struct ls_buf b = LS_BUF_INIT;
+        char time[LS_LAB_TIME_BYTES];
+        if (!job) continue;
+        add_settings(&b, q, job);
+        printf("  %-32s %7d %12s  %s%s\n", run->name, run->repeats, ls__lab_time_text(job->predicted_seconds, time),
+               b.text, q->is_own[i] ? "" : " (as above)");
+        ls__buf_release(&b);
+    }
+    return LS_OK;
+}
+
+static enum ls_status print_plan(const struct ls_lab *lab, const struct ls_lab_state *state)
+{
+    double bytes = 0;
+    char time[LS_LAB_TIME_BYTES], disk[LS_TEXT_BYTES];
+    printf("%s: %s\n", lab->name, lab->title);
+    if (*lab->text) printf("%s\n", lab->text);
+    for (int i = 0; i < lab->n_questions; i++)
+        if (ls__lab_is_asked(state, &lab->questions[i])) TRY(print_question(lab, state, &lab->questions[i]));
+    for (int i = 0; i < state->n_jobs; i++) bytes += state->jobs[i].predicted_bytes;
+    printf("\nin all: %d trainings, predicted to take %s and %s of disk\n", state->n_jobs,
+           ls__lab_time_text(ls__lab_seconds_left(state), time), isfinite(bytes) ? ls__bytes_text(bytes, disk) : "?");
+    if (ls__lab_check_data(state) != LS_OK) printf("data: %s\n", ls_error_message());
+    return LS_OK;
+}
+
+static enum ls_status print_plan_json(const struct ls_lab *lab, const struct ls_lab_state *state)
+{
+    json_t *jobs = json_array();
+    for (int i = 0; i < state->n_jobs; i++) {
+        const struct ls_lab_job *job = &state->jobs[i];
+        json_array_append_new(jobs, json_pack("{s:s, s:i, s:o, s:o, s:o}", "run", lab->runs[job->run].name, "repeat",
+                                              job->repeat, "command", ls__json_text(job->command), "predicted_seconds",
+                                              ls__json_number(job->predicted_seconds), "predicted_bytes",
+                                              ls__json_number(job->predicted_bytes)));
+    }
+    return ls__print_json(json_pack("{s:o, s:o, s:o, s:o}", "lab", ls__json_text(lab->name), "title",
+                                    ls__json_text(lab->title), "predicted_seconds",
+                                    ls__json_number(ls__lab_seconds_left(state)), "jobs", jobs));
+}
+
+static enum ls_status show(const struct ls_options *o, const char *name)
+{
+    struct ls_lab *lab;
+    struct ls_lab_state *state = NULL;
+    TRY(load(&lab, name, &ls__lab_rules));
+    enum ls_status status = ls__lab_plan_of(&state, o, lab);
+    if (status == LS_OK) status = o->train.json ? print_plan_json(lab, state) : print_plan(lab, state);
+    ls__lab_state_destroy(&state);
+    ls__lab_destroy(&lab);
+    return status;
+}
+
+/* --- run, report --- */
+
+static enum ls_status run(const struct ls_options *o, const char *name)
+{
+    struct ls_lab *lab;
+    if (ls__lab_is_folder(name)) return ls__lab_go_on(o, name);
+    TRY(load(&lab, name, &ls__lab_rules));
+    enum ls_status status = ls__lab_go(o, lab, o->train.run_dir);
+    ls__lab_destroy(&lab);
+    return status;
+}
+
+static enum ls_status report(const struct ls_options *o, const char *dir)
+{
+    struct ls_lab *lab;
+    struct ls_lab_state *state;
+    TRY(ls__lab_open_folder(dir, &lab, &state));
+    enum ls_status status = ls__lab_report(lab, state, dir, o->output);
+    if (status == LS_OK) printf("%s%s\n", o->output ? o->output : dir, o->output ? "" : "/report.html");
+    ls__lab_state_destroy(&state);
+    ls__lab_destroy(&lab);
+    return status;
+}
+
+enum ls_status ls__cmd_lab(const struct ls_options *o)
+{
+    static const struct action {
+        const char *name, *arg;
+        enum ls_status (*act)(const struct ls_options *o, const char *name);
+    } actions[] = {{"show", "LAB", show}, {"run", "LAB", run}, {"report", "DIR", report}};
+    const char *word = o->args[0], *best = NULL;
+    int distance = -1;
+    if (strcmp(word, "list") == 0 && o->n_args == 1) return list(o);
+    if (strcmp(word, "list") == 0)
+        return ls_fail(LS_USAGE, "lab list takes no argument; lab show %s shows one", o->args[1]);
+    ls__suggest(word, "list", &best, &distance);
+    for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
+        ls__suggest(word, actions[i].name, &best, &distance);
+        if (strcmp(word, actions[i].name) != 0) continue;
+        if (o->n_args < 2) return ls_fail(LS_USAGE, "lab %s which? lockstep lab %s %s", word, word, actions[i].arg);
+        return actions[i].act(o, o->args[1]);
+    }
+    if (o->n_args == 1) return run(o, word); /* `lockstep lab svhn` */
+    return ls_fail(LS_USAGE, "lab %s: expected list, show, run or report%s%s%s", word, best ? "; did you mean " : "",
+                   best ? best : "", best ? "?" : "");
+}

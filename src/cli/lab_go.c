@@ -1,0 +1,195 @@
+/* lab_go.c: see lab_go.h. */
+#include "cli/lab_go.h"
+
+#include "base/log.h"
+#include "base/quote.h"
+#include "cli/cmd.h"
+#include "cli/lab_rules.h"
+#include "comm/comm.h"
+#include "run/run.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *given(const struct ls_options *o, const char *name, const char *value)
+{
+    return value && ls__option_is_given(o, name) ? value : "";
+}
+
+static enum ls_status plan(struct ls_lab_state **state, const struct ls_lab *lab, const struct ls_lab_ask *ask)
+{
+    struct ls_lab_rates *rates;
+    TRY(ls__lab_rates_create(&rates));
+    const struct ls_lab_means means = {.images = ls__lab_images,
+                                       .stand_in = ls__lab_stand_in,
+                                       .predict = ls__lab_predict,
+                                       .context = rates,
+                                       .version = LOCKSTEP_VERSION};
+    enum ls_status status = ls__lab_plan(state, lab, ask, &means);
+    ls__lab_rates_destroy(&rates);
+    return status;
+}
+
+static struct ls_lab_ask ask_of(const struct ls_options *o, char workers[32])
+{
+    snprintf(workers, 32, "%lld", (long long)o->train.workers);
+    return (struct ls_lab_ask){.scale = o->scale,
+                               .only = o->only ? o->only : "",
+                               .device = given(o, "device", o->train.device),
+                               .workers = given(o, "workers", workers),
+                               .data_dir = given(o, "data-dir", o->train.data_dir),
+                               .is_stand_in = o->stand_in};
+}
+
+enum ls_status ls__lab_plan_of(struct ls_lab_state **state, const struct ls_options *o, const struct ls_lab *lab)
+{
+    char workers[32];
+    const struct ls_lab_ask ask = ask_of(o, workers);
+    return plan(state, lab, &ask);
+}
+
+/* --- what came of it --- */
+
+static void print_runs(const struct ls_lab *lab, const struct ls_lab_state *state)
+{
+    printf("%s: %d runs\n", lab->title, state->n_jobs);
+    for (int i = 0; i < lab->n_runs; i++) {
+        double sum = 0;
+        int n_done = 0, n = 0;
+        const char *message = "";
+        for (int k = 0; k < state->n_jobs; k++) {
+            const struct ls_lab_job *job = &state->jobs[k];
+            if (job->run != i) continue;
+            n++;
+            if (job->state == LS_JOB_FAILED) message = job->message;
+            if (job->state != LS_JOB_DONE) continue;
+            n_done++;
+            if (isfinite(job->seconds)) sum += job->seconds;
+        }
+        char mean[LS_LAB_TIME_BYTES] = "";
+        if (n == 0) continue;
+        if (n_done > 0) ls__lab_time_text(sum / n_done, mean);
+        printf("  %-32s %d of %d done  %-12s %s\n", lab->runs[i].name, n_done, n, mean, message);
+    }
+}
+
+static enum ls_status tell(const struct ls_lab_folder *folder, const struct ls_lab *lab,
+                           const struct ls_lab_state *state, const struct ls_lab_summary *s)
+{
+    char dir[LS_QUOTED_BYTES];
+    ls__quote_path(folder->path, dir, sizeof dir);
+    print_runs(lab, state);
+    if (s->signal || s->n_left > 0) {
+        printf("\n%d of %d runs are done; go on with:\n  lockstep lab run %s\n", s->n_done, state->n_jobs, dir);
+        return ls_fail(LS_INTERRUPTED, "the lab was stopped; go on with: lockstep lab run %s", dir);
+    }
+    printf("\nreport:\n  %s/report.html\n", folder->path);
+    if (s->n_failed == 0) return LS_OK;
+    return ls_fail(LS_ERROR, "%d of %d runs failed, as the report tells; once the cause is gone: lockstep lab run %s",
+                   s->n_failed, state->n_jobs, dir);
+}
+
+/* --- running --- */
+
+static enum ls_status run_in(struct ls_lab_folder *folder, const struct ls_lab *lab, struct ls_lab_state *state)
+{
+    char exe[LS_PATH_BYTES], time[LS_LAB_TIME_BYTES];
+    struct ls_lab_summary summary;
+    ssize_t len = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    if (len <= 0) return ls_fail(LS_ERROR, "find this program: %s", strerror(errno));
+    exe[len] = '\0';
+    ls__log(LS_LOG_INFO, "%s: %d runs in %s, predicted to take %s", lab->name, state->n_jobs, folder->path,
+            ls__lab_time_text(ls__lab_seconds_left(state), time));
+    TRY(ls__lab_run(folder, lab, state, exe, &summary));
+    enum ls_status status = LS_OK;
+    if (!summary.signal) status = ls__lab_report(lab, state, folder->path, NULL);
+    return status == LS_OK ? tell(folder, lab, state, &summary) : status;
+}
+
+static enum ls_status go(const struct ls_lab *lab, struct ls_lab_state *state, const char *path)
+{
+    struct ls_lab_folder folder;
+    char made[LS_PATH_BYTES];
+    TRY(ls__lab_check_data(state));
+    if (!path) TRY(ls__run_make_named("lab", lab->name, made));
+    TRY(ls__lab_folder_take(&folder, path ? path : made, lab, state));
+    enum ls_status status = run_in(&folder, lab, state);
+    ls__lab_folder_leave(&folder);
+    return status;
+}
+
+static enum ls_status check_place(void)
+{
+    if (!ls_comm_is_launched()) return LS_OK;
+    return ls_fail(LS_USAGE, "a lab starts its own processes: run it without mpirun");
+}
+
+/* A folder begun with some questions goes on with those and these. */
+static const char *join_only(const char *path, const char *only, char *out, size_t size)
+{
+    struct ls_lab *lab;
+    struct ls_lab_state *state;
+    if (!*only || !path || !ls__lab_is_folder(path)) return only;
+    if (ls__lab_open_folder(path, &lab, &state) != LS_OK) return only; /* told when it is taken */
+    if (!*state->only)
+        *out = '\0';
+    else if (strcmp(state->only, only) == 0)
+        snprintf(out, size, "%s", only);
+    else
+        snprintf(out, size, "%s,%s", state->only, only);
+    ls__lab_state_destroy(&state);
+    ls__lab_destroy(&lab);
+    return out;
+}
+
+enum ls_status ls__lab_go(const struct ls_options *o, const struct ls_lab *lab, const char *dir)
+{
+    struct ls_lab_state *state;
+    char only[LS_PATH_BYTES], workers[32];
+    struct ls_lab_ask ask = ask_of(o, workers);
+    TRY(check_place());
+    ask.only = join_only(dir, ask.only, only, sizeof only);
+    TRY(plan(&state, lab, &ask));
+    enum ls_status status = go(lab, state, dir);
+    ls__lab_state_destroy(&state);
+    return status;
+}
+
+/* Planned anew from what its state says, so that what changed in the program is told before anything runs. */
+static enum ls_status go_on(const struct ls_lab *read, const struct ls_lab_state *old, const char *dir)
+{
+    struct ls_lab *lab;
+    struct ls_lab_state *state;
+    const struct ls_lab_ask ask = {.scale = old->scale,
+                                   .only = old->only,
+                                   .device = old->device,
+                                   .workers = old->workers,
+                                   .data_dir = old->data_dir,
+                                   .is_stand_in = old->is_stand_in};
+    TRY(ls__lab_parse(&lab, read->name, read->file, read->file_len, &ls__lab_rules));
+    enum ls_status status = plan(&state, lab, &ask);
+    if (status == LS_OK) status = go(lab, state, dir);
+    ls__lab_state_destroy(&state);
+    ls__lab_destroy(&lab);
+    return status;
+}
+
+enum ls_status ls__lab_go_on(const struct ls_options *o, const char *dir)
+{
+    static const char *const fixed[] = {"scale", "only", "device", "workers", "data-dir", "stand-in", "run"};
+    struct ls_lab *lab;
+    struct ls_lab_state *state;
+    TRY(check_place());
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
+        if (ls__option_is_given(o, fixed[i]))
+            return ls_fail(LS_USAGE, "%s goes on as it was begun: leave --%s out", dir, fixed[i]);
+    TRY(ls__lab_open_folder(dir, &lab, &state));
+    enum ls_status status = go_on(lab, state, dir);
+    ls__lab_state_destroy(&state);
+    ls__lab_destroy(&lab);
+    return status;
+}

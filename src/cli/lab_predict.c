@@ -1,0 +1,166 @@
+/* lab_predict.c: how long a run of a lab will take, and what it leaves on disk.
+ *
+ * A step takes a + b * images: both are measured by a few steps on random images at two batch sizes, once for each
+ * model, image size and device. Evaluation costs a third of that per image (forward alone). On a shaped network the
+ * sums of a step travel for 2 (n-1)/n times their bytes. Rough on purpose: the time left follows what runs really took.
+ */
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/parse.h"
+#include "cli/lab_rules.h"
+#include "lockstep/measure.h"
+#include "model/model.h"
+#include "predict/predict.h"
+#include "settings/setting.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct rate {
+    char model[256], device[16];
+    int64_t c, h, w;
+    double step_seconds, image_seconds; /* NAN: could not be measured */
+    double parameters;
+    struct rate *next;
+};
+
+struct ls_lab_rates {
+    struct rate *first;
+};
+
+enum ls_status ls__lab_rates_create(struct ls_lab_rates **out)
+{
+    return ls__calloc(out, 1, sizeof **out);
+}
+
+void ls__lab_rates_destroy(struct ls_lab_rates **rates)
+{
+    for (struct rate *r = *rates ? (*rates)->first : NULL, *next; r; r = next) {
+        next = r->next;
+        free(r);
+    }
+    free(*rates);
+    *rates = NULL;
+}
+
+/* --- measuring --- */
+
+static double step_seconds(const struct rate *r, const char *data, int64_t batch)
+{
+    const struct ls_bench_options o = {.model = r->model,
+                                       .device = r->device,
+                                       .isa = "native",
+                                       .data = data,
+                                       .batch_size = batch,
+                                       .warmup = 1,
+                                       .seconds = 0.1,
+                                       .precision = "f32"};
+    struct ls_bench_result result = {0};
+    double seconds = NAN;
+    if (ls_bench(&o, &result) == LS_OK)
+        seconds = result.ms_per_step_best / 1e3;
+    else
+        ls__log(LS_LOG_DEBUG, "%s on %s cannot be measured: %s", r->model, data, ls_error_message());
+    free(result.ops);
+    return seconds;
+}
+
+static void measure(struct rate *r, int n_classes)
+{
+    const int64_t small = r->h >= 64 ? 2 : 16, large = 4 * small;
+    char data[128];
+    struct ls_model *model;
+    struct ls_model_summary summary = {0};
+    snprintf(data, sizeof data, "fake:%" PRId64 "x%" PRId64 "x%" PRId64 ":%d:256", r->c, r->h, r->w, n_classes);
+    if (ls_model_load(&model, r->model) == LS_OK) {
+        if (ls_model_summarize(model, (int)r->c, (int)r->h, (int)r->w, n_classes, &summary) == LS_OK)
+            r->parameters = (double)summary.parameters;
+        ls_model_destroy(&model);
+    }
+    ls__log_progress("predicting: measuring a few steps");
+    const double a = step_seconds(r, data, small), b = step_seconds(r, data, large);
+    ls__log_progress("");
+    r->image_seconds = fmax(b - a, 0.25 * b) / (double)(large - small);
+    r->step_seconds = fmax(0, b - r->image_seconds * (double)large);
+}
+
+static struct rate *find_rate(struct ls_lab_rates *rates, const char *model, const char *data, const char *device)
+{
+    int64_t dims[3];
+    int n_classes;
+    struct rate *r;
+    if (!model || !data || !ls__lab_shape(data, dims, &n_classes)) return NULL;
+    for (r = rates->first; r; r = r->next)
+        if (!strcmp(r->model, model) && !strcmp(r->device, device) && r->c == dims[0] && r->h == dims[1] &&
+            r->w == dims[2])
+            return r;
+    r = calloc(1, sizeof *r);
+    if (!r) return NULL;
+    snprintf(r->model, sizeof r->model, "%s", model);
+    snprintf(r->device, sizeof r->device, "%s", device);
+    r->c = dims[0];
+    r->h = dims[1];
+    r->w = dims[2];
+    r->next = rates->first;
+    rates->first = r;
+    measure(r, n_classes);
+    return r;
+}
+
+/* --- predicting --- */
+
+static double number(const struct ls_lab_job *job, const char *key, double usual)
+{
+    const char *text = ls__lab_job_setting(job, key);
+    double value;
+    return text && ls__parse_f64(text, &value) ? value : usual;
+}
+
+static bool is_on(const struct ls_lab_job *job, const char *key)
+{
+    const char *text = ls__lab_job_setting(job, key);
+    return text && strcmp(text, "on") == 0;
+}
+
+/* "1gbit,0.1ms": of a step; 0 without a network. */
+static double wire_seconds(const struct ls_lab_job *job, double bytes, double nodes)
+{
+    const char *text = ls__lab_job_setting(job, "network"), *comma = text ? strchr(text, ',') : NULL;
+    char rate[64];
+    double bandwidth = 0;
+    if (!text || nodes < 2) return 0;
+    snprintf(rate, sizeof rate, "%.*s", comma ? (int)(comma - text) : (int)strlen(text), text);
+    if (!ls_predict_parse_bandwidth(rate, &bandwidth)) return 0;
+    return 2 * (nodes - 1) / nodes * bytes / bandwidth;
+}
+
+void ls__lab_predict(void *context, const struct ls_lab_job *job, double *seconds, double *bytes)
+{
+    enum { USUAL_KEEP = 2, FILES = 3 << 20 };
+    const double nodes = number(job, "nodes", 0) * number(job, "procs-per-node", 1),
+                 workers = fmax(fmax(nodes, number(job, "workers", 1)), 1);
+    const double batch = ls__lab_job_setting(job, "batch-per-worker") ? number(job, "batch-per-worker", 1) * workers
+                                                                      : number(job, "batch-size", 128);
+    const char *data = ls__lab_job_setting(job, "data"), *every = ls__lab_job_setting(job, "checkpoint-every"),
+               *device = ls__lab_job_setting(job, "device");
+    struct ls_train_options usual;
+    ls_train_options_default(&usual);
+    if (device) usual.device = device;
+    ls__options_complete(&usual); /* auto becomes what it is here */
+    const struct rate *r = find_rate(context, ls__lab_job_setting(job, "model"), data, usual.device);
+    *seconds = *bytes = NAN;
+    if (!r) return;
+    const double images = (double)ls__lab_images(data), iterations = number(job, "iterations", 0);
+    double steps = number(job, "epochs", 5) * ceil(images / batch);
+    if (iterations > 0) steps = iterations;
+    const double epochs = images > 0 ? fmax(1, steps * batch / images) : 1;
+    const double evaluations = is_on(job, "no-eval") ? 0 : number(job, "eval-every", 1) == 0 ? 1 : epochs;
+    const double start = workers > 1 ? 1.5 : 0.2;
+    *seconds = start +
+               steps * (r->step_seconds + batch * r->image_seconds + wire_seconds(job, 4 * r->parameters, nodes)) +
+               evaluations * images / 6 * r->image_seconds / 3;
+    *bytes = FILES + (every && !strcmp(every, "none") ? 0 : (number(job, "keep", USUAL_KEEP) + 1) * 8 * r->parameters);
+}

@@ -1,0 +1,229 @@
+/* lab_rules.c: which settings a lab may have, whether a run can be so, and what is known of its data. */
+#include "cli/lab_rules.h"
+
+#include "base/parse.h"
+#include "base/suggest.h"
+#include "cli/options.h"
+#include "data/catalog.h"
+#include "data/data.h"
+#include "model/model.h"
+#include "settings/sync_names.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- keys --- */
+
+/* What the lab itself decides. */
+static const char *const taken[][2] = {
+    {"run", "a lab chooses the folders of its runs"},
+    {"resume", "an interrupted lab goes on by itself"},
+    {"repeat", "write it as a line of its own: repeat 3"},
+    {"json", "it is for the command line"},
+    {"quiet", "it is for the command line"},
+    {"verbose", "it is for the command line"},
+    {"help", "it is for the command line"},
+};
+
+static bool is_argument(const char *key)
+{
+    return strcmp(key, "model") == 0 || strcmp(key, "data") == 0;
+}
+
+static enum ls_status unknown_key(const char *key)
+{
+    const char *best = NULL;
+    int distance = -1;
+    ls__suggest(key, "model", &best, &distance);
+    ls__suggest(key, "data", &best, &distance);
+    for (const struct ls_option *o = ls__options; o->setting; o++)
+        if (ls__option_is_of(o, LS_CMD_TRAIN)) ls__suggest(key, o->setting->name, &best, &distance);
+    if (best) return ls_fail(LS_USAGE, "unknown setting %s; did you mean %s?", key, best);
+    return ls_fail(LS_USAGE, "unknown setting %s; settings are model, data and the options of `lockstep train --help`",
+                   key);
+}
+
+static enum ls_status check_key(const char *key, const char **name)
+{
+    const struct ls_option *option = ls__option_find(key);
+    if (is_argument(key)) {
+        *name = ls__settings[strcmp(key, "model") == 0 ? LS_SET_MODEL : LS_SET_DATA].name;
+        return LS_OK;
+    }
+    if (!option || !ls__option_is_of(option, LS_CMD_TRAIN)) return unknown_key(key);
+    *name = option->setting->name;
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+        if (strcmp(*name, taken[i][0]) == 0) return ls_fail(LS_USAGE, "%s cannot be set: %s", key, taken[i][1]);
+    if (strcmp(*name, key) != 0) return ls_fail(LS_USAGE, "%s: write it as %s", key, *name); /* one name for reports */
+    return LS_OK;
+}
+
+/* --- data --- */
+
+static bool is_format(const char *data, const char *name)
+{
+    size_t len = strlen(name);
+    return strncmp(data, name, len) == 0 && data[len] == ':';
+}
+
+/* Shape, classes and images of what needs no files; LS_USAGE for a name that is none. */
+static enum ls_status describe(const char *data, int64_t dims[3], int *n_classes, int64_t *images)
+{
+    bool with_extra;
+    const struct ls_set *set = ls__catalog_from_spec(data, &with_extra);
+    struct ls_dataset *ds;
+    *images = 0;
+    *n_classes = 0;
+    if (is_format(data, "folder")) return LS_OK;
+    if (set) {
+        dims[0] = set->c;
+        dims[1] = set->h;
+        dims[2] = set->w;
+        *n_classes = set->n_classes;
+        for (int i = 0; i < set->n_files; i++)
+            if (set->files[i].split == LS_TRAIN && (with_extra || !set->files[i].is_extra)) *images += set->files[i].n;
+        return LS_OK;
+    }
+    TRY(ls_data_open(&ds, data, LS_TRAIN, NULL)); /* drawn when read: quick */
+    dims[0] = ds->c;
+    dims[1] = ds->h;
+    dims[2] = ds->w;
+    *n_classes = ds->n_classes;
+    *images = ds->n;
+    ls_dataset_close(&ds);
+    return LS_OK;
+}
+
+int64_t ls__lab_images(const char *data)
+{
+    int64_t dims[3], images = 0;
+    int n_classes;
+    return describe(data, dims, &n_classes, &images) == LS_OK ? images : 0;
+}
+
+bool ls__lab_shape(const char *data, int64_t dims[3], int *n_classes)
+{
+    int64_t images;
+    return describe(data, dims, n_classes, &images) == LS_OK && *n_classes > 0;
+}
+
+const char *ls__lab_stand_in(const char *data)
+{
+    bool with_extra;
+    const struct ls_set *set = ls__catalog_from_spec(data, &with_extra);
+    if (!set) return NULL;
+    return set->c == 1 ? "digits" : "digits-rgb";
+}
+
+/* --- runs --- */
+
+static int line_of(const struct ls_lab_run *run, const char *key)
+{
+    for (int i = 0; i < run->n_settings; i++)
+        if (strcmp(run->settings[i].key, key) == 0) return run->settings[i].line;
+    return run->line;
+}
+
+/* Each value for itself. */
+static enum ls_status check_values(const struct ls_lab_run *run, int *line)
+{
+    struct ls_options scratch;
+    ls__options_default(&scratch);
+    for (int i = 0; i < run->n_settings; i++) {
+        const struct ls_lab_setting *s = &run->settings[i];
+        if (is_argument(s->key)) continue;
+        if (ls__setting_store(ls__option_find(s->key)->setting, &scratch, s->value) == LS_OK) continue;
+        *line = s->line;
+        if (strchr(s->value, ','))
+            return ls_fail_in(LS_USAGE, "several values are a line of their own, apart by blanks: vary %s ...", s->key);
+        return LS_USAGE;
+    }
+    return LS_OK;
+}
+
+/* Together, as train would read them. A way to synchronise that is known but not built is the run's own failure. */
+static enum ls_status check_together(const struct ls_lab_run *run)
+{
+    struct ls_lab_setting settings[128];
+    struct ls_lab_job job = {.settings = settings};
+    struct ls_arena memory = {0};
+    struct ls_options o;
+    const char **words = NULL;
+    int n = 0;
+    for (int i = 0; i < run->n_settings && i < 128; i++) {
+        const bool is_sync = strcmp(run->settings[i].key, "sync") == 0;
+        if (is_sync && ls__sync_check(run->settings[i].value, 0) != LS_OK) continue;
+        settings[job.n_settings++] = run->settings[i];
+    }
+    enum ls_status status = ls__lab_words(&memory, &job, "lockstep", NULL, &words);
+    while (status == LS_OK && words[n]) n++;
+    if (status == LS_OK) {
+        status = ls__options_parse(&o, LS_CMD_TRAIN, n - 2, (char *const *)words + 2);
+        if (status == LS_OK) status = ls__options_resolve(&o, LS_CMD_TRAIN);
+        ls__options_release(&o);
+    }
+    ls__arena_release(&memory);
+    return status;
+}
+
+static enum ls_status check_network(const struct ls_lab_run *run, int *line)
+{
+    const char *name = ls__lab_setting(run, "model"), *data = ls__lab_setting(run, "data");
+    const bool is_resized = ls__lab_setting(run, "resize");
+    struct ls_model *model;
+    struct ls_model_summary summary;
+    int64_t dims[3] = {0}, images;
+    int n_classes = 0;
+    *line = line_of(run, "model");
+    TRY(ls_model_load(&model, name));
+    *line = line_of(run, "data");
+    enum ls_status status = describe(data, dims, &n_classes, &images);
+    *line = run->line;
+    if (status == LS_OK && n_classes > 0 && !is_resized)
+        status = ls_model_summarize(model, (int)dims[0], (int)dims[1], (int)dims[2], n_classes, &summary);
+    ls_model_destroy(&model);
+    return status;
+}
+
+static enum ls_status check_run(const struct ls_lab_run *run, int *line)
+{
+    if (!ls__lab_setting(run, "model"))
+        return ls_fail(LS_USAGE, "which network? Write model=NAME on its line or in base");
+    if (!ls__lab_setting(run, "data")) return ls_fail(LS_USAGE, "which data? Write data=NAME on its line or in base");
+    TRY(check_values(run, line));
+    TRY(check_together(run));
+    return check_network(run, line);
+}
+
+const struct ls_lab_rules ls__lab_rules = {.key = check_key, .run = check_run};
+
+/* --- whether the data is there --- */
+
+static enum ls_status check_files(const char *data, const char *data_dir)
+{
+    bool with_extra;
+    const struct ls_set *set = ls__catalog_from_spec(data, &with_extra);
+    struct ls_found *found;
+    if (!set) return LS_OK;
+    found = calloc(1, sizeof *found);
+    if (!found) return ls_fail(LS_NOMEM, "out of memory while looking for %s", data);
+    enum ls_status status = ls__catalog_locate(found, set, LS_TRAIN, with_extra, data_dir);
+    if (status == LS_OK) status = ls__catalog_locate(found, set, LS_TEST, with_extra, data_dir);
+    free(found);
+    return status;
+}
+
+enum ls_status ls__lab_check_data(const struct ls_lab_state *state)
+{
+    for (int i = 0; i < state->n_jobs; i++) {
+        const char *data = ls__lab_job_setting(&state->jobs[i], "data"),
+                   *dir = ls__lab_job_setting(&state->jobs[i], "data-dir");
+        enum ls_status status = data ? check_files(data, dir) : LS_OK;
+        if (status == LS_OK) continue;
+        char why[900];
+        snprintf(why, sizeof why, "%s", ls_error_message());
+        return ls_fail(status, "%s; or try the lab with --stand-in, on drawn digits", why);
+    }
+    return LS_OK;
+}

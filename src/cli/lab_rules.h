@@ -1,0 +1,27 @@
+/* lab_rules.h: what the lab module asks of the program: options of train, models, data sets, speeds. */
+#ifndef LS_CLI_LAB_RULES_H
+#define LS_CLI_LAB_RULES_H
+
+#include "lab/run.h"
+
+extern const struct ls_lab_rules ls__lab_rules;
+
+/* Training images of a data set that is known by name or a fake: one; 0: others. */
+int64_t ls__lab_images(const char *data);
+/* Its shape and classes; false: not known without its files. */
+bool ls__lab_shape(const char *data, int64_t dims[3], int *n_classes);
+const char *ls__lab_stand_in(const char *data);
+
+/* LS_DATA if a job's data set is not there, with what to do. */
+enum ls_status ls__lab_check_data(const struct ls_lab_state *state) LS_MUST_CHECK;
+
+/* --- lab_predict.c --- */
+
+/* Rates of step are measured when they are first asked for, each for a second or two, and kept. */
+struct ls_lab_rates;
+enum ls_status ls__lab_rates_create(struct ls_lab_rates **out) LS_MUST_CHECK;
+void ls__lab_rates_destroy(struct ls_lab_rates **rates);
+/* For ls_lab_means; context is the rates. */
+void ls__lab_predict(void *context, const struct ls_lab_job *job, double *seconds, double *bytes);
+
+#endif
