@@ -77,12 +77,11 @@ static void print_runs(const struct ls_lab *lab, const struct ls_lab_state *stat
     }
 }
 
-static enum ls_status tell(const struct ls_lab_folder *folder, const struct ls_lab *lab,
-                           const struct ls_lab_state *state, const struct ls_lab_summary *s)
+static enum ls_status tell(const struct ls_lab_folder *folder, const struct ls_lab_state *state,
+                           const struct ls_lab_summary *s)
 {
     char dir[LS_QUOTED_BYTES];
     ls__quote_path(folder->path, dir, sizeof dir);
-    print_runs(lab, state);
     if (s->signal || s->n_left > 0) {
         printf("\n%d of %d runs are done; go on with:\n  lockstep lab run %s\n", s->n_done, state->n_jobs, dir);
         return ls_fail(LS_INTERRUPTED, "the lab was stopped; go on with: lockstep lab run %s", dir);
@@ -105,9 +104,9 @@ static enum ls_status run_in(struct ls_lab_folder *folder, const struct ls_lab *
     ls__log(LS_LOG_INFO, "%s: %d runs in %s, predicted to take %s", lab->name, state->n_jobs, folder->path,
             ls__lab_time_text(ls__lab_seconds_left(state), time));
     TRY(ls__lab_run(folder, lab, state, exe, &summary));
-    enum ls_status status = LS_OK;
-    if (!summary.signal) status = ls__lab_report(lab, state, folder->path, NULL);
-    return status == LS_OK ? tell(folder, lab, state, &summary) : status;
+    print_runs(lab, state);
+    if (!summary.signal) TRY(ls__lab_report(lab, state, folder->path, NULL));
+    return tell(folder, state, &summary);
 }
 
 static enum ls_status go(const struct ls_lab *lab, struct ls_lab_state *state, const char *path)
