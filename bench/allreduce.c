@@ -1,14 +1,14 @@
-/* allreduce.c: the time of a sum of int64 over two processes, for bench/scaling. Started by mpirun.
+/* allreduce.c: the time of a sum of int64 over processes, for bench/allreduce and bench/scaling. Started by mpirun.
  *
  *     allreduce mpi   REPEATS N...    MPI's own MPI_Allreduce, in place
  *     allreduce ours  REPEATS N...    ls_comm_sum_begin, _flush, _wait. Processes with different LOCKSTEP_MACHINE are
- *                                     machines of their own, whose leaders sum in a ring
+ *                                     machines of their own
  *     allreduce barrier REPEATS       ls_comm_barrier between processes of one machine: what is left of communication
- * there
+ *                                     there
  *
- * Out: one line of JSON per size from rank 0: seconds of the slowest rank, for each repeat, and the bytes that all
- * sent. The numbers are as gradients' sums are: two's complement of about 37 bits, in the buckets that training makes.
- * Every sum is checked. Each rank keeps to a CPU of its own.
+ * Out: one line of JSON per size from rank 0: for each repeat the seconds of the slowest rank and the CPU seconds of
+ * all, and the bytes that all sent. The numbers are as gradients' sums are: two's complement of about 37 bits, in the
+ * buckets that training makes. Every sum is checked. Each rank keeps to a CPU of its own where there are enough.
  */
 #include "comm/comm.h"
 
@@ -18,15 +18,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
-enum { BUCKET = 1 << 16, MAX_N_BUCKETS = 400, MAX_REPEATS = 100, MAX_RANKS = 64, N_BARRIERS = 2000 };
+enum { BUCKET = 1 << 16, MAX_N_BUCKETS = 400, MAX_REPEATS = 1000, MAX_RANKS = 64, N_BARRIERS = 2000 };
 
 static double now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Of all threads of this process. */
+static double cpu_now(void)
+{
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+           1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
 }
 
 static _Noreturn void give_up(const char *what)
@@ -40,14 +50,20 @@ static void check(enum ls_status status)
     if (status != LS_OK) give_up(ls_error_message());
 }
 
-/* The rank-th of the CPUs this process may use, if there are as many. Before MPI starts threads. */
+static int number_in(const char *variable)
+{
+    const char *text = getenv(variable);
+    return text ? (int)strtol(text, NULL, 10) : 0;
+}
+
+/* The rank-th of the CPUs this process may use, if every rank can have one. Before MPI starts threads. */
 static void keep_to_one_cpu(void)
 {
-    const char *text = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
-    int left = text ? (int)strtol(text, NULL, 10) : 0;
+    int left = number_in("OMPI_COMM_WORLD_LOCAL_RANK");
     cpu_set_t allowed, own;
     CPU_ZERO(&own);
     if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+    if (number_in("OMPI_COMM_WORLD_LOCAL_SIZE") > CPU_COUNT(&allowed)) return;
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
         if (!CPU_ISSET(cpu, &allowed) || left-- > 0) continue;
         CPU_SET(cpu, &own);
@@ -89,11 +105,18 @@ static int64_t *make_block(int64_t n)
     return block;
 }
 
-static void print_result(const char *what, int64_t n, int64_t bytes_sent, const double *seconds, int n_repeats)
+/* What a repeat took: the slowest rank's seconds, and all ranks' of CPUs. */
+struct took {
+    double seconds, cpu;
+};
+
+static void print_result(const char *what, int64_t n, int64_t bytes_sent, const struct took *took, int n_repeats)
 {
     printf("{\"what\": \"%s\", \"elements\": %" PRId64 ", \"bytes_sent\": %" PRId64 ", \"seconds\": [", what, n,
            bytes_sent);
-    for (int i = 0; i < n_repeats; i++) printf("%s%.9f", i ? ", " : "", seconds[i]);
+    for (int i = 0; i < n_repeats; i++) printf("%s%.9f", i ? ", " : "", took[i].seconds);
+    printf("], \"cpu_seconds\": [");
+    for (int i = 0; i < n_repeats; i++) printf("%s%.6f", i ? ", " : "", took[i].cpu);
     printf("]}\n");
     fflush(stdout);
 }
@@ -103,22 +126,24 @@ static void print_result(const char *what, int64_t n, int64_t bytes_sent, const 
 static void measure_mpi(int64_t n, int n_repeats)
 {
     int rank, n_ranks;
-    double seconds[MAX_REPEATS];
+    static struct took took[MAX_REPEATS];
     int64_t *block = make_block(n);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
     for (int k = -1; k < n_repeats; k++) { /* the first opens connections and touches memory */
         fill(block, n, rank);
         MPI_Barrier(MPI_COMM_WORLD);
-        double start = now();
+        double start = now(), cpu_start = cpu_now();
         MPI_Allreduce(MPI_IN_PLACE, block, (int)n, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
-        double mine = now() - start, slowest;
-        MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+        double mine = now() - start, cpu = cpu_now() - cpu_start;
+        struct took all;
+        MPI_Allreduce(&mine, &all.seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+        MPI_Allreduce(&cpu, &all.cpu, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
         verify(block, n, n_ranks, "mpi");
-        if (k >= 0) seconds[k] = slowest;
+        if (k >= 0) took[k] = all;
     }
     /* MPI does not tell what it sends; a ring, or an exchange of halves, sends 2 (P - 1) / P of the block per rank. */
-    if (rank == 0) print_result("mpi", n, 2 * (n_ranks - 1) * n * (int64_t)sizeof *block, seconds, n_repeats);
+    if (rank == 0) print_result("mpi", n, 2 * (n_ranks - 1) * n * (int64_t)sizeof *block, took, n_repeats);
     free(block);
 }
 
@@ -142,12 +167,14 @@ static int make_buckets(int64_t n, struct ls_comm_bucket *buckets)
     return count;
 }
 
-static double slowest_of(struct ls_comm *comm, double mine)
+static struct took took_by_all(struct ls_comm *comm, struct took mine)
 {
-    double all[MAX_RANKS] = {0};
+    struct took all[MAX_RANKS] = {0};
     check(ls_comm_gather(comm, &mine, sizeof mine, all));
-    for (int r = 1; r < ls_comm_place(comm)->n_ranks; r++)
-        if (all[r] > all[0]) all[0] = all[r];
+    for (int r = 1; r < ls_comm_place(comm)->n_ranks; r++) {
+        if (all[r].seconds > all[0].seconds) all[0].seconds = all[r].seconds;
+        all[0].cpu += all[r].cpu;
+    }
     return all[0];
 }
 
@@ -163,37 +190,37 @@ static void measure_ours(struct ls_comm *comm, int64_t n, int n_repeats)
 {
     const struct ls_comm_place *at = ls_comm_place(comm);
     static struct ls_comm_bucket buckets[MAX_N_BUCKETS + 1];
-    double seconds[MAX_REPEATS];
+    static struct took took[MAX_REPEATS];
     int64_t *block = make_block(n), sent = 0;
     int n_buckets = make_buckets(n, buckets);
     for (int k = -1; k < n_repeats; k++) {
         fill(block, n, at->rank);
         check(ls_comm_agree(comm, LS_OK, "ready"));
         int64_t before = ls_comm_stats(comm).bytes_sent;
-        double start = now();
-        check(ls_comm_sum_begin(comm, block, buckets, n_buckets));
+        double start = now(), cpu_start = cpu_now();
+        check(ls_comm_sum_begin(comm, block, buckets, n_buckets, LS_SPAN_SUM));
         ls_comm_sum_flush(comm);
         check(ls_comm_sum_wait(comm, n));
-        double mine = now() - start;
+        struct took mine = {now() - start, cpu_now() - cpu_start};
         sent = sum_of(comm, ls_comm_stats(comm).bytes_sent - before);
-        double slowest = slowest_of(comm, mine);
+        struct took all = took_by_all(comm, mine);
         verify(block, n, at->n_ranks, "ours");
-        if (k >= 0) seconds[k] = slowest;
+        if (k >= 0) took[k] = all;
     }
-    if (at->rank == 0) print_result("ours", n, sent, seconds, n_repeats);
+    if (at->rank == 0) print_result("ours", n, sent, took, n_repeats);
     free(block);
 }
 
 static void measure_barriers(struct ls_comm *comm, int n_repeats)
 {
-    double seconds[MAX_REPEATS];
+    static struct took took[MAX_REPEATS];
     for (int k = -1; k < n_repeats; k++) {
         check(ls_comm_barrier(comm, LS_OK, 0));
-        double start = now();
+        double start = now(), cpu_start = cpu_now();
         for (int i = 0; i < N_BARRIERS; i++) check(ls_comm_barrier(comm, LS_OK, 0));
-        if (k >= 0) seconds[k] = (now() - start) / N_BARRIERS;
+        if (k >= 0) took[k] = (struct took){(now() - start) / N_BARRIERS, (cpu_now() - cpu_start) / N_BARRIERS};
     }
-    if (ls_comm_place(comm)->rank == 0) print_result("barrier", 0, 0, seconds, n_repeats);
+    if (ls_comm_place(comm)->rank == 0) print_result("barrier", 0, 0, took, n_repeats);
 }
 
 static void run_ours(bool is_barrier, int n_repeats, char **sizes, int n_sizes)
@@ -217,7 +244,7 @@ int main(int argc, char **argv)
     bool is_mpi = strcmp(what, "mpi") == 0, is_barrier = strcmp(what, "barrier") == 0;
     int n_repeats = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 0;
     if ((!is_mpi && !is_barrier && strcmp(what, "ours") != 0) || n_repeats < 1 || n_repeats > MAX_REPEATS)
-        give_up("expected: mpi|ours|barrier REPEATS(1..100) N...");
+        give_up("expected: mpi|ours|barrier REPEATS(1..1000) N...");
     for (int i = 3; i < argc; i++)
         if (strtoll(argv[i], NULL, 10) < 1 || strtoll(argv[i], NULL, 10) > INT32_MAX) give_up("N: 1 to 2^31 - 1");
     keep_to_one_cpu();

@@ -35,7 +35,7 @@ def build(program, folder):
     if not os.path.exists(library):
         raise common.Failure(f"needs {library}, which is built beside the program")
     command = [compiler, "-D_GNU_SOURCE", "-std=gnu11", "-O2", "-I", os.path.join(common.ROOT, "include"),
-               os.path.join(common.BENCH, "allreduce.c"), library, "-lpthread", "-ldl", "-lm", "-o", out]
+               "-I", os.path.join(common.ROOT, "src"), os.path.join(common.BENCH, "allreduce.c"), library, "-lpthread", "-ldl", "-lm", "-o", out]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         raise common.Failure(f"{' '.join(command)}: {(done.stderr.strip().splitlines() or ['failed'])[-1]}")

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "comm/comm_internal.h"
 
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PIECE = 1 << 24, MAX_TEXT = 1 << 20 };
-
-/* Ways to sum over the machines, the preferred one first. */
-static const struct ls__sum_way *const sum_ways[] = {&ls__sum_ring};
+enum { PIECE = 1 << 24, MAX_TEXT = 1 << 20, SPIN_NS = 50000 };
 
 static enum ls_status join_job(struct ls_comm *c)
 {
@@ -32,7 +30,6 @@ enum ls_status ls_comm_open(struct ls_comm **out, const struct ls_comm_options *
     c->is_ended = o ? o->is_ended : NULL;
     c->is_ended_context = o ? o->context : NULL;
     c->is_apart = o && o->is_apart;
-    c->sum_way = sum_ways[0];
     c->place = (struct ls_comm_place){.n_ranks = 1, .n_machines = 1, .n_local = 1, .n_nodes = 1};
     gethostname(c->place.host, sizeof c->place.host - 1);
     enum ls_status status = ls_comm_is_launched() ? join_job(c) : LS_OK;
@@ -55,7 +52,7 @@ void ls_comm_close(struct ls_comm **comm)
         ls__lane_abandon(c->lane);
     } else {
         ls__lane_give_back(c->lane);
-        c->sum_way->release(c);
+        ls__travel_release(c);
         ls__comm_machine_close(c);
         free(c);
     }
@@ -86,6 +83,20 @@ struct ls_comm_stats ls_comm_stats(const struct ls_comm *c)
 {
     return (struct ls_comm_stats){atomic_load(&c->bytes_sent), atomic_load(&c->bytes_received),
                                   atomic_load(&c->n_sums)};
+}
+
+enum ls_status ls_comm_crew(struct ls_comm *c, int n_threads)
+{
+    const int32_t mine = n_threads;
+    int32_t *all;
+    if (c->place.n_ranks == 1) return LS_OK;
+    const size_t n = (size_t)c->place.n_ranks;
+    TRY(ls__calloc(&all, n, sizeof *all));
+    enum ls_status status = ls_comm_gather(c, &mine, sizeof mine, all);
+    if (status == LS_OK) status = ls_comm_broadcast(c, 0, all, n * sizeof *all);
+    if (status == LS_OK) ls__wait_count(c, all);
+    free(all);
+    return status;
 }
 
 /* --- agreement --- */
@@ -280,7 +291,9 @@ enum ls_status ls_comm_sum_begin(struct ls_comm *c, int64_t *block, const struct
     c->n_buckets = n_buckets;
     if (c->place.local_rank == 0) {
         for (int i = 0; i < n_buckets; i++) atomic_store(&b->parts[i], 0);
+        for (int i = 0; i < n_buckets; i++) b->n_parts[i] = buckets[i].n_parts;
         atomic_store(&b->summed, 0);
+        atomic_store(&b->awaited, LLONG_MAX);
         atomic_store(&b->has_sum_failed, false);
         memcpy(job.buckets, buckets, (size_t)n_buckets * sizeof *buckets);
     }
@@ -289,28 +302,46 @@ enum ls_status ls_comm_sum_begin(struct ls_comm *c, int64_t *block, const struct
     return LS_OK;
 }
 
+/* The communication thread may sleep until a bucket is complete. */
+static void tell_of_parts(struct board *b)
+{
+    atomic_fetch_add(&b->parts_word, 1);
+    ls__futex_wake(&b->parts_word);
+}
+
 void ls_comm_sum_part(struct ls_comm *c, int bucket)
 {
-    if (c->place.n_machines > 1) atomic_fetch_add_explicit(&c->board->parts[bucket], 1, memory_order_release);
+    struct board *b = c->board;
+    if (c->place.n_machines > 1 && atomic_fetch_add(&b->parts[bucket], 1) + 1 == b->n_parts[bucket]) tell_of_parts(b);
 }
 
 void ls_comm_sum_flush(struct ls_comm *c)
 {
     if (c->place.n_machines == 1) return;
     for (int i = 0; i < c->n_buckets; i++) atomic_store(&c->board->parts[i], INT32_MAX / 2);
+    tell_of_parts(c->board);
+}
+
+/* Wakes when [0, end) is summed; a sleeper before it that is woken registers anew. */
+static void register_end(struct board *b, int64_t end)
+{
+    long long least = atomic_load(&b->awaited);
+    while (least > end && !atomic_compare_exchange_weak(&b->awaited, &least, end)) continue;
 }
 
 static enum ls_status await_sum(struct ls_comm *c, int64_t end)
 {
     struct board *b = c->board;
     int64_t start = ls__now_ns();
-    for (int spins = 0; atomic_load_explicit(&b->summed, memory_order_acquire) < end; spins++) {
+    while (atomic_load(&b->summed) < end) {
         unsigned seen = atomic_load(&b->summed_word);
         if (atomic_load(&b->has_sum_failed)) {
             c->has_failed = true;
             return ls__fail_again(&b->sum_failure);
         }
-        if (atomic_load_explicit(&b->summed, memory_order_acquire) >= end) break;
+        if (atomic_load(&c->spare.has_core) && ls__now_ns() - start < SPIN_NS) continue;
+        register_end(b, end);
+        if (atomic_load(&b->summed) >= end) break;
         ls__futex_wait(&b->summed_word, seen, 20000000);
         double seconds = ls__seconds_since(start);
         TRY(ls__late_machine(c, seconds > c->timeout ? seconds : 0)); /* the sum may want a part of theirs */
@@ -328,7 +359,9 @@ enum ls_status ls_comm_sum_wait(struct ls_comm *c, int64_t end)
     if (c->place.n_machines == 1) return LS_OK;
     if (atomic_load_explicit(&c->board->summed, memory_order_acquire) >= end) return LS_OK;
     atomic_fetch_add_explicit(&c->n_waiting, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&c->board->n_waiting, 1, memory_order_relaxed);
     enum ls_status status = await_sum(c, end);
+    atomic_fetch_sub_explicit(&c->board->n_waiting, 1, memory_order_relaxed);
     atomic_fetch_sub_explicit(&c->n_waiting, 1, memory_order_relaxed);
     return status;
 }

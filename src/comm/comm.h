@@ -3,11 +3,11 @@
  * A job is a number of ranks, started by mpirun or srun. Ranks of one machine share the store (parameters, sums,
  * optimizer state) in memory and take shards from one counter, as threads do, so that within a machine nothing is ever
  * sent. Between machines the sums travel once per machine: the leader, local rank 0 of each, has a communication thread
- * that adds them in a ring while shards are still being computed.
+ * that adds them up while shards are still being computed, in a ring or in pairs.
  *
  *     machine 0: rank 0 (leader)  rank 1       machine 1: rank 2 (leader)  rank 3
  *                \--- shared memory ---/                  \--- shared memory ---/
- *                        ^------------- ring of leaders -------------^
+ *                        ^----------- sums of the leaders -----------^
  *
  * A machine here is ranks that share memory. Usually that is a computer; containers or devices may cut one into
  * several.
@@ -81,6 +81,11 @@ enum ls_status ls_comm_measure(struct ls_comm *comm, struct ls_trace *trace) LS_
 const struct ls_comm_place *ls_comm_place(const struct ls_comm *comm);
 const char *ls_comm_host(const struct ls_comm *comm, int machine);
 int ls_comm_machine_of(const struct ls_comm *comm, int rank);
+/* How many threads of this rank compute from now on; until then it counts as one. Collective. It decides whether
+ * anybody may wait without sleeping. */
+enum ls_status ls_comm_crew(struct ls_comm *comm, int n_threads) LS_MUST_CHECK;
+/* Whether messages between its machines stay in the memory of one computer; sums travel unpacked then. */
+bool ls_comm_is_near(const struct ls_comm *comm);
 /* --- agreement --- */
 
 /* Every rank hands in how it fares and a text (NULL if it fares badly). LS_OK when all are well and all texts are
@@ -125,9 +130,16 @@ struct ls_comm_bucket {
     int n_parts;
 };
 
-/* A bucket of n sums travels in chunks of so many, LS_COMM_WINDOW of them under way at once. */
+/* How a bucket of n sums travels: in chunks, LS_COMM_WINDOW of them under way at once. */
 enum { LS_COMM_WINDOW = 8 };
-int64_t ls_comm_chunk(int64_t n, int n_machines);
+struct ls_comm_route {
+    const char *way; /* "ring", "doubling" */
+    int64_t chunk;   /* sums */
+    int n_hops;      /* messages of a chunk, one after the other */
+    double volume;   /* what a machine sends, as a multiple of the chunk */
+};
+/* way: NULL for the one a job takes; there is one of that name. */
+struct ls_comm_route ls_comm_route(int64_t n, int n_machines, bool is_near, const char *way);
 
 /* Begins the sum over the machines of block[0, end of the last bucket), in place, bucket after bucket, while the
  * machine is still contributing. Every leader gives the same buckets but for n_parts. Ranks that are not leaders only
@@ -170,7 +182,7 @@ enum ls_status ls_comm_clock(struct ls_comm *comm, struct ls_comm_clock *clock) 
 struct ls_comm_weight {
     double bytes, pack_seconds, unpack_seconds;
 };
-enum ls_status ls_comm_weigh(const int64_t *sums, int64_t n, struct ls_comm_weight *weight) LS_MUST_CHECK;
+enum ls_status ls_comm_weigh(const int64_t *sums, int64_t n, bool is_near, struct ls_comm_weight *weight) LS_MUST_CHECK;
 
 #ifdef __cplusplus
 }

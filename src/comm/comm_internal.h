@@ -26,13 +26,17 @@ enum {
     TAG_HEARTBEAT,
     TAG_PROBE,
     TAG_GATHER,
-    TAG_RING = 64
+    TAG_SUM = 64 /* and the LS_COMM_WINDOW after it */
 };
 
 /* A rank as the others know it. */
 struct peer {
     char host[64];
     char machine_key[96]; /* ranks with equal keys share a machine */
+    char computer[40];    /* ranks with equal ones share CPUs: the boot's id */
+    char sums[32];        /* LOCKSTEP_SUMS; rank 0's counts for all */
+    uint64_t network;  /* number of its network namespace; of one computer and one network: messages stay in memory */
+    uint64_t cpus[16]; /* bit by bit those it may use */
     int32_t pid, machine, local_rank;
 };
 
@@ -82,10 +86,14 @@ struct board {
     struct ending ending;
     /* sums over the machines */
     _Alignas(64) atomic_llong summed; /* elements [0, summed) are in */
-    atomic_uint summed_word;          /* raised with it: what waiters sleep on */
+    atomic_llong awaited;             /* the least `end` that a sleeper waits for; LLONG_MAX: none */
+    atomic_uint summed_word;          /* raised when it is reached: what waiters sleep on */
+    atomic_int n_waiting;             /* threads of all ranks in ls_comm_sum_wait: their cores are free */
     atomic_bool has_sum_failed;
-    struct ls_kept sum_failure; /* the leader's communication thread, before has_sum_failed */
+    struct ls_kept sum_failure;          /* the leader's communication thread, before has_sum_failed */
+    _Alignas(64) atomic_uint parts_word; /* raised when a bucket is complete: what the communication thread sleeps on */
     atomic_int parts[MAX_BUCKETS];
+    int32_t n_parts[MAX_BUCKETS]; /* that complete a bucket: the leader's, between two barriers */
     struct {
         _Alignas(64) atomic_int taken;
     } locks[LS_COMM_LOCKS];
@@ -130,6 +138,12 @@ struct sum_job {
     enum ls_span_kind kind; /* as what its travel is measured */
 };
 
+/* Whether cores are left for waiting. wait.c says how they are counted. */
+struct spare {
+    atomic_bool has_core;  /* for every thread that computes and every communication thread of this computer */
+    atomic_bool has_waits; /* for every thread that computes: one that waits leaves its own */
+};
+
 typedef enum ls_status comm_thread_fn(struct ls_comm *c, void *arg);
 
 /* The thread that talks to the transport. One call at a time; a sum runs when no call does. Under `lock` where nothing
@@ -155,17 +169,41 @@ struct comm_thread {
     int64_t ended_ns;         /* when the launcher was seen to end us, or 0: the others are asked to answer */
 };
 
-/* A way to add the block up over the machines: a file that ends in one of these, and a line in comm.c. All of it
- * happens on the communication thread, but for release. */
+/* --- ways to sum --- */
+
+/* What a machine does in one hop of a chunk of n numbers. */
+struct ls__sum_hop {
+    int to, from; /* machines; -1: none */
+    int64_t out_begin, out_end, in_begin, in_end;
+    bool add; /* what comes in, to what is there; else it replaces it */
+};
+
+/* A way to add a chunk up over the machines: who sends what to whom, as arithmetic that every machine does for itself
+ * and all alike. A file that ends in one of these, and a line in route.c. travel.c does the rest. */
 struct ls__sum_way {
     const char *name;
-    /* All buckets of c->running, as their parts come in (board->parts), publishing how far the sums are
-     * (board->summed) and saying when any are under way (ls__sum_travels). In every loop that waits: ls__link_pump,
-     * ls__ending_check, ls__late_*. */
-    enum ls_status (*run)(struct ls_comm *c);
-    void (*release)(struct ls_comm *c); /* what it keeps in c->sum_state, if anything */
+    /* Whether it is the best for a bucket of n numbers; of the list the first that is. is_near: messages stay in the
+     * memory of one computer. */
+    bool (*suits)(int64_t n, int n_machines, bool is_near);
+    int64_t (*chunk)(int64_t n, int n_machines, bool is_near); /* how many numbers of it travel as one */
+    int (*n_hops)(int64_t n, int machine, int n_machines);     /* of a chunk of n */
+    struct ls__sum_hop (*hop)(int64_t n, int machine, int n_machines, int hop);
 };
-extern const struct ls__sum_way ls__sum_ring;
+extern const struct ls__sum_way ls__sum_ring, ls__sum_doubling;
+
+/* Numbers in a message: few enough that MPI sends it without asking first, 5 bytes each; many enough to pay. Near,
+ * where nothing is packed, fewer and larger ones are quicker. */
+enum { SUM_LEAST = 1 << 11, SUM_MOST = 1 << 13, SUM_MOST_NEAR = 1 << 15 };
+
+/* route.c */
+/* The way for a bucket of n. forced: NULL, or the one that was asked for. */
+const struct ls__sum_way *ls__sum_way(int64_t n, int n_machines, bool is_near, const struct ls__sum_way *forced);
+enum ls_status ls__route_choose(struct ls_comm *c) LS_MUST_CHECK; /* for the job, from the cards: c->is_raw, c->way */
+
+/* travel.c: all buckets of c->running, as their parts come in (board->parts), publishing how far the sums are
+ * (board->summed). The communication thread's. */
+enum ls_status ls__travel(struct ls_comm *c) LS_MUST_CHECK;
+void ls__travel_release(struct ls_comm *c);
 
 /* Threads: main is the one that opened the job; workers are its pool, which only claim, lock, contribute and wait. The
  * communication thread is ours. "Set up": written while the job opens, before the communication thread reads it by a
@@ -180,11 +218,12 @@ struct ls_comm {
     int *leaders;                         /* [n_machines] ranks; set up */
     const struct ls_transport *transport; /* NULL for a job of one; set up; only the communication thread calls it */
     struct board *board;                  /* set up; see there */
-    bool may_spin;                        /* every thread of the machine has a CPU; set up */
+    struct spare spare;                   /* set up; again by ls_comm_crew, of main */
     struct heard *heard;                  /* [n_machines], the leader's, else NULL; the communication thread's */
     struct sum_job running;               /* the communication thread's: what it works on */
-    const struct ls__sum_way *sum_way;    /* set up */
-    void *sum_state;                      /* the way's own; the communication thread's */
+    bool is_raw;                          /* sums travel unpacked; set up */
+    const struct ls__sum_way *way;        /* that all buckets take, or NULL: the best for each; set up */
+    struct chunk *chunks;                 /* travel.c's; the communication thread's */
     struct ls_lane *lane;      /* NULL: nobody measures; set before the first sum, then the communication thread's */
     struct comm_thread thread; /* see there */
     atomic_llong bytes_sent, bytes_received, n_sums; /* the communication thread counts, main reads */
@@ -227,7 +266,13 @@ enum ls_status ls__link_receive(struct ls_comm *c, void *data, size_t bytes, int
 void ls__link_pump(struct ls_comm *c);
 /* Says good-bye to the other leaders and hears theirs, so that no message is open when the transport closes. */
 void ls__link_close(struct ls_comm *c);
-void ls__link_idle(struct ls_comm *c, int *n_idle); /* sleeps a little, longer when nothing has moved for long */
+
+/* wait.c: how waiting is done. */
+/* How many threads of every rank [n_ranks] compute, or NULL: one of each. */
+void ls__wait_count(struct ls_comm *c, const int32_t *n_threads);
+/* Between two looks of the communication thread at what has not come for `waited_ns`. is_awaited: a thread of this
+ * machine waits for it and does nothing else. Returns at once, or sleeps. */
+void ls__wait_a_little(struct ls_comm *c, int64_t waited_ns, bool is_awaited);
 
 /* ending.c: why the job ends, known to all ranks of all machines within a moment. */
 /* The calling thread's last failure breaks the job: notes it for all to see. Returns `status`, to be handed on. */

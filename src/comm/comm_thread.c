@@ -3,7 +3,7 @@
  *     main                          communication thread
  *     ls__comm_thread_call(fn) ------>  runs fn(c, arg)          agreement, broadcast
  *                          <------  status and message
- *     ls__comm_thread_sum()    ------>  sum_way->run(c)          while main computes
+ *     ls__comm_thread_sum()    ------>  ls__travel(c)            while main computes
  *
  * The transport is opened here too: MPI wants all its calls from the thread that began it. Waits inside fn end by
  * themselves; only opening may block for ever (a rank that never comes), so the first call has a deadline here.
@@ -57,7 +57,7 @@ static void serve_sum(struct ls_comm *c)
     k->sum_wanted = false;
     copy_job(&c->running, &k->sum);
     pthread_mutex_unlock(&k->lock);
-    enum ls_status status = c->sum_way->run(c);
+    enum ls_status status = ls__travel(c);
     ls__sum_travels(c, false);
     if (status != LS_OK) {
         c->board->sum_failure = ls__keep(status);

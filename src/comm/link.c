@@ -37,34 +37,26 @@ static enum ls_status poll_one(struct ls_comm *c, struct ls_request *request)
     return ls__link_poll(c, &request, 1);
 }
 
-void ls__link_idle(struct ls_comm *c, int *n_idle)
-{
-    enum { N_SPINS = 50, N_SHORT = 10, N_LONG = 50 }; /* 20 us, 50 us until 2 ms have passed, then 200 us */
-    int n = (*n_idle)++ - (c->may_spin ? N_SPINS : 0);
-    if (n < 0) return;
-    const struct timespec pause = {0, n < N_SHORT ? 20000 : n < N_LONG ? 50000 : 200000};
-    nanosleep(&pause, NULL);
-}
-
 /* Now and then while waiting: does the job end, has somebody died meanwhile? */
-static enum ls_status look_around(struct ls_comm *c, int n_idle)
+static enum ls_status look_around(struct ls_comm *c, int64_t *looked_ns)
 {
-    if (n_idle % 32 != 31) return LS_OK;
+    enum { LOOK_NS = 20000000 };
     TRY(ls__ending_check(c));
-    if (n_idle % 256 != 255) return LS_OK;
+    if (ls__now_ns() - *looked_ns < LOOK_NS) return LS_OK;
+    *looked_ns = ls__now_ns();
     if (c->board) TRY(ls__late_machine(c, 0));
     return ls__late_ended(c);
 }
 
 static enum ls_status finish(struct ls_comm *c, struct ls_request *request, int with, double seconds, const char *what)
 {
-    int64_t start = ls__now_ns();
-    for (int n_idle = 0;;) {
+    int64_t start = ls__now_ns(), looked_ns = start;
+    for (;;) {
         TRY(poll_one(c, request));
         if (!request->is_open) return LS_OK;
         ls__link_pump(c);
-        ls__link_idle(c, &n_idle);
-        TRY(look_around(c, n_idle));
+        ls__wait_a_little(c, ls__now_ns() - start, true); /* main waits for this call */
+        TRY(look_around(c, &looked_ns));
         if (ls__seconds_since(start) < seconds) continue;
         const char *host = c->peers ? c->peers[with].host : "";
         return ls__ending_found(c, ENDING_LIKELY,
@@ -226,10 +218,10 @@ static void close_rounds(struct ls_comm *c, bool is_listening)
 {
     enum { PATIENCE_S = 5 };
     int64_t start = ls__now_ns();
-    for (int n_idle = 0; n_open(c, is_listening) > 0 && ls__seconds_since(start) < PATIENCE_S;) {
+    while (n_open(c, is_listening) > 0 && ls__seconds_since(start) < PATIENCE_S) {
         poll_heartbeats(c);
         if (is_listening) listen(c);
-        ls__link_idle(c, &n_idle); /* ok: all have ended, and it is bounded */
+        ls__wait_a_little(c, ls__now_ns() - start, true); /* ok: all have ended, and it is bounded */
     }
 }
 

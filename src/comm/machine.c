@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -82,9 +83,24 @@ static void find_node(struct ls_comm *c)
         snprintf(c->place.host, sizeof c->place.host, "node%d", c->place.rank / (n_ranks / n) + 1);
 }
 
+/* Where it runs and where its messages go. Unknown: alone. */
+static void write_computer(struct peer *me)
+{
+    struct stat network;
+    cpu_set_t allowed;
+    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
+    if (!f || !fgets(me->computer, sizeof me->computer, f)) me->computer[0] = '\0';
+    if (f) fclose(f);
+    if (stat("/proc/self/ns/net", &network) == 0) me->network = (uint64_t)network.st_ino;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) memcpy(me->cpus, &allowed, sizeof me->cpus);
+}
+
 static void write_card(struct ls_comm *c)
 {
     struct peer *me = &c->peers[c->place.rank];
+    const char *sums = getenv("LOCKSTEP_SUMS"); /* tests and measurements choose a way */
+    write_computer(me);
+    if (sums) snprintf(me->sums, sizeof me->sums, "%s", sums);
     const char *key = getenv("LOCKSTEP_MACHINE"); /* tests cut one machine into several */
     memcpy(me->host, c->place.host, sizeof me->host);
     snprintf(me->machine_key, sizeof me->machine_key, "%s", key && *key ? key : c->place.host);
@@ -221,7 +237,8 @@ static enum ls_status assemble(struct ls_comm *c, struct board *own, struct hear
     memcpy(c->place.host, c->peers[c->place.rank].host, sizeof c->place.host);
     number_machines(c);
     TRY(open_board(c, own));
-    c->may_spin = c->place.n_local * c->place.n_nodes <= ls__cpu_count();
+    ls__wait_count(c, NULL);
+    TRY(ls__route_choose(c));
     return c->place.n_machines > 1 && c->place.local_rank == 0 ? ls__comm_thread_call(c, begin_heartbeats, heard)
                                                                : LS_OK;
 }
@@ -321,7 +338,7 @@ static enum ls_status await_others(struct ls_comm *c, unsigned seen)
 {
     struct board *b = c->board;
     int64_t start = ls__now_ns();
-    while (c->may_spin && ls__now_ns() - start < SPIN_NS) {
+    while (atomic_load(&c->spare.has_waits) && ls__now_ns() - start < SPIN_NS) {
         for (int i = 0; i < 32; i++) {
             if (atomic_load_explicit(&b->generation, memory_order_acquire) != seen) return LS_OK;
 #if defined(__x86_64__)

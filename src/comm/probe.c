@@ -1,7 +1,7 @@
 /* probe.c: what the network between the machines gives, and what sums cost to travel.
  *
  * Latency: a small message goes round the leaders, one at a time; the median time of a hop, with all that waking up
- * costs. Bandwidth: the leaders add up numbers nobody needs, in the ring that also adds up gradients, so what a sum of
+ * costs. Bandwidth: the leaders add up numbers nobody needs, the way gradients are, so what a sum of
  * a step will get is what is measured; once with idle cores and once while threads compute, whose loss of speed is what
  * sums take from computing: packing, the network's own work in the kernel, and whatever else shares the cores. Machine
  * 0 has the clock: before each round it tells the others how large the next one is.
@@ -50,7 +50,7 @@ static enum ls_status sum_up(struct ls_comm *c, int64_t *sums, int64_t n)
     c->running.block = sums;
     c->running.n_buckets = 1;
     c->running.buckets[0] = (struct ls_comm_bucket){.begin = 0, .end = n, .n_parts = 0};
-    return c->sum_way->run(c);
+    return ls__travel(c);
 }
 
 struct probe {
@@ -204,7 +204,7 @@ static enum ls_status stream(struct ls_comm *c, struct probe *p, int64_t n)
     struct flow in = {.n_left = n}, out = {.n_left = n};
     char *data = (char *)p->data;
     int64_t moved_ns = ls__now_ns();
-    for (int n_idle = 0;;) {
+    for (;;) {
         struct ls_request *open[2 * STREAM_DEPTH];
         int n_open = 0, n_left = 0;
         TRY(refill(c, &in, data, false));
@@ -218,14 +218,13 @@ static enum ls_status stream(struct ls_comm *c, struct probe *p, int64_t n)
         for (int i = 0; i < n_open; i++) n_left += open[i]->is_open;
         ls__link_pump(c);
         if (n_left < n_open) {
-            n_idle = 0;
             moved_ns = ls__now_ns();
             continue;
         }
         if (ls__seconds_since(moved_ns) > c->timeout) TRY(ls__late_peers(c, ls__seconds_since(moved_ns)));
         TRY(ls__ending_check(c));
         TRY(ls__late_ended(c));
-        ls__link_idle(c, &n_idle);
+        ls__wait_a_little(c, ls__now_ns() - moved_ns, true);
     }
 }
 
@@ -330,27 +329,39 @@ enum ls_status ls_comm_probe(struct ls_comm *c, double seconds, int n_threads, s
 
 enum { PIECE = 1 << 16 };
 
-enum ls_status ls_comm_weigh(const int64_t *sums, int64_t n, struct ls_comm_weight *weight)
+struct weighing {
+    int64_t sums[PIECE], copy[PIECE];
+    uint8_t packed[];
+};
+
+static bool weigh_piece(struct weighing *room, const int64_t *sums, size_t n, bool is_near, struct ls_comm_weight *w)
 {
-    struct {
-        int64_t sums[PIECE];
-        uint8_t packed[];
-    } * room;
+    int64_t start = ls__now_ns(), packed;
+    bool is_good = true;
+    size_t bytes = n * sizeof *sums;
+    if (is_near) { /* sent as it lies there; of what comes in one half is added, the other lands in its place */
+        memcpy(room->copy, sums, bytes);
+        start = packed = ls__now_ns();
+        for (size_t i = 0; i < n / 2; i++) room->sums[i] = (int64_t)((uint64_t)room->sums[i] + (uint64_t)room->copy[i]);
+    } else {
+        bytes = ls__pack(sums, n, room->packed);
+        packed = ls__now_ns();
+        is_good = ls__unpack(room->packed, bytes, room->sums, n, true);
+    }
+    w->unpack_seconds += ls__seconds_since(packed);
+    w->pack_seconds += (double)(packed - start) * 1e-9;
+    w->bytes += (double)bytes;
+    return is_good;
+}
+
+enum ls_status ls_comm_weigh(const int64_t *sums, int64_t n, bool is_near, struct ls_comm_weight *weight)
+{
+    struct weighing *room;
+    bool is_good = true;
     *weight = (struct ls_comm_weight){0};
     TRY(ls__calloc(&room, 1, sizeof *room + ls__pack_bound(PIECE)));
-    for (int64_t at = 0; at < n; at += PIECE) {
-        size_t count = (size_t)(n - at < PIECE ? n - at : PIECE);
-        int64_t start = ls__now_ns();
-        size_t bytes = ls__pack(sums + at, count, room->packed);
-        int64_t packed = ls__now_ns();
-        bool is_good = ls__unpack(room->packed, bytes, room->sums, count, true);
-        weight->unpack_seconds += ls__seconds_since(packed);
-        weight->pack_seconds += (double)(packed - start) * 1e-9;
-        weight->bytes += (double)bytes;
-        if (is_good) continue;
-        free(room);
-        return ls_fail(LS_INTERNAL, "%zu packed sums cannot be unpacked", count);
-    }
+    for (int64_t at = 0; at < n && is_good; at += PIECE)
+        is_good = weigh_piece(room, sums + at, (size_t)(n - at < PIECE ? n - at : PIECE), is_near, weight);
     free(room);
-    return LS_OK;
+    return is_good ? LS_OK : ls_fail(LS_INTERNAL, "packed sums cannot be unpacked");
 }

@@ -69,6 +69,7 @@ enum ls_status ls_exec_join_job(struct ls_exec *e, struct ls_comm *comm, bool is
     e->n_local = at->n_local;
     e->machine = at->machine;
     e->n_machines = at->n_machines;
+    TRY(ls_comm_crew(comm, e->n_threads));
     e->together = e->n_machines > 1 ? &ls__machines : e->n_local > 1 ? &ls__ranks : &ls__alone;
     TRY(ls__share_open(e, is_balanced));
     if (e->together == &ls__alone) return LS_OK;

@@ -41,7 +41,7 @@ static enum ls_status weigh(const struct session *s, struct ls_predict_profile *
         struct ls_comm_weight w;
         const int64_t *sums = ls_exec_bucket(s->exec, i, &b->n);
         int64_t n = b->n < MOST ? b->n : MOST;
-        TRY(ls_comm_weigh(sums, n, &w));
+        TRY(ls_comm_weigh(sums, n, p->is_near, &w));
         b->bytes = n ? w.bytes * (double)b->n / (double)n : 0;
         pack += w.pack_seconds;
         unpack += w.unpack_seconds;
@@ -95,7 +95,8 @@ static enum ls_status fill_profile(const struct session *s, const struct phases 
                                      .batch_size = s->batch_size,
                                      .shards = s->shards,
                                      .shard_seconds = t->shards / (double)s->shards,
-                                     .pre_seconds = t->pre};
+                                     .pre_seconds = t->pre,
+                                     .is_near = s->comm && ls_comm_is_near(s->comm)};
     snprintf(p->model, sizeof p->model, "%s", ls_model_name(s->model));
     p->n_buckets = ls_exec_n_buckets(s->exec);
     TRY(ls__calloc(&p->buckets, (size_t)p->n_buckets, sizeof *p->buckets));

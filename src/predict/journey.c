@@ -42,6 +42,18 @@ static struct cost ring_cost(const struct journey *j, double n, double bytes, do
                          .bytes = hops / p * bytes};
 }
 
+/* What Lockstep does. */
+static struct cost route_cost(const struct journey *j, const struct ls_comm_route *route, double n, double bytes,
+                              double bandwidth)
+{
+    double link = route->volume * bytes / bandwidth;
+    double cpu = route->volume * n * (j->profile->pack_seconds + j->profile->unpack_seconds);
+    return (struct cost){.delay = route->n_hops * j->cluster->network->latency + link + cpu,
+                         .link = link,
+                         .cpu = cpu,
+                         .bytes = route->volume * bytes};
+}
+
 static struct cost tree_cost(const struct journey *j, double n, double bytes, double bandwidth)
 {
     int rounds = 0, machines = j->n_machines, even = 1;
@@ -88,14 +100,17 @@ static void serve_chunk(struct journey *j, double n, double bytes, double update
 
 double ls__journey_send(struct journey *j, int64_t n, double bytes, double update_seconds, double ready)
 {
-    int64_t chunk = ls_comm_chunk(n, j->n_peers);
-    for (int64_t at = 0; at < n; at += chunk) {
+    const bool is_ours = j->algorithm == LS_PREDICT_HIERARCHICAL;
+    const struct ls_comm_route route = ls_comm_route(n, j->n_peers, j->profile->is_near, is_ours ? NULL : "ring");
+    for (int64_t at = 0; at < n; at += route.chunk) {
         double start = later(ready, j->slots[j->n_chunks % LS_COMM_WINDOW]);
-        double count = (double)(n - at < chunk ? n - at : chunk), part = count / (double)n;
+        double count = (double)(n - at < route.chunk ? n - at : route.chunk), part = count / (double)n;
         if (j->algorithm == LS_PREDICT_SERVERS)
             serve_chunk(j, count, part * bytes, part * update_seconds, ready);
         else if (j->algorithm == LS_PREDICT_TREE)
             send_chunk(j, tree_cost(j, count, part * bytes, bandwidth_at(j, start)), ready);
+        else if (is_ours)
+            send_chunk(j, route_cost(j, &route, count, part * bytes, bandwidth_at(j, start)), ready);
         else
             send_chunk(j, ring_cost(j, count, part * bytes, bandwidth_at(j, start)), ready);
     }

@@ -47,6 +47,7 @@ struct ls_predict_profile {
     double pre_seconds;                  /* before the shards, one thread */
     double overhead_seconds;             /* of a step, on any number of threads */
     double pack_seconds, unpack_seconds; /* per sum, one thread */
+    bool is_near;                        /* sums travel as they are, within one computer (ls_comm_is_near) */
     struct ls_predict_bucket *buckets;
     int n_buckets;
 };
@@ -81,7 +82,8 @@ bool ls_predict_parse_bandwidth(const char *text, double *bytes_per_second);
 enum ls_predict_algorithm {
     LS_PREDICT_RING,         /* one ring through all workers */
     LS_PREDICT_TREE,         /* halving and doubling among all workers */
-    LS_PREDICT_HIERARCHICAL, /* shared memory within a machine, one ring of machines: what Lockstep does */
+    LS_PREDICT_HIERARCHICAL, /* shared memory within a machine, a ring of machines or pairs of them: what Lockstep does
+                              */
     LS_PREDICT_SERVERS,      /* parameter servers on machines of their own */
     LS_N_PREDICT
 };

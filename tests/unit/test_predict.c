@@ -141,7 +141,7 @@ static void test_ring_volume(void **state)
         struct ls_predict_cluster c = cluster(p, 1, 1, &slow);
         struct ls_predict_point r = ls_predict_step(&usual, &c, LS_PREDICT_HIERARCHICAL);
         double expected = 2.0 * (p - 1) / p * bytes;
-        if (fabs(r.wire_bytes / expected - 1) > 1e-4)
+        if (fabs(r.wire_bytes / expected - 1) > 1e-3) /* parts are whole numbers of sums */
             fail_msg("%d machines: %.9g bytes, expected %.9g", p, r.wire_bytes, expected);
         double seconds = expected / slow.bandwidth;
         if (fabs(r.communicate / seconds - 1) > 1e-3)
@@ -163,7 +163,11 @@ static void test_latency_counts_messages(void **state)
     expect_near("tree", ls_predict_step(&p, &c, LS_PREDICT_TREE).communicate, 2 * 4 * 10);
     expect_near("servers", ls_predict_step(&p, &c, LS_PREDICT_SERVERS).communicate, 2 * 10);
     c.workers_per_machine = 4;
-    expect_near("hierarchical", ls_predict_step(&p, &c, LS_PREDICT_HIERARCHICAL).communicate, 2 * 3 * 10);
+    expect_near("in pairs", ls_predict_step(&p, &c, LS_PREDICT_HIERARCHICAL).communicate, 2 * 10); /* log2(4) */
+    p.n_buckets = 1; /* so many that they go round the ring */
+    none[0] = (struct ls_predict_bucket){.n = 1 << 20, .bytes = 5 << 20};
+    double ring = ls_predict_step(&p, &c, LS_PREDICT_HIERARCHICAL).communicate; /* four windows, then control words */
+    assert_true(fabs(ring - (4 * 2 * 3 + 2) * 10) < 0.1);
 }
 
 /* k servers share what P workers send: the time on a slow network falls with k until the workers' own links fill. */
