@@ -1,4 +1,4 @@
-"""allreduce.py: builds allreduce.c and runs it under Open MPI's mpirun, for scaling: our sums against MPI_Allreduce.
+"""allreduce.py: builds allreduce.c and runs it under Open MPI's mpirun, for allreduce and scaling: our sums against MPI_Allreduce.
 
 Two processes on this machine stand for two machines. Messages go through shared memory, or through TCP on the loopback.
 """
@@ -16,12 +16,12 @@ WAYS = {"shared memory": ["--mca", "btl", "self,vader"], "tcp": ["--mca", "btl",
 AS_MACHINES = ["/bin/sh", "-c", 'LOCKSTEP_MACHINE=machine$OMPI_COMM_WORLD_RANK exec "$0" "$@"']
 
 
-def mpirun(more=()):
-    """The command that starts two ranks, or None where there is no Open MPI."""
+def mpirun(more=(), n=2):
+    """The command that starts n ranks, or None where there is no Open MPI."""
     for name in ("mpirun.openmpi", "mpirun"):
         path = shutil.which(name)
         if path and "Open MPI" in subprocess.run([path, "--version"], capture_output=True, text=True).stdout:
-            return [path, *(["--allow-run-as-root"] if os.geteuid() == 0 else []), "-q", "-n", "2", "--oversubscribe", "--bind-to",
+            return [path, *(["--allow-run-as-root"] if os.geteuid() == 0 else []), "-q", "-n", str(n), "--oversubscribe", "--bind-to",
                     "none", "--mca", "pml", "ob1", *more]
     return None
 

@@ -142,6 +142,7 @@ struct sum_job {
 struct spare {
     atomic_bool has_core;  /* for every thread that computes and every communication thread of this computer */
     atomic_bool has_waits; /* for every thread that computes: one that waits leaves its own */
+    atomic_int n_turns;    /* threads that compute, per core, rounded up */
 };
 
 typedef enum ls_status comm_thread_fn(struct ls_comm *c, void *arg);

@@ -37,11 +37,12 @@ static bool suits(int64_t n, int n_machines, bool is_near)
     return n <= WHOLE || (is_even && n <= MOST_BUCKET && !(n_machines == 2 && is_near));
 }
 
-/* A few chunks, so that one is packed while another is on the wire. */
+/* A few chunks, so that one is packed while another is on the wire. The largest message is the whole or half of one. */
 static int64_t chunk(int64_t n, int n_machines, bool is_near)
 {
-    const int64_t least = (int64_t)2 * SUM_LEAST, part = n / 4;
-    const int64_t most = n_machines > 2 && n_machines == 1 << levels(n_machines) ? (int64_t)2 * SUM_MOST : SUM_MOST;
+    const bool is_halved = n_machines > 2 && n_machines == 1 << levels(n_machines);
+    const int64_t message = is_near ? SUM_MOST_NEAR : SUM_MOST, most = is_halved ? 2 * message : message;
+    const int64_t least = (int64_t)2 * SUM_LEAST, part = is_near ? n : n / 4;
     return part < least ? least : part > most ? most : part;
 }
 
