@@ -167,7 +167,8 @@ static void become(const struct attempt *a, char *const *argv, int failure)
     if (l->nodes.n > 0 && ls__nodes_enter(&l->nodes, 0) != LS_OK) _exit(1);
     prctl(PR_SET_PDEATHSIG, SIGTERM); /* last, since it does not survive a change of credentials */
     if (ls__log_is_terminal()) setenv("LOCKSTEP_TERMINAL", "1", 1);
-    setenv("HWLOC_HIDE_ERRORS", "2", 0); /* MPI's search for cores complains to the user where /sys is not mounted */
+    setenv("HWLOC_HIDE_ERRORS", "2", 0); /* MPI looks for cores and networks, and complains where /sys is empty */
+    if (l->is_alone) setenv("UCX_LOG_LEVEL", "fatal", 0);
     dup2(a->output.ends[1], STDOUT_FILENO);
     dup2(a->errors[1], STDERR_FILENO);
     execvp(argv[0], argv);
