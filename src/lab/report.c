@@ -1,8 +1,235 @@
-/* report.c: the report of a lab. */
-#include "lab/lab.h"
+/* report.c: the report of a lab as a page (lab.h). */
+#include "report/report.h"
+#include "base/mem.h"
+#include "lab/report_impl.h"
+#include "report/words.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- the runs --- */
+
+static void close_runs(struct ls_lab_view *v)
+{
+    for (int r = 0; v->seen && r < v->lab->n_runs; r++) {
+        for (int k = 0; v->seen[r].done && k < v->seen[r].n_done; k++) ls_history_close(&v->seen[r].done[k]);
+        free(v->seen[r].done);
+    }
+    free(v->seen);
+}
+
+/* A run that is done but cannot be read any more counts as missing. */
+static enum ls_status open_runs(struct ls_lab_view *v, const char *dir)
+{
+    TRY(ls__calloc(&v->seen, (size_t)v->lab->n_runs, sizeof *v->seen));
+    for (int r = 0; r < v->lab->n_runs; r++) {
+        struct ls_lab_seen *seen = &v->seen[r];
+        TRY(ls__calloc(&seen->done, LS_LAB_MAX_REPEATS, sizeof *seen->done));
+        for (int k = 1; k <= LS_LAB_MAX_REPEATS; k++) {
+            const struct ls_lab_job *job = ls__lab_find_job(v->state, r, k);
+            char path[LS_PATH_BYTES];
+            if (!job) break;
+            seen->n_asked++;
+            if (job->state != LS_JOB_DONE) continue;
+            TRY(ls__path_join(path, sizeof path, dir, job->dir));
+            struct ls_history *h = NULL;
+            if (ls_history_open(&h, path) != LS_OK) continue;
+            if (ls_history_state(h) == LS_RUN_DONE)
+                seen->done[seen->n_done++] = h;
+            else
+                ls_history_close(&h);
+        }
+    }
+    return LS_OK;
+}
+
+static const struct ls_history *any_run(const struct ls_lab_view *v)
+{
+    for (int r = 0; r < v->lab->n_runs; r++)
+        if (v->seen[r].n_done > 0) return v->seen[r].done[0];
+    return NULL;
+}
+
+/* --- parts of the page --- */
+
+static void add_paragraphs(struct ls_page *p, const char *text)
+{
+    while (*text) {
+        size_t len = strcspn(text, "\n");
+        if (len > 0) ls__page_text(p, "%.*s", (int)len, text);
+        text += len + (text[len] != '\0');
+    }
+}
+
+static int count(const struct ls_lab_state *s, enum ls_job_state state)
+{
+    int n = 0;
+    for (int i = 0; i < s->n_jobs; i++) n += s->jobs[i].state == state;
+    return n;
+}
+
+static void add_summary(const struct ls_lab_view *v)
+{
+    const struct ls_lab_state *s = v->state;
+    double seconds = 0;
+    for (int i = 0; i < s->n_jobs; i++) seconds += isfinite(s->jobs[i].seconds) ? s->jobs[i].seconds : 0;
+    add_paragraphs(v->p, v->lab->text);
+    ls__page_tile(v->p, "trainings done", ls__page_format(v->p, "%d", count(s, LS_JOB_DONE)),
+                  ls__page_format(v->p, "of %d", s->n_jobs));
+    if (count(s, LS_JOB_FAILED) > 0)
+        ls__page_tile(v->p, "failed", ls__page_format(v->p, "%d", count(s, LS_JOB_FAILED)), "see the end");
+    ls__page_tile(v->p, "time of all", ls__say_seconds(v->p, seconds), "by the clock");
+    ls__page_tile(v->p, "scale", s->scale, strcmp(s->scale, "1") == 0 ? "as the lab says" : "of the lab's size");
+    if (s->is_stand_in)
+        ls__page_text(v->p,
+                      "The data sets were replaced by generated images of the same shape: times are those of the real "
+                      "ones, accuracies and losses say nothing about them.");
+    for (int i = 0; i < v->lab->n_questions; i++) {
+        const struct ls_lab_question *q = &v->lab->questions[i];
+        const char *first;
+        if (!ls__lab_is_asked(s, q)) continue;
+        ls__lab_words(v, q, &first);
+        ls__page_point(v->p, "%s: %s", q->id, *first ? first : "nothing is done yet.");
+    }
+}
+
+/* What to type to have the runs of a question again. */
+static void add_commands(const struct ls_lab_view *v, const struct ls_lab_question *q)
+{
+    struct ls_buf text = LS_BUF_INIT;
+    for (int i = 0; i < q->n_runs; i++) {
+        const struct ls_lab_job *job = ls__lab_find_job(v->state, q->runs[i], 1);
+        if (job) ls__buf_addf(&text, "%s%s", text.len ? "\n" : "", job->command);
+    }
+    if (text.len) ls__page_code(v->p, text.text);
+    if (text.failed && v->p->status == LS_OK) v->p->status = ls__buf_check(&text);
+    ls__buf_release(&text);
+}
+
+static void add_missing_of(const struct ls_lab_view *v, const struct ls_lab_question *q)
+{
+    const char *names = "";
+    for (int i = 0; i < q->n_runs; i++) {
+        const struct ls_lab_seen *s = &v->seen[q->runs[i]];
+        if (s->n_done < s->n_asked || s->n_asked == 0)
+            names = ls__page_format(v->p, "%s%s%s (%d of %d)", names, *names ? ", " : "", v->lab->runs[q->runs[i]].name,
+                                    s->n_done, s->n_asked);
+    }
+    if (*names) ls__page_note(v->p, "Not all is there: trainings done of %s.", names);
+}
+
+static void add_network_note(const struct ls_lab_view *v, const struct ls_lab_question *q)
+{
+    for (int i = 0; i < q->n_runs; i++) {
+        const struct ls_history *h = ls__lab_first(v, q->runs[i]);
+        char is_shaped[8] = "";
+        if (!h || !ls_history_text(h, "launch.network") || !(ls_history_number(h, "launch.nodes") > 1)) continue;
+        ls_history_value(h, "launch.is_shaped", is_shaped, sizeof is_shaped);
+        if (strcmp(is_shaped, "true") == 0) continue;
+        ls__page_note(
+            v->p,
+            "The network was not shaped (that needs root): nodes were plain processes that talk through loopback.");
+        return;
+    }
+}
+
+static void add_question(const struct ls_lab_view *v, const struct ls_lab_question *q)
+{
+    const char *first, *words = ls__lab_words(v, q, &first);
+    int n_done = 0;
+    ls__page_heading(v->p, ls__page_format(v->p, "%s: %s", q->id, q->title));
+    add_paragraphs(v->p, q->text);
+    ls__lab_setting_table(v, q);
+    for (int i = 0; i < q->n_runs; i++) n_done += v->seen[q->runs[i]].n_done;
+    if (*words) ls__page_text(v->p, "%s", words);
+    add_missing_of(v, q);
+    add_network_note(v, q);
+    for (int show = 0; n_done > 0 && show < LS_N_SHOWS; show++) {
+        if (!(q->show & (1u << show))) continue;
+        ls__lab_figures(v, q, (enum ls_lab_show)show);
+        ls__lab_tables(v, q, (enum ls_lab_show)show);
+    }
+    if (q->n_published > 0 && *v->lab->source) ls__page_note(v->p, "Published: %s", v->lab->source);
+    add_commands(v, q);
+}
+
+static void add_missing(const struct ls_lab_view *v)
+{
+    const struct ls_lab_state *s = v->state;
+    if (count(s, LS_JOB_DONE) == s->n_jobs) return;
+    static const char *const head[] = {"training", "state", "why"};
+    ls__page_heading(v->p, "What is missing");
+    ls__page_row(v->p, head, 3);
+    for (int i = 0; i < s->n_jobs; i++) {
+        const char *cells[] = {s->jobs[i].dir, ls__job_state_words[s->jobs[i].state], s->jobs[i].message};
+        if (s->jobs[i].state != LS_JOB_DONE) ls__page_row(v->p, cells, 3);
+    }
+}
+
+static void add_environment(const struct ls_lab_view *v)
+{
+    static const char *const pairs[][2] = {{"CPUs", "machine.cpus"},         {"device", "machine.backend"},
+                                           {"library", "machine.library"},   {"instructions", "machine.isa"},
+                                           {"Lockstep", "lockstep_version"}, {"first run started", "started"}};
+    const struct ls_history *h = any_run(v);
+    ls__page_heading(v->p, "Environment");
+    for (size_t i = 0; h && i < sizeof pairs / sizeof pairs[0]; i++) {
+        const char *value = ls__say_value(v->p, h, pairs[i][1]);
+        if (*value) ls__page_pair(v->p, pairs[i][0], value);
+    }
+    if (*v->state->device) ls__page_pair(v->p, "asked for: --device", v->state->device);
+    if (*v->state->workers) ls__page_pair(v->p, "asked for: --workers", v->state->workers);
+    if (*v->state->only) ls__page_pair(v->p, "asked for: --only", v->state->only);
+    if (!h) ls__page_note(v->p, "No run is done, so nothing is known.");
+    ls__page_note(
+        v->p, "Time is that of training and of the moments in which checkpoints held it up, without the start and "
+              "without evaluation. Numbers are medians over the repeats of a run, with the smallest and the largest "
+              "in parentheses; two runs differ beyond noise when these ranges do not overlap. Repeats were "
+              "interleaved: all runs once, then all again.");
+}
+
+/* --- files --- */
+
+static enum ls_status write_files(struct ls_page *p, const char *dir, const char *output)
+{
+    static const char *const names[] = {"report.html", "report.md", "report.pdf"};
+    char path[LS_PATH_BYTES];
+    if (output) return ls_page_write(p, output);
+    for (int i = 0; i < 3; i++) {
+        TRY(ls__path_join(path, sizeof path, dir, names[i]));
+        if (i == 2 && ls_draw_can(LS_DRAW_PDF) != LS_OK) break;
+        TRY(ls_page_write(p, path));
+    }
+    return LS_OK;
+}
+
+static enum ls_status write_report(struct ls_lab_view *v, const char *dir, const char *output)
+{
+    TRY(open_runs(v, dir));
+    v->p->has_folder = true;
+    v->p->title = v->lab->title;
+    v->p->note = ls__page_format(v->p, "lab %s, %d of %d trainings done", v->lab->name, count(v->state, LS_JOB_DONE),
+                                 v->state->n_jobs);
+    add_summary(v);
+    for (int i = 0; i < v->lab->n_questions; i++)
+        if (ls__lab_is_asked(v->state, &v->lab->questions[i])) add_question(v, &v->lab->questions[i]);
+    add_missing(v);
+    add_environment(v);
+    TRY(v->p->status);
+    return write_files(v->p, dir, output);
+}
 
 enum ls_status ls__lab_report(const struct ls_lab *lab, const struct ls_lab_state *state, const char *dir,
                               const char *output)
 {
-    return ls_fail(LS_UNSUPPORTED, "lab report: not there yet");
+    struct ls_lab_view v = {.lab = lab, .state = state};
+    if (output) TRY(ls_report_check(output));
+    TRY(ls__calloc(&v.p, 1, sizeof *v.p));
+    enum ls_status status = write_report(&v, dir, output);
+    close_runs(&v);
+    ls__arena_release(&v.p->memory);
+    free(v.p);
+    return status;
 }

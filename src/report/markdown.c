@@ -1,4 +1,5 @@
-/* markdown.c: a page as Markdown; pictures are SVG files beside it, NAME-loss.svg beside NAME.md. */
+/* markdown.c: a page as Markdown; pictures are SVG files beside it, NAME-loss.svg beside NAME.md, or in a folder NAME.
+ */
 #include "base/file.h"
 #include "draw/text.h"
 #include "report/page.h"
@@ -74,30 +75,41 @@ static void add_table(struct ls_buf *b, const struct ls_part *part)
 /* What a fence holds must not end it. */
 static void add_code(struct ls_buf *b, const char *text)
 {
-    char line[LS_NOTE_BYTES];
-    ls__buf_adds(b, "    ");
-    ls__buf_adds(b, ls__text_clean(line, sizeof line, text));
-    ls__buf_adds(b, "\n");
+    for (;; text++) {
+        char line[LS_NOTE_BYTES], clean[LS_NOTE_BYTES];
+        size_t len = strcspn(text, "\n");
+        snprintf(line, sizeof line, "%.*s", (int)len, text);
+        ls__buf_adds(b, "    ");
+        ls__buf_adds(b, ls__text_clean(clean, sizeof clean, line));
+        ls__buf_adds(b, "\n");
+        text += len;
+        if (!*text) return;
+    }
 }
 
-static enum ls_status add_figure(struct ls_buf *b, const struct ls_part *part, const char *stem)
+/* "DIR/NAME-" or "DIR/NAME/"; `shown` is the part of it that a link needs. */
+struct place {
+    char stem[LS_PATH_BYTES];
+    const char *shown;
+};
+
+static enum ls_status add_figure(struct ls_buf *b, const struct ls_part *part, const struct place *at)
 {
     for (int i = 0; i < part->n_tabs; i++) {
         char path[LS_PATH_BYTES + 80];
         if (i)
-            snprintf(path, sizeof path, "%s-%s-%d.svg", stem, part->text, i + 1);
+            snprintf(path, sizeof path, "%s%s-%d.svg", at->stem, part->text, i + 1);
         else
-            snprintf(path, sizeof path, "%s-%s.svg", stem, part->text);
+            snprintf(path, sizeof path, "%s%s.svg", at->stem, part->text);
         TRY(ls_draw_write(part->pictures[i], path));
-        const char *slash = strrchr(path, '/');
         ls__buf_adds(b, "![");
         add_plain(b, part->tabs[i][0] ? part->tabs[i] : part->text);
-        ls__buf_addf(b, "](<%s>)\n\n", slash ? slash + 1 : path);
+        ls__buf_addf(b, "](<%s>)\n\n", path + (at->shown - at->stem));
     }
     return LS_OK;
 }
 
-static enum ls_status add_part(struct ls_buf *b, const struct ls_part *part, const char *stem)
+static enum ls_status add_part(struct ls_buf *b, const struct ls_part *part, const struct place *at)
 {
     switch (part->kind) {
     case LS_PART_HEADING:
@@ -115,7 +127,7 @@ static enum ls_status add_part(struct ls_buf *b, const struct ls_part *part, con
         add_table(b, part);
         break;
     case LS_PART_FIGURE:
-        return add_figure(b, part, stem);
+        return add_figure(b, part, at);
     case LS_PART_TILES:
         for (int r = 0; r < part->n_rows; r++) {
             ls__buf_adds(b, "- ");
@@ -139,18 +151,29 @@ static enum ls_status add_part(struct ls_buf *b, const struct ls_part *part, con
     return LS_OK;
 }
 
+static enum ls_status find_place(const struct ls_page *p, const char *path, struct place *at)
+{
+    const char *slash = strrchr(path, '/');
+    int len = (int)(strlen(path) - strlen(".md"));
+    snprintf(at->stem, sizeof at->stem, "%.*s", len, path);
+    if (p->has_folder) TRY(ls__mkdirs(at->stem));
+    snprintf(at->stem, sizeof at->stem, "%.*s%c", len, path, p->has_folder ? '/' : '-');
+    at->shown = at->stem + (slash ? slash + 1 - path : 0);
+    return LS_OK;
+}
+
 enum ls_status ls__page_markdown(const struct ls_page *p, const char *path)
 {
     struct ls_buf b = LS_BUF_INIT;
-    char stem[LS_PATH_BYTES];
+    struct place at;
     enum ls_status status = LS_OK;
-    snprintf(stem, sizeof stem, "%.*s", (int)(strlen(path) - strlen(".md")), path);
+    TRY(find_place(p, path, &at));
     ls__buf_adds(&b, "# ");
     add_plain(&b, p->title);
     ls__buf_adds(&b, "\n\n");
     add_plain(&b, p->note);
     ls__buf_adds(&b, "\n\n");
-    for (int i = 0; i < p->n_parts && status == LS_OK; i++) status = add_part(&b, &p->parts[i], stem);
+    for (int i = 0; i < p->n_parts && status == LS_OK; i++) status = add_part(&b, &p->parts[i], &at);
     if (status == LS_OK) status = ls__buf_check(&b);
     const struct ls_piece piece = {b.text, b.len};
     if (status == LS_OK) status = ls__file_write_atomic(path, &piece, 1, LS_IO);

@@ -40,6 +40,7 @@ struct ls_part {
 struct ls_page {
     struct ls_arena memory;
     const char *title, *note;
+    bool has_folder; /* Markdown: pictures lie in a folder NAME of their own, not beside NAME.md */
     struct ls_part parts[LS_MAX_PARTS];
     int n_parts;
     enum ls_status status;

@@ -136,6 +136,18 @@ static enum ls_status add_figure(struct sheet *s, const struct ls_part *part)
     return LS_OK;
 }
 
+static void add_code(struct sheet *s, const char *text)
+{
+    for (;; text++) {
+        char line[LS_NOTE_BYTES];
+        size_t len = strcspn(text, "\n");
+        snprintf(line, sizeof line, "%.*s", (int)len, text);
+        add_lines(s, line, MARGIN + 8, 8.5, LS_INK_TEXT, false);
+        text += len;
+        if (!*text) return;
+    }
+}
+
 static enum ls_status add_part(struct sheet *s, const struct ls_part *part)
 {
     switch (part->kind) {
@@ -152,7 +164,7 @@ static enum ls_status add_part(struct sheet *s, const struct ls_part *part)
         add_lines(s, part->text, MARGIN, 8, LS_INK_FAINT, false);
         break;
     case LS_PART_CODE:
-        add_lines(s, part->text, MARGIN + 8, 8.5, LS_INK_TEXT, false);
+        add_code(s, part->text);
         break;
     case LS_PART_TILES:
         add_tiles(s, part);

@@ -31,6 +31,12 @@ enum ls_status ls_report_check(const char *path)
     return write == ls__page_pdf ? ls_draw_can(LS_DRAW_PDF) : LS_OK;
 }
 
+enum ls_status ls_page_write(const struct ls_page *p, const char *path)
+{
+    TRY(ls_report_check(path));
+    return writer_of(path)(p, path);
+}
+
 enum ls_status ls_report_write(struct ls_history *const *runs, int n, const struct ls_report_options *options,
                                const char *path)
 {
@@ -43,7 +49,7 @@ enum ls_status ls_report_write(struct ls_history *const *runs, int n, const stru
     else
         ls__report_several(p, runs, n, options);
     enum ls_status status = p->status;
-    if (status == LS_OK) status = writer_of(path)(p, path);
+    if (status == LS_OK) status = ls_page_write(p, path);
     ls__arena_release(&p->memory);
     free(p);
     return status;

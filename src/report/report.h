@@ -11,6 +11,7 @@
 
 #include "draw/draw.h"
 #include "history/history.h"
+#include "report/page.h"
 
 struct ls_report_options {
     /* The command that trains as run `h` did, to be pasted; free() it. NULL: unknown. (optional) */
@@ -23,6 +24,9 @@ struct ls_report_options {
 enum ls_status ls_report_check(const char *path) LS_MUST_CHECK;
 enum ls_status ls_report_write(struct ls_history *const *runs, int n, const struct ls_report_options *options,
                                const char *path) LS_MUST_CHECK;
+
+/* A page that others have put together; the ending decides here too. */
+enum ls_status ls_page_write(const struct ls_page *p, const char *path) LS_MUST_CHECK;
 
 /* Curves of runs in one picture, loss and accuracy over steps, into a file (.svg, .png, .pdf): what `plot RUN...`
  * draws. marks: at steps. Below it stands whether metrics and weights are equal. */

@@ -1,0 +1,218 @@
+/* report_figures.c: pictures of a question (report_impl.h). Bars are medians, whiskers the range over repeats. */
+#include "lab/report_impl.h"
+
+#include "report/figures.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *name_of(const struct ls_lab_view *v, const struct ls_lab_question *q, const char *what)
+{
+    return ls__page_format(v->p, "%s-%s", q->id, what);
+}
+
+static void add_panels(const struct ls_lab_view *v, const char *name, struct ls_draw_panel *panels, int n,
+                       int n_columns)
+{
+    struct ls_draw_picture *picture = ls__page_alloc(v->p, 1, sizeof *picture);
+    if (!picture || n == 0) return;
+    *picture = (struct ls_draw_picture){.panels = panels, .n_panels = n, .n_columns = n_columns};
+    ls__page_figure(v->p, name, picture);
+}
+
+/* --- bars --- */
+
+struct bar {
+    enum ls_lab_measure measure;
+    const char *label;
+    double scale;
+};
+
+/* One bar per run and measure, of the runs that have the first of them. With whiskers where there is one measure. */
+static void add_bars(const struct ls_lab_view *v, const struct ls_lab_question *q, const char *name,
+                     const struct bar *bars, int n_bars, struct ls_draw_axis axis, bool is_stacked)
+{
+    struct ls_draw_panel *panel = ls__page_alloc(v->p, 1, sizeof *panel);
+    struct ls_draw_series *series = ls__page_alloc(v->p, (size_t)n_bars, sizeof *series);
+    const char **names = ls__page_alloc(v->p, (size_t)q->n_runs, sizeof *names);
+    if (!panel || !series || !names) return;
+    for (int b = 0; b < n_bars; b++) {
+        double *y = ls__page_alloc(v->p, (size_t)q->n_runs, sizeof *y),
+               *low = ls__page_alloc(v->p, (size_t)q->n_runs, sizeof *low),
+               *high = ls__page_alloc(v->p, (size_t)q->n_runs, sizeof *high);
+        const char **texts = ls__page_alloc(v->p, (size_t)q->n_runs, sizeof *texts);
+        size_t n = 0;
+        if (!y || !low || !high || !texts) return;
+        for (int i = 0; i < q->n_runs; i++) {
+            struct ls_spread first = ls__lab_spread(v, q->runs[i], bars[0].measure),
+                             s = ls__lab_spread(v, q->runs[i], bars[b].measure);
+            if (first.n == 0) continue;
+            names[n] = v->lab->runs[q->runs[i]].name;
+            y[n] = s.n ? s.median * bars[b].scale : is_stacked ? 0 : NAN;
+            low[n] = s.low * bars[b].scale;
+            high[n] = s.high * bars[b].scale;
+            texts[n] = ls__lab_say(v->p, y[n]);
+            n++;
+        }
+        series[b] = (struct ls_draw_series){.label = bars[b].label, .n = n, .y = y};
+        if (!is_stacked) series[b].texts = texts;
+        if (n_bars == 1) series[b].low = low, series[b].high = high;
+    }
+    *panel = (struct ls_draw_panel){.kind = LS_DRAW_BARS,
+                                    .y = axis,
+                                    .series = series,
+                                    .n_series = n_bars,
+                                    .names = names,
+                                    .is_stacked = is_stacked};
+    if (series[0].n > 0) add_panels(v, name, panel, 1, 1);
+}
+
+/* --- speed-up over workers, a line for each training --- */
+
+static void add_family(const struct ls_lab_view *v, const struct ls_lab_question *q, int first,
+                       struct ls_draw_series *out)
+{
+    double *x = ls__page_alloc(v->p, (size_t)q->n_runs, sizeof *x),
+           *y = ls__page_alloc(v->p, (size_t)q->n_runs, sizeof *y);
+    struct ls_spread one = ls__lab_spread(v, first, LS_LAB_RATE);
+    size_t n = 0;
+    if (!x || !y) return;
+    x[n] = ls__lab_workers(v, first);
+    y[n++] = 1;
+    for (int i = 0; i < q->n_runs; i++) {
+        struct ls_spread rate = ls__lab_spread(v, q->runs[i], LS_LAB_RATE);
+        if (ls__lab_reference(v, q, q->runs[i]) != first || rate.n == 0) continue;
+        size_t at = n++;
+        for (; at > 1 && x[at - 1] > ls__lab_workers(v, q->runs[i]); at--) x[at] = x[at - 1], y[at] = y[at - 1];
+        x[at] = ls__lab_workers(v, q->runs[i]);
+        y[at] = rate.median / one.median;
+    }
+    *out = (struct ls_draw_series){.label = v->lab->runs[first].name, .n = n, .x = x, .y = y, .has_points = true};
+}
+
+static void add_speedups(const struct ls_lab_view *v, const struct ls_lab_question *q)
+{
+    struct ls_draw_series *series = ls__page_alloc(v->p, (size_t)q->n_runs + 1, sizeof *series);
+    struct ls_draw_panel *panel = ls__page_alloc(v->p, 1, sizeof *panel);
+    double *ends = ls__page_alloc(v->p, 4, sizeof *ends), low = INFINITY, most = 0;
+    int n = 0;
+    if (!series || !panel || !ends) return;
+    for (int i = 0; i < q->n_runs; i++) {
+        bool is_first = false;
+        for (int k = 0; k < q->n_runs; k++) is_first |= ls__lab_reference(v, q, q->runs[k]) == q->runs[i];
+        if (!is_first) continue;
+        add_family(v, q, q->runs[i], &series[n]);
+        if (series[n].n < 2) continue;
+        most = fmax(most, series[n].x[series[n].n - 1]);
+        low = fmin(low, series[n].x[0]);
+        n++;
+    }
+    if (n == 0) return;
+    ends[0] = low, ends[1] = most, ends[2] = 1, ends[3] = most / low;
+    series[n++] = (struct ls_draw_series){.label = "ideal", .mode = LS_DRAW_IDEAL, .n = 2, .x = ends, .y = ends + 2};
+    *panel = (struct ls_draw_panel){.title = "Speed-up over the fewest workers of the same training",
+                                    .x = {.label = "workers"},
+                                    .y = {.has_zero = true},
+                                    .series = series,
+                                    .n_series = n,
+                                    .has_legend = n > 3};
+    add_panels(v, name_of(v, q, "speed-up"), panel, 1, 1);
+}
+
+/* --- curves and resources, of the first repeats --- */
+
+static void add_curves(const struct ls_lab_view *v, const struct ls_lab_question *q)
+{
+    struct ls_history **runs = ls__page_alloc(v->p, (size_t)q->n_runs, sizeof *runs);
+    const char **labels = ls__page_alloc(v->p, (size_t)q->n_runs, sizeof *labels), *name = name_of(v, q, "curves");
+    int n = 0;
+    for (int i = 0; runs && labels && i < q->n_runs; i++) {
+        if (v->seen[q->runs[i]].n_done == 0) continue;
+        runs[n] = v->seen[q->runs[i]].done[0];
+        labels[n++] = v->lab->runs[q->runs[i]].name;
+    }
+    if (n == 0) return;
+    ls__page_tab(v->p, name, "over epochs", ls__figure_together(v->p, runs, n, labels, LS_OVER_EPOCHS));
+    ls__page_tab(v->p, name, "over time", ls__figure_together(v->p, runs, n, labels, LS_OVER_SECONDS));
+}
+
+static void add_resources(const struct ls_lab_view *v, const struct ls_lab_question *q)
+{
+    enum { MOST = 12 };
+    static const char *const titles[] = {"CPU", "Memory"}, *const columns[] = {"cpu", "mem_real"};
+    struct ls_draw_panel *panels = ls__page_alloc(v->p, 2, sizeof *panels);
+    int n_panels = 0;
+    for (int k = 0; panels && k < 2; k++) {
+        struct ls_draw_series *series = ls__page_alloc(v->p, MOST, sizeof *series);
+        int n = 0;
+        for (int i = 0; series && i < q->n_runs && n < MOST; i++) {
+            const struct ls_history *h = ls__lab_first(v, q->runs[i]);
+            const double *times = NULL;
+            size_t n_points = 0;
+            double *sum = h ? ls__lab_added(v->p, h, columns[k], &times, &n_points) : NULL;
+            if (!sum || n_points < 2) continue;
+            for (size_t j = 0; k == 1 && j < n_points; j++) sum[j] *= 1048576;
+            series[n++] = (struct ls_draw_series){
+                .label = v->lab->runs[q->runs[i]].name, .n = n_points, .x = times, .y = sum, .colour = i + 1};
+        }
+        if (n == 0) continue;
+        panels[n_panels++] = (struct ls_draw_panel){
+            .title = titles[k],
+            .x = {.label = "time", .unit = LS_DRAW_SECONDS},
+            .y = {.suffix = k ? NULL : "% of a core", .unit = k ? LS_DRAW_BYTES : LS_DRAW_NUMBER, .has_zero = true},
+            .series = series,
+            .n_series = n,
+            .has_legend = n > 1,
+            .height = 240};
+    }
+    add_panels(v, name_of(v, q, "resources"), panels, n_panels, 1);
+}
+
+void ls__lab_figures(const struct ls_lab_view *v, const struct ls_lab_question *q, enum ls_lab_show show)
+{
+    static const struct bar time[] = {{LS_LAB_TIME, NULL, 1}}, accuracy[] = {{LS_LAB_ACCURACY, NULL, 100}},
+                            rate[] = {{LS_LAB_BYTE_RATE, NULL, 1e-6}}, target[] = {{LS_LAB_TARGET_ALL, NULL, 1}},
+                            steps[] = {{LS_LAB_PREDICTED, "predicted", 1e3}, {LS_LAB_STEP, "measured", 1e3}},
+                            parts[] = {{LS_LAB_COMPUTE, "compute", 1},
+                                       {LS_LAB_UPDATE, "update", 1},
+                                       {LS_LAB_COMMUNICATE, "communicate", 1},
+                                       {LS_LAB_WAIT, "wait", 1},
+                                       {LS_LAB_LOAD, "load", 1}};
+    const struct ls_draw_axis seconds = {.label = "seconds", .has_zero = true},
+                              percent = {.label = "% right, test data"};
+    const struct ls_draw_axis ms = {.label = "ms per step", .has_zero = true}, mb = {.label = "MB/s", .has_zero = true};
+    const char *name = name_of(v, q, ls__lab_show_words[show]);
+    switch (show) {
+    case LS_SHOW_TIME:
+        add_bars(v, q, name, time, 1, seconds, false);
+        break;
+    case LS_SHOW_ACCURACY:
+        add_bars(v, q, name, accuracy, 1, percent, false);
+        break;
+    case LS_SHOW_COMMUNICATION:
+        add_bars(v, q, name, parts, 5, seconds, true);
+        break;
+    case LS_SHOW_BANDWIDTH:
+        add_bars(v, q, name, rate, 1, mb, false);
+        break;
+    case LS_SHOW_TARGET:
+        add_bars(v, q, name, target, 1, seconds, false);
+        break;
+    case LS_SHOW_PREDICTED:
+        add_bars(v, q, name, steps, 2, ms, false);
+        break;
+    case LS_SHOW_SPEEDUP:
+        add_speedups(v, q);
+        break;
+    case LS_SHOW_CURVES:
+        add_curves(v, q);
+        break;
+    case LS_SHOW_RESOURCES:
+        add_resources(v, q);
+        break;
+    case LS_SHOW_HASH:
+    case LS_SHOW_NODES:
+    case LS_N_SHOWS:
+        break;
+    }
+}

@@ -1,0 +1,119 @@
+/* report_impl.h: the report's parts.
+ *
+ *     report.c          the page: what was asked, a section for each question, what is missing, the environment
+ *     report_measure.c  numbers: of each run the median and the spread over its repeats
+ *     report_tables.c   a table for each thing to show
+ *     report_rows.c     tables that are not of one number per run: hashes, nodes, the setting
+ *     report_figures.c  its pictures
+ *     report_words.c    the paragraph that follows from the numbers
+ *     report_why.c      of it: speed-ups, and what stands against them
+ *
+ * Every number comes from result.json, metrics.jsonl and resources.csv of runs that are done. What two runs differ in
+ * is called noise where the ranges of their repeats overlap.
+ */
+#ifndef LS_LAB_REPORT_IMPL_H
+#define LS_LAB_REPORT_IMPL_H
+
+#include "history/history.h"
+#include "lab/lab.h"
+#include "report/page.h"
+
+/* A run's repeats that are done. */
+struct ls_lab_seen {
+    struct ls_history **done; /* [n_done] in the order of the repeats */
+    int n_done, n_asked;
+};
+
+struct ls_lab_view {
+    const struct ls_lab *lab;
+    const struct ls_lab_state *state;
+    struct ls_lab_seen *seen; /* [lab->n_runs] */
+    struct ls_page *p;
+};
+
+/* --- report_measure.c --- */
+
+enum ls_lab_measure {
+    LS_LAB_TIME,       /* seconds of training, and those in which checkpoints held it up */
+    LS_LAB_IN_ALL,     /* seconds from the start of the program to its end */
+    LS_LAB_CHECKPOINT, /* seconds in which checkpoints held up the training */
+    LS_LAB_RATE,       /* images per second of training */
+    LS_LAB_ACCURACY,   /* on test data */
+    LS_LAB_TEST_LOSS,
+    LS_LAB_TRAIN_LOSS,
+    LS_LAB_CPU,      /* per cent of a core, mean */
+    LS_LAB_CPU_PEAK, /* the most of any sample, of all ranks together */
+    LS_LAB_MEMORY,   /* bytes, the most, of all ranks together */
+    LS_LAB_COMPUTE,  /* seconds of rank 0 */
+    LS_LAB_UPDATE,
+    LS_LAB_COMMUNICATE, /* that no computing hid */
+    LS_LAB_WAIT,        /* for other ranks of its machine */
+    LS_LAB_LOAD,
+    LS_LAB_HIDDEN,       /* communication behind computing */
+    LS_LAB_BYTES,        /* sent, by all ranks */
+    LS_LAB_BYTES_STEP,   /* of them in a step */
+    LS_LAB_BYTE_RATE,    /* bytes per second of a rank while it communicated */
+    LS_LAB_TARGET_TRAIN, /* seconds of training until the target was reached */
+    LS_LAB_TARGET_ALL,   /* seconds since the start of the program */
+    LS_LAB_TARGET_EPOCH,
+    LS_LAB_PREDICTED, /* seconds of a step, as said before the first */
+    LS_LAB_STEP,      /* seconds of a step */
+    LS_N_LAB_MEASURES
+};
+
+/* Over the repeats that have a value; n 0: none, and all NAN. */
+struct ls_spread {
+    int n;
+    double median, low, high;
+};
+struct ls_spread ls__lab_spread(const struct ls_lab_view *v, int run, enum ls_lab_measure m);
+/* The run that tells of what is the same in all repeats; NULL: none is done. */
+const struct ls_history *ls__lab_first(const struct ls_lab_view *v, int run);
+double ls__lab_workers(const struct ls_lab_view *v, int run); /* NAN: not known */
+
+enum ls_lab_verdict {
+    LS_LAB_UNKNOWN, /* one of them has no value */
+    LS_LAB_NOISE,   /* the ranges overlap */
+    LS_LAB_DIFFERS
+};
+enum ls_lab_verdict ls__lab_compare(const struct ls_spread *a, const struct ls_spread *b);
+/* Accuracies: chance in which images are tested counts too. */
+enum ls_lab_verdict ls__lab_compare_accuracy(const struct ls_spread *a, const struct ls_spread *b, double n_test);
+
+/* All ranks' samples of a column of resources.csv added, at the times of rank 0's; NULL without. *n of them. */
+double *ls__lab_added(struct ls_page *p, const struct ls_history *h, const char *column, const double **times,
+                      size_t *n);
+
+/* What train was given; NULL: not set. */
+const char *ls__lab_given(const struct ls_lab_view *v, int run, const char *key);
+/* Of the question's runs the one with the fewest workers that differs from `run` in nothing but how many workers and
+ * where they are; -1: there is none but itself. */
+int ls__lab_reference(const struct ls_lab_view *v, const struct ls_lab_question *q, int run);
+/* What others measured; NULL: nothing. */
+const struct ls_lab_published *ls__lab_published(const struct ls_lab_question *q, enum ls_lab_show what, int run);
+
+/* --- report_tables.c, report_rows.c, report_figures.c, report_words.c --- */
+
+/* "12.3", or "12.3 (12.1 to 12.9)" over repeats; "" for none. scale: what values are multiplied with. */
+const char *ls__lab_say(struct ls_page *p, double value);
+const char *ls__lab_say_spread(struct ls_page *p, const struct ls_spread *s, double scale);
+const char *ls__lab_say_published(struct ls_page *p, const struct ls_lab_published *published);
+
+void ls__lab_setting_table(const struct ls_lab_view *v, const struct ls_lab_question *q);
+void ls__lab_tables(const struct ls_lab_view *v, const struct ls_lab_question *q, enum ls_lab_show show);
+void ls__lab_hash_table(const struct ls_lab_view *v, const struct ls_lab_question *q);
+void ls__lab_nodes_table(const struct ls_lab_view *v, const struct ls_lab_question *q);
+
+void ls__lab_figures(const struct ls_lab_view *v, const struct ls_lab_question *q, enum ls_lab_show show);
+
+/* Sentences apart by blanks, in the page's memory; "" if nothing follows. *first: the first of them alone. */
+const char *ls__lab_words(const struct ls_lab_view *v, const struct ls_lab_question *q, const char **first);
+
+struct ls_lab_text {
+    struct ls_page *p;
+    const char *text, *first;
+};
+void ls__lab_sentence(struct ls_lab_text *t, const char *fmt, ...) LS_PRINTF(2, 3);
+void ls__lab_say_speedups(const struct ls_lab_view *v, const struct ls_lab_question *q, struct ls_lab_text *t);
+
+#endif

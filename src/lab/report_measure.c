@@ -1,0 +1,193 @@
+/* report_measure.c: numbers of runs, over their repeats (report_impl.h). */
+#include "lab/report_impl.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- one run directory --- */
+
+static const char *const paths[LS_N_LAB_MEASURES] = {
+    [LS_LAB_IN_ALL] = "total_seconds",
+    [LS_LAB_CHECKPOINT] = "seconds.checkpoint",
+    [LS_LAB_RATE] = "images_per_second",
+    [LS_LAB_ACCURACY] = "test_accuracy",
+    [LS_LAB_TEST_LOSS] = "test_loss",
+    [LS_LAB_TRAIN_LOSS] = "train_loss",
+    [LS_LAB_CPU] = "cpu_percent_mean",
+    [LS_LAB_MEMORY] = "peak_rss_bytes",
+    [LS_LAB_COMPUTE] = "seconds.compute",
+    [LS_LAB_UPDATE] = "seconds.update",
+    [LS_LAB_COMMUNICATE] = "seconds.communicate",
+    [LS_LAB_WAIT] = "seconds.wait",
+    [LS_LAB_LOAD] = "seconds.load",
+    [LS_LAB_HIDDEN] = "seconds.hidden",
+    [LS_LAB_BYTES] = "bytes_sent",
+    [LS_LAB_TARGET_TRAIN] = "target_train_seconds",
+    [LS_LAB_TARGET_ALL] = "target_total_seconds",
+    [LS_LAB_TARGET_EPOCH] = "target_epoch",
+    [LS_LAB_PREDICTED] = "step_seconds.predicted",
+};
+
+double *ls__lab_added(struct ls_page *p, const struct ls_history *h, const char *column, const double **times,
+                      size_t *n)
+{
+    const struct ls_curve *first = ls_history_resources(h, 0);
+    if (!first || first->n == 0 || !ls_curve_values(first, column)) return NULL;
+    double *sum = ls__page_alloc(p, first->n, sizeof *sum);
+    *times = first->values[0];
+    *n = first->n;
+    for (int rank = 0; sum && rank < ls_history_n_ranks(h); rank++) {
+        const struct ls_curve *c = ls_history_resources(h, rank);
+        const double *values = ls_curve_values(c, column);
+        for (size_t i = 0, at = 0; values && c->n > 0 && i < *n; i++) { /* its last sample until then */
+            while (at + 1 < c->n && c->values[0][at + 1] <= (*times)[i]) at++;
+            if (isfinite(values[at]) && c->values[0][at] <= (*times)[i]) sum[i] += values[at];
+        }
+    }
+    return sum;
+}
+
+static double cpu_peak(const struct ls_lab_view *v, const struct ls_history *h)
+{
+    const double *times;
+    size_t n = 0;
+    double most = NAN, *sum = ls__lab_added(v->p, h, "cpu", &times, &n);
+    for (size_t i = 0; sum && i < n; i++) most = fmax(most, sum[i]);
+    return most;
+}
+
+/* Of the ranks that sent: bytes over the time in which they communicated, hidden or not. */
+static double byte_rate(const struct ls_history *h)
+{
+    json_t *ranks = json_object_get((json_t *)ls_history_result(h), "ranks"), *one;
+    double bytes = 0, seconds = 0;
+    size_t i;
+    json_array_foreach(ranks, i, one)
+    {
+        double sent = json_number_value(json_object_get(one, "bytes_sent"));
+        if (sent <= 0) continue;
+        bytes += sent;
+        seconds +=
+            json_number_value(json_object_get(one, "communicate")) + json_number_value(json_object_get(one, "hidden"));
+    }
+    return seconds > 0 ? bytes / seconds : NAN;
+}
+
+static double value_of(const struct ls_lab_view *v, const struct ls_history *h, enum ls_lab_measure m)
+{
+    double steps = ls_history_number(h, "steps"), held_up;
+    switch (m) {
+    case LS_LAB_TIME:
+        held_up = ls_history_number(h, "seconds.checkpoint");
+        return ls_history_number(h, "train_seconds") + (held_up > 0 ? held_up : 0);
+    case LS_LAB_CPU_PEAK:
+        return cpu_peak(v, h);
+    case LS_LAB_BYTES_STEP:
+        return steps > 0 ? ls_history_number(h, "bytes_sent") / steps : NAN;
+    case LS_LAB_BYTE_RATE:
+        return byte_rate(h);
+    case LS_LAB_STEP:
+        return steps > 0 ? ls_history_number(h, "train_seconds") / steps : NAN;
+    default:
+        return ls_history_number(h, paths[m]);
+    }
+}
+
+/* --- over the repeats --- */
+
+static int by_size(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+struct ls_spread ls__lab_spread(const struct ls_lab_view *v, int run, enum ls_lab_measure m)
+{
+    const struct ls_lab_seen *seen = &v->seen[run];
+    double values[LS_LAB_MAX_REPEATS];
+    int n = 0;
+    for (int k = 0; k < seen->n_done; k++) {
+        double value = value_of(v, seen->done[k], m);
+        if (isfinite(value)) values[n++] = value;
+    }
+    if (n == 0) return (struct ls_spread){0, NAN, NAN, NAN};
+    qsort(values, (size_t)n, sizeof *values, by_size);
+    return (struct ls_spread){n, (values[(n - 1) / 2] + values[n / 2]) / 2, values[0], values[n - 1]};
+}
+
+const struct ls_history *ls__lab_first(const struct ls_lab_view *v, int run)
+{
+    return v->seen[run].n_done > 0 ? v->seen[run].done[0] : NULL;
+}
+
+double ls__lab_workers(const struct ls_lab_view *v, int run)
+{
+    const struct ls_history *h = ls__lab_first(v, run);
+    return h ? ls_history_number(h, "workers") : NAN;
+}
+
+enum ls_lab_verdict ls__lab_compare(const struct ls_spread *a, const struct ls_spread *b)
+{
+    if (a->n == 0 || b->n == 0) return LS_LAB_UNKNOWN;
+    return a->low <= b->high && b->low <= a->high ? LS_LAB_NOISE : LS_LAB_DIFFERS;
+}
+
+enum ls_lab_verdict ls__lab_compare_accuracy(const struct ls_spread *a, const struct ls_spread *b, double n_test)
+{
+    enum ls_lab_verdict verdict = ls__lab_compare(a, b);
+    if (verdict != LS_LAB_DIFFERS || !(n_test > 0)) return verdict;
+    double variance = (a->median * (1 - a->median) + b->median * (1 - b->median)) / n_test;
+    return fabs(a->median - b->median) > 1.96 * sqrt(variance) ? LS_LAB_DIFFERS : LS_LAB_NOISE;
+}
+
+/* --- settings --- */
+
+const char *ls__lab_given(const struct ls_lab_view *v, int run, const char *key)
+{
+    const struct ls_lab_job *job = ls__lab_find_job(v->state, run, 1);
+    for (int i = 0; job && i < job->n_settings; i++)
+        if (strcmp(job->settings[i].key, key) == 0) return job->settings[i].value;
+    return job ? NULL : ls__lab_setting(&v->lab->runs[run], key);
+}
+
+/* How many workers, and where. */
+static bool is_of_workers(const char *key)
+{
+    static const char *const keys[] = {"workers", "nodes", "procs-per-node", "network", "hosts", "threads"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (strcmp(key, keys[i]) == 0) return true;
+    return false;
+}
+
+static bool has_all_of(const struct ls_lab_run *a, const struct ls_lab_run *b)
+{
+    for (int i = 0; i < a->n_settings; i++) {
+        const char *other = ls__lab_setting(b, a->settings[i].key);
+        if (is_of_workers(a->settings[i].key)) continue;
+        if (!other || strcmp(other, a->settings[i].value) != 0) return false;
+    }
+    return true;
+}
+
+int ls__lab_reference(const struct ls_lab_view *v, const struct ls_lab_question *q, int run)
+{
+    const struct ls_lab_run *mine = &v->lab->runs[run];
+    int best = -1;
+    for (int i = 0; i < q->n_runs; i++) {
+        int r = q->runs[i];
+        const struct ls_lab_run *other = &v->lab->runs[r];
+        if (r == run || !has_all_of(mine, other) || !has_all_of(other, mine)) continue;
+        if (!(ls__lab_workers(v, r) < ls__lab_workers(v, run))) continue;
+        if (best < 0 || ls__lab_workers(v, r) < ls__lab_workers(v, best)) best = r;
+    }
+    return best;
+}
+
+const struct ls_lab_published *ls__lab_published(const struct ls_lab_question *q, enum ls_lab_show what, int run)
+{
+    for (int i = 0; i < q->n_published; i++)
+        if (q->published[i].what == what && q->published[i].run == run) return &q->published[i];
+    return NULL;
+}

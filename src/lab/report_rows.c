@@ -1,0 +1,160 @@
+/* report_rows.c: the setting, the hashes and the nodes of a question, as tables (report_impl.h). */
+#include "base/buf.h"
+#include "lab/report_impl.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+/* --- the setting --- */
+
+static bool is_axis(const struct ls_lab_question *q, const char *key)
+{
+    for (int i = 0; i < q->n_axes; i++)
+        if (strcmp(q->axes[i].key, key) == 0) return true;
+    return false;
+}
+
+/* What all runs of the question have. */
+static void add_common(const struct ls_lab_view *v, const struct ls_lab_question *q)
+{
+    struct ls_buf text = LS_BUF_INIT;
+    const struct ls_lab_job *job = NULL;
+    for (int i = 0; i < q->n_runs && !job; i++) job = ls__lab_find_job(v->state, q->runs[i], 1);
+    for (int k = 0; job && k < job->n_settings; k++) {
+        const char *key = job->settings[k].key;
+        bool is_common = !is_axis(q, key);
+        for (int i = 0; i < q->n_runs; i++) {
+            const char *value = ls__lab_given(v, q->runs[i], key);
+            is_common &=
+                !ls__lab_find_job(v->state, q->runs[i], 1) || (value && strcmp(value, job->settings[k].value) == 0);
+        }
+        if (is_common) ls__buf_addf(&text, "%s%s %s", text.len ? ", " : "", key, job->settings[k].value);
+    }
+    if (text.len) ls__page_text(v->p, "Setting of all runs: %s.", text.text);
+    if (text.failed && v->p->status == LS_OK) v->p->status = ls__buf_check(&text);
+    ls__buf_release(&text);
+}
+
+void ls__lab_setting_table(const struct ls_lab_view *v, const struct ls_lab_question *q)
+{
+    enum { MOST = 12 };
+    const char *cells[MOST] = {"run"};
+    int n_axes = q->n_axes < MOST - 2 ? q->n_axes : MOST - 2;
+    add_common(v, q);
+    for (int a = 0; a < n_axes; a++) cells[a + 1] = q->axes[a].key;
+    cells[n_axes + 1] = "repeats done";
+    ls__page_row(v->p, cells, n_axes + 2);
+    for (int i = 0; i < q->n_runs; i++) {
+        const struct ls_lab_seen *seen = &v->seen[q->runs[i]];
+        cells[0] = v->lab->runs[q->runs[i]].name;
+        for (int a = 0; a < n_axes; a++) cells[a + 1] = ls__lab_given(v, q->runs[i], q->axes[a].key);
+        cells[n_axes + 1] = ls__page_format(v->p, "%d of %d", seen->n_done, seen->n_asked);
+        ls__page_row(v->p, cells, n_axes + 2);
+    }
+}
+
+/* --- hashes --- */
+
+void ls__lab_hash_table(const struct ls_lab_view *v, const struct ls_lab_question *q)
+{
+    static const char *const head[] = {"run", "repeats", "hash of the weights"};
+    ls__page_row(v->p, head, 3);
+    for (int i = 0; i < q->n_runs; i++) {
+        const struct ls_lab_seen *seen = &v->seen[q->runs[i]];
+        const char *text = "";
+        for (int k = 0; k < seen->n_done; k++) {
+            const char *hash = ls_history_text(seen->done[k], "weights_hash");
+            if (hash && !strstr(text, hash)) text = ls__page_format(v->p, "%s%s%.64s", text, *text ? ", " : "", hash);
+        }
+        const char *cells[] = {v->lab->runs[q->runs[i]].name, ls__page_format(v->p, "%d", seen->n_done), text};
+        ls__page_row(v->p, cells, 3);
+    }
+}
+
+/* --- nodes --- */
+
+struct node {
+    const char *host;
+    int n_ranks;
+    double images, seconds, communicate, wait, sent, cpu, memory;
+};
+
+static double number(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+/* Of resources.csv of a rank. */
+static void add_resources(struct node *n, const struct ls_curve *c)
+{
+    const double *cpu = ls_curve_values(c, "cpu"), *memory = ls_curve_values(c, "mem_real");
+    double sum = 0, most = 0;
+    for (size_t i = 0; cpu && i < c->n; i++) sum += isfinite(cpu[i]) ? cpu[i] : 0;
+    for (size_t i = 0; memory && i < c->n; i++) most = fmax(most, memory[i]);
+    if (cpu && c->n) n->cpu += sum / (double)c->n;
+    n->memory += most;
+}
+
+static int find_nodes(const struct ls_history *h, struct node *nodes, int max)
+{
+    json_t *ranks = json_object_get((json_t *)ls_history_result(h), "ranks"), *one;
+    size_t i;
+    int n = 0;
+    json_array_foreach(ranks, i, one)
+    {
+        const char *host = json_string_value(json_object_get(one, "host"));
+        int at = 0;
+        if (!host) continue;
+        while (at < n && strcmp(nodes[at].host, host) != 0) at++;
+        if (at == max) continue;
+        if (at == n) nodes[n++] = (struct node){.host = host};
+        struct node *node = &nodes[at];
+        node->n_ranks++;
+        node->images += number(one, "images");
+        node->seconds = fmax(node->seconds, number(one, "total_seconds"));
+        node->communicate = fmax(node->communicate, number(one, "communicate"));
+        node->wait = fmax(node->wait, number(one, "wait"));
+        node->sent += number(one, "bytes_sent");
+        const struct ls_curve *c = i < LS_MAX_RANKS ? ls_history_resources(h, (int)i) : NULL;
+        if (c) add_resources(node, c);
+    }
+    return n;
+}
+
+void ls__lab_nodes_table(const struct ls_lab_view *v, const struct ls_lab_question *q)
+{
+    enum { MOST = 64 };
+    static const char *const head[] = {"run",
+                                       "node",
+                                       "workers",
+                                       "images",
+                                       "from start to end (s)",
+                                       "communicate (s)",
+                                       "wait (s)",
+                                       "sent (MiB)",
+                                       "CPU, mean (%)",
+                                       "memory, most (MiB)"};
+    enum { N = sizeof head / sizeof head[0] };
+    ls__page_row(v->p, head, N);
+    for (int i = 0; i < q->n_runs; i++) {
+        struct node nodes[MOST];
+        const struct ls_history *h = ls__lab_first(v, q->runs[i]);
+        int n = h ? find_nodes(h, nodes, MOST) : 0;
+        for (int k = 0; k < n; k++) {
+            const char *cells[N] = {v->lab->runs[q->runs[i]].name,
+                                    nodes[k].host,
+                                    ls__page_format(v->p, "%d", nodes[k].n_ranks),
+                                    ls__page_format(v->p, "%.0f", nodes[k].images),
+                                    ls__lab_say(v->p, nodes[k].seconds),
+                                    ls__lab_say(v->p, nodes[k].communicate),
+                                    ls__lab_say(v->p, nodes[k].wait),
+                                    ls__lab_say(v->p, nodes[k].sent / 1048576),
+                                    ls__lab_say(v->p, nodes[k].cpu),
+                                    ls__lab_say(v->p, nodes[k].memory)};
+            ls__page_row(v->p, cells, N);
+        }
+    }
+    ls__page_note(v->p, "Of the first repeat of each run; a run of one process has no nodes and is left out. Times are "
+                        "the longest of a node's workers, the rest their sum.");
+}

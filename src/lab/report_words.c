@@ -1,0 +1,217 @@
+/* report_words.c: the paragraph of a question: sentences, each by a rule from the numbers of its tables
+ * (report_impl.h). Runs are compared with the question's baseline. Nothing is said of what was not measured.
+ */
+#include "lab/report_impl.h"
+
+#include "report/words.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void ls__lab_sentence(struct ls_lab_text *t, const char *fmt, ...)
+{
+    char line[1024];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
+    if (!*t->text) t->first = ls__page_format(t->p, "%s", line);
+    t->text = ls__page_format(t->p, "%s%s%s", t->text, *t->text ? " " : "", line);
+}
+
+/* What is said of a number that was measured once. */
+static const char *how_sure(const struct ls_spread *a, const struct ls_spread *b)
+{
+    return a->n > 1 && b->n > 1 ? "" : "; measured once, so the noise is not known";
+}
+
+/* "; published, on another machine: 1.11 times" */
+static const char *there(const struct ls_lab_view *v, const struct ls_lab_question *q, int run)
+{
+    const struct ls_lab_published *mine = ls__lab_published(q, LS_SHOW_TIME, run),
+                                  *base = ls__lab_published(q, LS_SHOW_TIME, q->baseline);
+    if (!mine || !base) return "";
+    return ls__page_format(v->p, "; published, on another machine: %.2f times",
+                           (mine->low + mine->high) / (base->low + base->high));
+}
+
+static void say_time(const struct ls_lab_view *v, const struct ls_lab_question *q, int run, struct ls_lab_text *t)
+{
+    struct ls_spread a = ls__lab_spread(v, run, LS_LAB_TIME), b = ls__lab_spread(v, q->baseline, LS_LAB_TIME);
+    const char *name = v->lab->runs[run].name, *base = v->lab->runs[q->baseline].name;
+    enum ls_lab_verdict verdict = ls__lab_compare(&a, &b);
+    const char *mine = ls__lab_say_spread(v->p, &a, 1), *its = ls__lab_say_spread(v->p, &b, 1);
+    if (verdict == LS_LAB_UNKNOWN) return;
+    if (verdict == LS_LAB_NOISE)
+        ls__lab_sentence(t, "No difference in time beyond noise between %s and %s (%s s against %s s%s).", name, base,
+                         mine, its, how_sure(&a, &b));
+    else
+        ls__lab_sentence(t, "%s took %.2f times the time of %s (%s s against %s s%s%s).", name, a.median / b.median,
+                         base, mine, its, how_sure(&a, &b), there(v, q, run));
+}
+
+static void say_times(const struct ls_lab_view *v, const struct ls_lab_question *q, struct ls_lab_text *t)
+{
+    int n_known = 0;
+    for (int i = 0; i < q->n_runs; i++)
+        if (q->runs[i] != q->baseline) say_time(v, q, q->runs[i], t);
+    for (int i = 0; i < q->n_runs; i++) n_known += ls__lab_spread(v, q->runs[i], LS_LAB_TIME).n > 0;
+    struct ls_spread only = ls__lab_spread(v, q->baseline, LS_LAB_TIME);
+    if (n_known == 1 && only.n > 0)
+        ls__lab_sentence(t, "%s took %s s for %s images.", v->lab->runs[q->baseline].name,
+                         ls__lab_say_spread(v->p, &only, 1),
+                         ls__say_count(v->p, ls_history_number(ls__lab_first(v, q->baseline), "images")));
+}
+
+/* Where checkpoints are what differs. */
+static void say_checkpoints(const struct ls_lab_view *v, const struct ls_lab_question *q, struct ls_lab_text *t)
+{
+    for (int i = 0; i < q->n_runs; i++) {
+        const char *every = ls__lab_given(v, q->runs[i], "checkpoint-every");
+        struct ls_spread held_up = ls__lab_spread(v, q->runs[i], LS_LAB_CHECKPOINT),
+                         time = ls__lab_spread(v, q->runs[i], LS_LAB_TIME);
+        if (!every || strcmp(every, "none") == 0 || held_up.n == 0 || time.n == 0) continue;
+        ls__lab_sentence(
+            t, "Checkpoints held %s up for %s s, %.2g %% of its time; writing goes on behind the training.",
+            v->lab->runs[q->runs[i]].name, ls__lab_say_spread(v->p, &held_up, 1), 100 * held_up.median / time.median);
+    }
+}
+
+static void say_accuracy(const struct ls_lab_view *v, const struct ls_lab_question *q, int run, struct ls_lab_text *t)
+{
+    struct ls_spread a = ls__lab_spread(v, run, LS_LAB_ACCURACY), b = ls__lab_spread(v, q->baseline, LS_LAB_ACCURACY);
+    const char *name = v->lab->runs[run].name, *base = v->lab->runs[q->baseline].name;
+    if (a.n == 0 || b.n == 0) return;
+    double n_test = ls_history_number(ls__lab_first(v, run), "test_data.images");
+    if (a.low == b.low && a.high == b.high)
+        ls__lab_sentence(t, "%s has the very accuracy of %s (%.2f %%).", name, base, 100 * a.median);
+    else if (ls__lab_compare_accuracy(&a, &b, n_test) == LS_LAB_NOISE)
+        ls__lab_sentence(t, "No difference in accuracy beyond noise between %s and %s (%.2f %% against %.2f %%).", name,
+                         base, 100 * a.median, 100 * b.median);
+    else
+        ls__lab_sentence(t, "%s is right on %.2f %% of the test data, %.2f points %s than %s.", name, 100 * a.median,
+                         100 * fabs(a.median - b.median), a.median > b.median ? "more" : "less", base);
+}
+
+/* The run with the most of something and the one with the least, if the difference is more than noise. */
+static void say_ends(const struct ls_lab_view *v, const struct ls_lab_question *q, enum ls_lab_measure m, double scale,
+                     const char *what, const char *unit, struct ls_lab_text *t)
+{
+    int least = -1, most = -1;
+    struct ls_spread low = {0}, high = {0};
+    for (int i = 0; i < q->n_runs; i++) {
+        struct ls_spread s = ls__lab_spread(v, q->runs[i], m);
+        if (s.n == 0) continue;
+        if (least < 0 || s.median < low.median) least = q->runs[i], low = s;
+        if (most < 0 || s.median > high.median) most = q->runs[i], high = s;
+    }
+    if (least < 0) return;
+    const char *most_text = ls__lab_say_spread(v->p, &high, scale), *least_text = ls__lab_say_spread(v->p, &low, scale);
+    if (least == most)
+        ls__lab_sentence(t, "%s of %s: %s %s.", what, v->lab->runs[most].name, most_text, unit);
+    else if (ls__lab_compare(&low, &high) == LS_LAB_NOISE)
+        ls__lab_sentence(t, "%s: no difference beyond noise (%s %s at most).", what, most_text, unit);
+    else
+        ls__lab_sentence(t, "%s was highest in %s (%s %s) and lowest in %s (%s %s).", what, v->lab->runs[most].name,
+                         most_text, unit, v->lab->runs[least].name, least_text, unit);
+}
+
+static void say_communication(const struct ls_lab_view *v, const struct ls_lab_question *q, struct ls_lab_text *t)
+{
+    for (int i = 0; i < q->n_runs; i++) {
+        struct ls_spread compute = ls__lab_spread(v, q->runs[i], LS_LAB_COMPUTE),
+                         sent = ls__lab_spread(v, q->runs[i], LS_LAB_COMMUNICATE),
+                         time = ls__lab_spread(v, q->runs[i], LS_LAB_TIME);
+        if (!(ls__lab_workers(v, q->runs[i]) > 1) || time.n == 0 || compute.n == 0 || sent.n == 0) continue;
+        ls__lab_sentence(t, "%s: %.0f %% of the time computed, %.0f %% communicated with nothing to compute.",
+                         v->lab->runs[q->runs[i]].name, 100 * compute.median / time.median,
+                         100 * sent.median / time.median);
+    }
+}
+
+/* One hash, or how many of them. */
+static void say_hashes(const struct ls_lab_view *v, const struct ls_lab_question *q, struct ls_lab_text *t)
+{
+    const char *seen = "", *first = NULL;
+    int n = 0, n_hashes = 0, n_runs = 0;
+    for (int i = 0; i < q->n_runs; i++) {
+        const struct ls_lab_seen *s = &v->seen[q->runs[i]];
+        n_runs += s->n_done > 0;
+        for (int k = 0; k < s->n_done; k++) {
+            const char *hash = ls_history_text(s->done[k], "weights_hash");
+            if (!hash) continue;
+            n++;
+            if (!first) first = hash;
+            if (strstr(seen, hash)) continue;
+            n_hashes++;
+            seen = ls__page_format(v->p, "%s %.64s", seen, hash);
+        }
+    }
+    if (n < 2) return;
+    if (n_hashes == 1)
+        ls__lab_sentence(t, "The same weights, proved by hash: all %d trainings of %d runs ended with %.64s.", n,
+                         n_runs, first);
+    else
+        ls__lab_sentence(t, "The weights are not all the same: %d trainings ended with %d different hashes.", n,
+                         n_hashes);
+}
+
+static void say_targets(const struct ls_lab_view *v, const struct ls_lab_question *q, struct ls_lab_text *t)
+{
+    int best = -1;
+    double least = INFINITY;
+    for (int i = 0; i < q->n_runs; i++) {
+        struct ls_spread s = ls__lab_spread(v, q->runs[i], LS_LAB_TARGET_ALL);
+        const char *target = ls__lab_given(v, q->runs[i], "target");
+        if (s.n > 0 && s.median < least) least = s.median, best = q->runs[i];
+        if (v->seen[q->runs[i]].n_done > 0 && target && s.n == 0)
+            ls__lab_sentence(t, "%s did not reach %s.", v->lab->runs[q->runs[i]].name, target);
+    }
+    if (best < 0) return;
+    struct ls_spread s = ls__lab_spread(v, best, LS_LAB_TARGET_ALL);
+    ls__lab_sentence(t, "First at the target: %s, %s s after its start.", v->lab->runs[best].name,
+                     ls__lab_say_spread(v->p, &s, 1));
+}
+
+static void say_predictions(const struct ls_lab_view *v, const struct ls_lab_question *q, struct ls_lab_text *t)
+{
+    for (int i = 0; i < q->n_runs; i++) {
+        struct ls_spread said = ls__lab_spread(v, q->runs[i], LS_LAB_PREDICTED),
+                         step = ls__lab_spread(v, q->runs[i], LS_LAB_STEP);
+        if (said.n == 0 || step.n == 0) continue;
+        ls__lab_sentence(t, "%s: a step was predicted to take %s ms and took %s ms (%+.0f %%).",
+                         v->lab->runs[q->runs[i]].name, ls__lab_say(v->p, 1e3 * said.median),
+                         ls__lab_say(v->p, 1e3 * step.median), 100 * (said.median / step.median - 1));
+    }
+}
+
+static bool shows(const struct ls_lab_question *q, enum ls_lab_show show)
+{
+    return q->show & (1u << show);
+}
+
+const char *ls__lab_words(const struct ls_lab_view *v, const struct ls_lab_question *q, const char **first)
+{
+    struct ls_lab_text t = {.p = v->p, .text = "", .first = ""};
+    if (shows(q, LS_SHOW_HASH)) say_hashes(v, q, &t);
+    if (shows(q, LS_SHOW_TARGET)) say_targets(v, q, &t);
+    if (shows(q, LS_SHOW_TIME)) say_times(v, q, &t);
+    if (shows(q, LS_SHOW_TIME)) say_checkpoints(v, q, &t);
+    if (shows(q, LS_SHOW_SPEEDUP)) ls__lab_say_speedups(v, q, &t);
+    for (int i = 0; shows(q, LS_SHOW_ACCURACY) && i < q->n_runs; i++)
+        if (q->runs[i] != q->baseline) say_accuracy(v, q, q->runs[i], &t);
+    if (shows(q, LS_SHOW_ACCURACY) && q->n_runs == 1)
+        say_ends(v, q, LS_LAB_ACCURACY, 100, "Accuracy on test data", "%", &t);
+    if (shows(q, LS_SHOW_CURVES)) say_ends(v, q, LS_LAB_TRAIN_LOSS, 1, "The training loss at the end", "", &t);
+    if (shows(q, LS_SHOW_COMMUNICATION)) say_communication(v, q, &t);
+    if (shows(q, LS_SHOW_BANDWIDTH)) say_ends(v, q, LS_LAB_BYTE_RATE, 1e-6, "The rate while communicating", "MB/s", &t);
+    if (shows(q, LS_SHOW_PREDICTED)) say_predictions(v, q, &t);
+    if (shows(q, LS_SHOW_RESOURCES)) {
+        say_ends(v, q, LS_LAB_CPU, 1, "CPU use", "% of a core", &t);
+        say_ends(v, q, LS_LAB_MEMORY, 1.0 / 1048576, "Peak memory", "MiB", &t);
+    }
+    *first = t.first;
+    return t.text;
+}
