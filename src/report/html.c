@@ -149,6 +149,24 @@ static void add_tiles(struct ls_buf *b, const struct ls_part *part)
     ls__buf_adds(b, "</div>\n");
 }
 
+/* Line by line, for a line's end is no harmless character. */
+static void add_code(struct ls_buf *b, const char *text)
+{
+    ls__buf_adds(b, "<pre>");
+    for (;; text++) {
+        struct ls_buf line = LS_BUF_INIT;
+        size_t len = strcspn(text, "\n");
+        ls__buf_add(&line, text, len);
+        ls__text_escape(b, line.text);
+        if (line.failed) b->failed = true;
+        ls__buf_release(&line);
+        text += len;
+        if (!*text) break;
+        ls__buf_adds(b, "\n");
+    }
+    ls__buf_adds(b, "</pre>\n");
+}
+
 enum ls_status ls__page_html_part(struct ls_buf *b, const struct ls_part *part, int number)
 {
     switch (part->kind) {
@@ -162,7 +180,7 @@ enum ls_status ls__page_html_part(struct ls_buf *b, const struct ls_part *part, 
         add_marked(b, "<p class=\"note\">", part->text, "</p>\n");
         break;
     case LS_PART_CODE:
-        add_tagged(b, "<pre>", part->text, "</pre>\n");
+        add_code(b, part->text);
         break;
     case LS_PART_TILES:
         add_tiles(b, part);
