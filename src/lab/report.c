@@ -90,7 +90,7 @@ static void add_summary(const struct ls_lab_view *v)
         const struct ls_lab_question *q = &v->lab->questions[i];
         const char *first;
         if (!ls__lab_is_asked(s, q)) continue;
-        ls__lab_words(v, q, &first);
+        ls__lab_paragraph(v, q, &first);
         ls__page_point(v->p, "%s: %s", q->id, *first ? first : "nothing is done yet.");
     }
 }
@@ -137,7 +137,7 @@ static void add_network_note(const struct ls_lab_view *v, const struct ls_lab_qu
 
 static void add_question(const struct ls_lab_view *v, const struct ls_lab_question *q)
 {
-    const char *first, *words = ls__lab_words(v, q, &first);
+    const char *first, *words = ls__lab_paragraph(v, q, &first);
     int n_done = 0;
     ls__page_heading(v->p, ls__page_format(v->p, "%s: %s", q->id, q->title));
     add_paragraphs(v->p, q->text);

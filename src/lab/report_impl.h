@@ -97,7 +97,10 @@ const struct ls_lab_published *ls__lab_published(const struct ls_lab_question *q
 /* "12.3", or "12.3 (12.1 to 12.9)" over repeats; "" for none. scale: what values are multiplied with. */
 const char *ls__lab_say(struct ls_page *p, double value);
 const char *ls__lab_say_spread(struct ls_page *p, const struct ls_spread *s, double scale);
-const char *ls__lab_say_published(struct ls_page *p, const struct ls_lab_published *published);
+/* The same for a place in parentheses: "12.3 [12.1 to 12.9]" */
+const char *ls__lab_say_briefly(struct ls_page *p, const struct ls_spread *s, double scale);
+/* scale: as of the column */
+const char *ls__lab_say_published(struct ls_page *p, const struct ls_lab_published *published, double scale);
 
 void ls__lab_setting_table(const struct ls_lab_view *v, const struct ls_lab_question *q);
 void ls__lab_tables(const struct ls_lab_view *v, const struct ls_lab_question *q, enum ls_lab_show show);
@@ -107,7 +110,7 @@ void ls__lab_nodes_table(const struct ls_lab_view *v, const struct ls_lab_questi
 void ls__lab_figures(const struct ls_lab_view *v, const struct ls_lab_question *q, enum ls_lab_show show);
 
 /* Sentences apart by blanks, in the page's memory; "" if nothing follows. *first: the first of them alone. */
-const char *ls__lab_words(const struct ls_lab_view *v, const struct ls_lab_question *q, const char **first);
+const char *ls__lab_paragraph(const struct ls_lab_view *v, const struct ls_lab_question *q, const char **first);
 
 struct ls_lab_text {
     struct ls_page *p;

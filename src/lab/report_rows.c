@@ -155,6 +155,6 @@ void ls__lab_nodes_table(const struct ls_lab_view *v, const struct ls_lab_questi
             ls__page_row(v->p, cells, N);
         }
     }
-    ls__page_note(v->p, "Of the first repeat of each run; a run of one process has no nodes and is left out. Times are "
+    ls__page_note(v->p, "Of the first repeat of each run. Times are "
                         "the longest of a node's workers, the rest their sum.");
 }

@@ -23,18 +23,29 @@ const char *ls__lab_say(struct ls_page *p, double value)
                            value);
 }
 
-const char *ls__lab_say_spread(struct ls_page *p, const struct ls_spread *s, double scale)
+static const char *say(struct ls_page *p, const struct ls_spread *s, double scale, const char *open, const char *close)
 {
     const char *median = ls__lab_say(p, s->median * scale);
     if (s->n < 2 || s->low == s->high) return median;
-    return ls__page_format(p, "%s (%s to %s)", median, ls__lab_say(p, s->low * scale), ls__lab_say(p, s->high * scale));
+    return ls__page_format(p, "%s %s%s to %s%s", median, open, ls__lab_say(p, s->low * scale),
+                           ls__lab_say(p, s->high * scale), close);
 }
 
-const char *ls__lab_say_published(struct ls_page *p, const struct ls_lab_published *published)
+const char *ls__lab_say_spread(struct ls_page *p, const struct ls_spread *s, double scale)
+{
+    return say(p, s, scale, "(", ")");
+}
+
+const char *ls__lab_say_briefly(struct ls_page *p, const struct ls_spread *s, double scale)
+{
+    return say(p, s, scale, "[", "]");
+}
+
+const char *ls__lab_say_published(struct ls_page *p, const struct ls_lab_published *published, double scale)
 {
     if (!published) return "";
-    if (published->low == published->high) return ls__page_format(p, "%g", published->low);
-    return ls__page_format(p, "%g to %g", published->low, published->high);
+    if (published->low == published->high) return ls__page_format(p, "%g", published->low * scale);
+    return ls__page_format(p, "%g to %g", published->low * scale, published->high * scale);
 }
 
 /* --- columns --- */
@@ -83,7 +94,7 @@ static bool has_values(const struct ls_lab_view *v, const struct ls_lab_question
 {
     for (int i = 0; i < q->n_runs; i++) {
         struct ls_spread s = ls__lab_spread(v, q->runs[i], c->measure);
-        if (s.n > 0 && (c->measure != LS_LAB_CHECKPOINT || s.high > 0)) return true;
+        if (s.n > 0 && (c->measure != LS_LAB_CHECKPOINT || s.high >= 0.001)) return true;
     }
     return false;
 }
@@ -96,6 +107,7 @@ static void add_measures(const struct ls_lab_view *v, const struct ls_lab_questi
     bool is_published = has_published(q, show);
     for (int c = 0; c < 6 && columns[show][c].head; c++)
         if (has_values(v, q, &columns[show][c])) used[n_used++] = &columns[show][c];
+    if (n_used == 0 && is_published) used[n_used++] = &columns[show][0];
     if (n_used == 0) {
         ls__page_note(v->p, "Nothing of this (%s) was recorded.", ls__lab_show_words[show]);
         return;
@@ -110,7 +122,7 @@ static void add_measures(const struct ls_lab_view *v, const struct ls_lab_questi
             struct ls_spread s = ls__lab_spread(v, run, used[c]->measure);
             cells[c + 1] = ls__lab_say_spread(v->p, &s, used[c]->scale);
         }
-        cells[n_used + 1] = ls__lab_say_published(v->p, ls__lab_published(q, show, run));
+        cells[n_used + 1] = ls__lab_say_published(v->p, ls__lab_published(q, show, run), columns[show][0].scale);
         ls__page_row(v->p, cells, n_used + 1 + is_published);
     }
 }
@@ -123,7 +135,7 @@ static const char *published_speedup(const struct ls_lab_view *v, const struct l
     const struct ls_lab_published *given = ls__lab_published(q, LS_SHOW_SPEEDUP, run),
                                   *mine = ls__lab_published(q, LS_SHOW_TIME, run),
                                   *base = ls__lab_published(q, LS_SHOW_TIME, q->baseline);
-    if (given) return ls__lab_say_published(v->p, given);
+    if (given) return ls__lab_say_published(v->p, given, 1);
     if (!mine || !base) return "";
     return ls__page_format(v->p, "%.2f", (base->low + base->high) / (mine->low + mine->high));
 }

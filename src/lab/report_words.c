@@ -42,11 +42,11 @@ static void say_time(const struct ls_lab_view *v, const struct ls_lab_question *
     struct ls_spread a = ls__lab_spread(v, run, LS_LAB_TIME), b = ls__lab_spread(v, q->baseline, LS_LAB_TIME);
     const char *name = v->lab->runs[run].name, *base = v->lab->runs[q->baseline].name;
     enum ls_lab_verdict verdict = ls__lab_compare(&a, &b);
-    const char *mine = ls__lab_say_spread(v->p, &a, 1), *its = ls__lab_say_spread(v->p, &b, 1);
+    const char *mine = ls__lab_say_briefly(v->p, &a, 1), *its = ls__lab_say_briefly(v->p, &b, 1);
     if (verdict == LS_LAB_UNKNOWN) return;
     if (verdict == LS_LAB_NOISE)
-        ls__lab_sentence(t, "No difference in time beyond noise between %s and %s (%s s against %s s%s).", name, base,
-                         mine, its, how_sure(&a, &b));
+        ls__lab_sentence(t, "No difference in time beyond noise between %s and %s (%s s against %s s%s%s).", name, base,
+                         mine, its, how_sure(&a, &b), there(v, q, run));
     else
         ls__lab_sentence(t, "%s took %.2f times the time of %s (%s s against %s s%s%s).", name, a.median / b.median,
                          base, mine, its, how_sure(&a, &b), there(v, q, run));
@@ -61,7 +61,7 @@ static void say_times(const struct ls_lab_view *v, const struct ls_lab_question 
     struct ls_spread only = ls__lab_spread(v, q->baseline, LS_LAB_TIME);
     if (n_known == 1 && only.n > 0)
         ls__lab_sentence(t, "%s took %s s for %s images.", v->lab->runs[q->baseline].name,
-                         ls__lab_say_spread(v->p, &only, 1),
+                         ls__lab_say_briefly(v->p, &only, 1),
                          ls__say_count(v->p, ls_history_number(ls__lab_first(v, q->baseline), "images")));
 }
 
@@ -73,9 +73,8 @@ static void say_checkpoints(const struct ls_lab_view *v, const struct ls_lab_que
         struct ls_spread held_up = ls__lab_spread(v, q->runs[i], LS_LAB_CHECKPOINT),
                          time = ls__lab_spread(v, q->runs[i], LS_LAB_TIME);
         if (!every || strcmp(every, "none") == 0 || held_up.n == 0 || time.n == 0) continue;
-        ls__lab_sentence(
-            t, "Checkpoints held %s up for %s s, %.2g %% of its time; writing goes on behind the training.",
-            v->lab->runs[q->runs[i]].name, ls__lab_say_spread(v->p, &held_up, 1), 100 * held_up.median / time.median);
+        ls__lab_sentence(t, "Checkpoints held %s up for %s s, %.2g %% of its time.", v->lab->runs[q->runs[i]].name,
+                         ls__lab_say_briefly(v->p, &held_up, 1), 100 * held_up.median / time.median);
     }
 }
 
@@ -108,13 +107,16 @@ static void say_ends(const struct ls_lab_view *v, const struct ls_lab_question *
         if (most < 0 || s.median > high.median) most = q->runs[i], high = s;
     }
     if (least < 0) return;
-    const char *most_text = ls__lab_say_spread(v->p, &high, scale), *least_text = ls__lab_say_spread(v->p, &low, scale);
-    if (least == most)
-        ls__lab_sentence(t, "%s of %s: %s %s.", what, v->lab->runs[most].name, most_text, unit);
+    const char *most_text = ls__lab_say_briefly(v->p, &high, scale),
+               *least_text = ls__lab_say_briefly(v->p, &low, scale);
+    if (q->n_runs > 1 && low.low == high.high)
+        ls__lab_sentence(t, "%s is the same in all runs: %s%s.", what, most_text, unit);
+    else if (least == most)
+        ls__lab_sentence(t, "%s of %s: %s%s.", what, v->lab->runs[most].name, most_text, unit);
     else if (ls__lab_compare(&low, &high) == LS_LAB_NOISE)
-        ls__lab_sentence(t, "%s: no difference beyond noise (%s %s at most).", what, most_text, unit);
+        ls__lab_sentence(t, "%s: no difference beyond noise (%s%s at most).", what, most_text, unit);
     else
-        ls__lab_sentence(t, "%s was highest in %s (%s %s) and lowest in %s (%s %s).", what, v->lab->runs[most].name,
+        ls__lab_sentence(t, "%s was highest in %s (%s%s) and lowest in %s (%s%s).", what, v->lab->runs[most].name,
                          most_text, unit, v->lab->runs[least].name, least_text, unit);
 }
 
@@ -172,7 +174,7 @@ static void say_targets(const struct ls_lab_view *v, const struct ls_lab_questio
     if (best < 0) return;
     struct ls_spread s = ls__lab_spread(v, best, LS_LAB_TARGET_ALL);
     ls__lab_sentence(t, "First at the target: %s, %s s after its start.", v->lab->runs[best].name,
-                     ls__lab_say_spread(v->p, &s, 1));
+                     ls__lab_say_briefly(v->p, &s, 1));
 }
 
 static void say_predictions(const struct ls_lab_view *v, const struct ls_lab_question *q, struct ls_lab_text *t)
@@ -192,7 +194,7 @@ static bool shows(const struct ls_lab_question *q, enum ls_lab_show show)
     return q->show & (1u << show);
 }
 
-const char *ls__lab_words(const struct ls_lab_view *v, const struct ls_lab_question *q, const char **first)
+const char *ls__lab_paragraph(const struct ls_lab_view *v, const struct ls_lab_question *q, const char **first)
 {
     struct ls_lab_text t = {.p = v->p, .text = "", .first = ""};
     if (shows(q, LS_SHOW_HASH)) say_hashes(v, q, &t);
@@ -203,14 +205,15 @@ const char *ls__lab_words(const struct ls_lab_view *v, const struct ls_lab_quest
     for (int i = 0; shows(q, LS_SHOW_ACCURACY) && i < q->n_runs; i++)
         if (q->runs[i] != q->baseline) say_accuracy(v, q, q->runs[i], &t);
     if (shows(q, LS_SHOW_ACCURACY) && q->n_runs == 1)
-        say_ends(v, q, LS_LAB_ACCURACY, 100, "Accuracy on test data", "%", &t);
+        say_ends(v, q, LS_LAB_ACCURACY, 100, "Accuracy on test data", " %", &t);
     if (shows(q, LS_SHOW_CURVES)) say_ends(v, q, LS_LAB_TRAIN_LOSS, 1, "The training loss at the end", "", &t);
-    if (shows(q, LS_SHOW_COMMUNICATION)) say_communication(v, q, &t);
-    if (shows(q, LS_SHOW_BANDWIDTH)) say_ends(v, q, LS_LAB_BYTE_RATE, 1e-6, "The rate while communicating", "MB/s", &t);
+    if (shows(q, LS_SHOW_COMMUNICATION) && !shows(q, LS_SHOW_SPEEDUP)) say_communication(v, q, &t);
+    if (shows(q, LS_SHOW_BANDWIDTH))
+        say_ends(v, q, LS_LAB_BYTE_RATE, 1e-6, "The rate while communicating", " MB/s", &t);
     if (shows(q, LS_SHOW_PREDICTED)) say_predictions(v, q, &t);
     if (shows(q, LS_SHOW_RESOURCES)) {
-        say_ends(v, q, LS_LAB_CPU, 1, "CPU use", "% of a core", &t);
-        say_ends(v, q, LS_LAB_MEMORY, 1.0 / 1048576, "Peak memory", "MiB", &t);
+        say_ends(v, q, LS_LAB_CPU, 1, "CPU use", " % of a core", &t);
+        say_ends(v, q, LS_LAB_MEMORY, 1.0 / 1048576, "Peak memory", " MiB", &t);
     }
     *first = t.first;
     return t.text;
