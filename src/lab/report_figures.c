@@ -22,6 +22,7 @@ static void add_panels(const struct ls_lab_view *v, const char *name, struct ls_
 
 /* --- bars --- */
 
+/* What a figure of bars shows. */
 struct bar {
     enum ls_lab_measure measure;
     const char *label;
@@ -29,7 +30,7 @@ struct bar {
 };
 
 /* One bar per run and measure, of the runs that have the first of them. With whiskers where there is one measure. */
-static void add_bars(const struct ls_lab_view *v, const struct ls_lab_question *q, const char *name,
+static void add_bars(const struct ls_lab_view *v, const struct ls_lab_question *q, const char *name, const char *title,
                      const struct bar *bars, int n_bars, struct ls_draw_axis axis, bool is_stacked)
 {
     struct ls_draw_panel *panel = ls__page_alloc(v->p, 1, sizeof *panel);
@@ -59,6 +60,7 @@ static void add_bars(const struct ls_lab_view *v, const struct ls_lab_question *
         if (n_bars == 1) series[b].low = low, series[b].high = high;
     }
     *panel = (struct ls_draw_panel){.kind = LS_DRAW_BARS,
+                                    .title = title,
                                     .y = axis,
                                     .series = series,
                                     .n_series = n_bars,
@@ -178,28 +180,27 @@ void ls__lab_figures(const struct ls_lab_view *v, const struct ls_lab_question *
                                        {LS_LAB_COMMUNICATE, "communicate", 1},
                                        {LS_LAB_WAIT, "wait", 1},
                                        {LS_LAB_LOAD, "load", 1}};
-    const struct ls_draw_axis seconds = {.label = "seconds", .has_zero = true},
-                              percent = {.label = "% right, test data"};
+    const struct ls_draw_axis seconds = {.label = "seconds", .has_zero = true}, percent = {.label = "% right"};
     const struct ls_draw_axis ms = {.label = "ms per step", .has_zero = true}, mb = {.label = "MB/s", .has_zero = true};
     const char *name = name_of(v, q, ls__lab_show_words[show]);
     switch (show) {
     case LS_SHOW_TIME:
-        add_bars(v, q, name, time, 1, seconds, false);
+        add_bars(v, q, name, "Time of training", time, 1, seconds, false);
         break;
     case LS_SHOW_ACCURACY:
-        add_bars(v, q, name, accuracy, 1, percent, false);
+        add_bars(v, q, name, "Accuracy on test data", accuracy, 1, percent, false);
         break;
     case LS_SHOW_COMMUNICATION:
-        add_bars(v, q, name, parts, 5, seconds, true);
+        add_bars(v, q, name, "Where the time of training went", parts, 5, seconds, true);
         break;
     case LS_SHOW_BANDWIDTH:
-        add_bars(v, q, name, rate, 1, mb, false);
+        add_bars(v, q, name, "Rate of a worker while communicating", rate, 1, mb, false);
         break;
     case LS_SHOW_TARGET:
-        add_bars(v, q, name, target, 1, seconds, false);
+        add_bars(v, q, name, "Time to the target, since the start", target, 1, seconds, false);
         break;
     case LS_SHOW_PREDICTED:
-        add_bars(v, q, name, steps, 2, ms, false);
+        add_bars(v, q, name, "A step, predicted and measured", steps, 2, ms, false);
         break;
     case LS_SHOW_SPEEDUP:
         add_speedups(v, q);
