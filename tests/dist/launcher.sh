@@ -3,7 +3,6 @@
 #
 # Fakes on PATH stand for mpirun where its behaviour is the test: what it exits with, prints, is called with. The rest uses the
 # real one: forms of the command line, ports, what is left of a killed launcher.
-# test: timeout=600
 # shellcheck disable=SC2154 # what lib.sh assigns
 source "$(dirname "$0")/lib.sh"
 need_mpi

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # ranks.sh LOCKSTEP: what every rank did, in ranks.csv, in result.json and for people: all images are somebody's, the parts of a rank's
 # time add up, rows add up to the sums, a resumed run has each step once.
-# test: timeout=120
 # shellcheck disable=SC2154 # what lib.sh assigns
 source "$(dirname "$0")/lib.sh"
 need_mpi

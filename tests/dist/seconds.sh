@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # seconds.sh LOCKSTEP: what communication costs over two machines: what the steps waited for is a part of them, and what was hidden
 # behind computing stands beside the parts, which add up as they do for one machine.
-# test: timeout=300
 # shellcheck disable=SC2154 # what lib.sh assigns
 source "$(dirname "$0")/lib.sh"
 need_mpi

@@ -3,7 +3,6 @@
 #
 # Both have state that belongs to a shard: what rounding left over, and the shard's own copy of the model between two averages. It is in
 # the checkpoints, whoever computes the shard, and on however many workers the run goes on.
-# test: timeout=600
 # shellcheck disable=SC2154,SC2086 # what lib.sh assigns; words without blanks
 source "$(dirname "$0")/lib.sh"
 need_mpi

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # trace.sh LOCKSTEP: one trace of two machines whose clocks have nothing in common and that see no file of each other.
-# test: timeout=120
 # shellcheck disable=SC2154 # what lib.sh assigns
 source "$(dirname "$0")/lib.sh"
 need_mpi
