@@ -92,13 +92,26 @@ static void add_family(const struct ls_lab_view *v, const struct ls_lab_question
     *out = (struct ls_draw_series){.label = v->lab->runs[first].name, .n = n, .x = x, .y = y, .has_points = true};
 }
 
+/* Numbers of workers, each once. */
+static int add_ticks(double *ticks, int n, const struct ls_draw_series *s)
+{
+    for (size_t k = 0; k < s->n; k++) {
+        bool is_known = false;
+        for (int i = 0; i < n; i++) is_known |= ticks[i] == s->x[k];
+        if (!is_known) ticks[n++] = s->x[k];
+    }
+    return n;
+}
+
 static void add_speedups(const struct ls_lab_view *v, const struct ls_lab_question *q)
 {
     struct ls_draw_series *series = ls__page_alloc(v->p, (size_t)q->n_runs + 1, sizeof *series);
     struct ls_draw_panel *panel = ls__page_alloc(v->p, 1, sizeof *panel);
-    double *ends = ls__page_alloc(v->p, 4, sizeof *ends), low = INFINITY, most = 0;
+    double *ends = ls__page_alloc(v->p, 4, sizeof *ends), low = INFINITY, most = 0, top = 0;
+    double *ticks = ls__page_alloc(v->p, (size_t)q->n_runs * 2, sizeof *ticks);
+    int n_ticks = 0;
     int n = 0;
-    if (!series || !panel || !ends) return;
+    if (!series || !panel || !ends || !ticks) return;
     for (int i = 0; i < q->n_runs; i++) {
         bool is_first = false;
         for (int k = 0; k < q->n_runs; k++) is_first |= ls__lab_reference(v, q, q->runs[k]) == q->runs[i];
@@ -107,14 +120,16 @@ static void add_speedups(const struct ls_lab_view *v, const struct ls_lab_questi
         if (series[n].n < 2) continue;
         most = fmax(most, series[n].x[series[n].n - 1]);
         low = fmin(low, series[n].x[0]);
+        for (size_t k = 0; k < series[n].n; k++) top = fmax(top, series[n].y[k]);
+        n_ticks = add_ticks(ticks, n_ticks, &series[n]);
         n++;
     }
     if (n == 0) return;
     ends[0] = low, ends[1] = most, ends[2] = 1, ends[3] = most / low;
     series[n++] = (struct ls_draw_series){.label = "ideal", .mode = LS_DRAW_IDEAL, .n = 2, .x = ends, .y = ends + 2};
     *panel = (struct ls_draw_panel){.title = "Speed-up over the fewest workers of the same training",
-                                    .x = {.label = "workers"},
-                                    .y = {.has_zero = true},
+                                    .x = {.label = "workers", .ticks = ticks, .n_ticks = n_ticks},
+                                    .y = {.is_given = true, .from = 0, .to = 1.05 * fmax(top, most / low)},
                                     .series = series,
                                     .n_series = n,
                                     .has_legend = n > 3};

@@ -86,8 +86,8 @@ double *ls__lab_added(struct ls_page *p, const struct ls_history *h, const char 
 
 /* What train was given; NULL: not set. */
 const char *ls__lab_given(const struct ls_lab_view *v, int run, const char *key);
-/* Of the question's runs the one with the fewest workers that differs from `run` in nothing but how many workers and
- * where they are; -1: there is none but itself. */
+/* Of the question's runs the one with the fewest workers that differs from `run` in nothing but how many workers, where
+ * they are and how long they train; -1: there is none but itself. */
 int ls__lab_reference(const struct ls_lab_view *v, const struct ls_lab_question *q, int run);
 /* What others measured; NULL: nothing. */
 const struct ls_lab_published *ls__lab_published(const struct ls_lab_question *q, enum ls_lab_show what, int run);

@@ -152,34 +152,35 @@ const char *ls__lab_given(const struct ls_lab_view *v, int run, const char *key)
     return job ? NULL : ls__lab_setting(&v->lab->runs[run], key);
 }
 
-/* How many workers, and where. */
+/* How many workers, and where; and how long, which speed does not depend on. */
 static bool is_of_workers(const char *key)
 {
-    static const char *const keys[] = {"workers", "nodes", "procs-per-node", "network", "hosts", "threads"};
+    static const char *const keys[] = {"workers", "nodes",      "procs-per-node", "network",          "hosts",
+                                       "threads", "iterations", "epochs",         "checkpoint-every", "log-every"};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (strcmp(key, keys[i]) == 0) return true;
     return false;
 }
 
-static bool has_all_of(const struct ls_lab_run *a, const struct ls_lab_run *b)
+/* Whether run b was given all that run a was. */
+static bool has_all_of(const struct ls_lab_view *v, int a, int b)
 {
-    for (int i = 0; i < a->n_settings; i++) {
-        const char *other = ls__lab_setting(b, a->settings[i].key);
-        if (is_of_workers(a->settings[i].key)) continue;
-        if (!other || strcmp(other, a->settings[i].value) != 0) return false;
+    const struct ls_lab_job *job = ls__lab_find_job(v->state, a, 1);
+    for (int i = 0; job && i < job->n_settings; i++) {
+        if (is_of_workers(job->settings[i].key)) continue;
+        const char *other = ls__lab_given(v, b, job->settings[i].key);
+        if (!other || strcmp(other, job->settings[i].value) != 0) return false;
     }
     return true;
 }
 
 int ls__lab_reference(const struct ls_lab_view *v, const struct ls_lab_question *q, int run)
 {
-    const struct ls_lab_run *mine = &v->lab->runs[run];
     int best = -1;
     for (int i = 0; i < q->n_runs; i++) {
         int r = q->runs[i];
-        const struct ls_lab_run *other = &v->lab->runs[r];
-        if (r == run || !has_all_of(mine, other) || !has_all_of(other, mine)) continue;
-        if (!(ls__lab_workers(v, r) < ls__lab_workers(v, run))) continue;
+        if (r == run || !(ls__lab_workers(v, r) < ls__lab_workers(v, run))) continue;
+        if (!has_all_of(v, run, r) || !has_all_of(v, r, run)) continue;
         if (best < 0 || ls__lab_workers(v, r) < ls__lab_workers(v, best)) best = r;
     }
     return best;

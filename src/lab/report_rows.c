@@ -8,11 +8,36 @@
 
 /* --- the setting --- */
 
-static bool is_axis(const struct ls_lab_question *q, const char *key)
+/* Whether runs of the question that were asked for have different values of it. By what train was given: scaled,
+ * batches may differ that do not in the lab's file. */
+static bool is_varied(const struct ls_lab_view *v, const struct ls_lab_question *q, const char *key)
 {
-    for (int i = 0; i < q->n_axes; i++)
-        if (strcmp(q->axes[i].key, key) == 0) return true;
+    const char *first = NULL;
+    bool has_first = false;
+    for (int i = 0; i < q->n_runs; i++) {
+        if (!ls__lab_find_job(v->state, q->runs[i], 1)) continue;
+        const char *value = ls__lab_given(v, q->runs[i], key);
+        if (has_first && ((value == NULL) != (first == NULL) || (value && strcmp(value, first) != 0))) return true;
+        first = value;
+        has_first = true;
+    }
     return false;
+}
+
+/* What differs, in the order in which the runs have it. */
+static int find_axes(const struct ls_lab_view *v, const struct ls_lab_question *q, const char **axes, int max)
+{
+    int n = 0;
+    for (int i = 0; i < q->n_runs; i++) {
+        const struct ls_lab_job *job = ls__lab_find_job(v->state, q->runs[i], 1);
+        for (int k = 0; job && k < job->n_settings && n < max; k++) {
+            const char *key = job->settings[k].key;
+            bool is_known = false;
+            for (int j = 0; j < n; j++) is_known |= strcmp(axes[j], key) == 0;
+            if (!is_known && is_varied(v, q, key)) axes[n++] = key;
+        }
+    }
+    return n;
 }
 
 /* What all runs of the question have. */
@@ -21,16 +46,9 @@ static void add_common(const struct ls_lab_view *v, const struct ls_lab_question
     struct ls_buf text = LS_BUF_INIT;
     const struct ls_lab_job *job = NULL;
     for (int i = 0; i < q->n_runs && !job; i++) job = ls__lab_find_job(v->state, q->runs[i], 1);
-    for (int k = 0; job && k < job->n_settings; k++) {
-        const char *key = job->settings[k].key;
-        bool is_common = !is_axis(q, key);
-        for (int i = 0; i < q->n_runs; i++) {
-            const char *value = ls__lab_given(v, q->runs[i], key);
-            is_common &=
-                !ls__lab_find_job(v->state, q->runs[i], 1) || (value && strcmp(value, job->settings[k].value) == 0);
-        }
-        if (is_common) ls__buf_addf(&text, "%s%s %s", text.len ? ", " : "", key, job->settings[k].value);
-    }
+    for (int k = 0; job && k < job->n_settings; k++)
+        if (!is_varied(v, q, job->settings[k].key))
+            ls__buf_addf(&text, "%s%s %s", text.len ? ", " : "", job->settings[k].key, job->settings[k].value);
     if (text.len) ls__page_text(v->p, "Setting of all runs: %s.", text.text);
     if (text.failed && v->p->status == LS_OK) v->p->status = ls__buf_check(&text);
     ls__buf_release(&text);
@@ -39,16 +57,16 @@ static void add_common(const struct ls_lab_view *v, const struct ls_lab_question
 void ls__lab_setting_table(const struct ls_lab_view *v, const struct ls_lab_question *q)
 {
     enum { MOST = 12 };
-    const char *cells[MOST] = {"run"};
-    int n_axes = q->n_axes < MOST - 2 ? q->n_axes : MOST - 2;
+    const char *cells[MOST] = {"run"}, *axes[MOST - 2];
+    int n_axes = find_axes(v, q, axes, MOST - 2);
     add_common(v, q);
-    for (int a = 0; a < n_axes; a++) cells[a + 1] = q->axes[a].key;
+    for (int a = 0; a < n_axes; a++) cells[a + 1] = axes[a];
     cells[n_axes + 1] = "repeats done";
     ls__page_row(v->p, cells, n_axes + 2);
     for (int i = 0; i < q->n_runs; i++) {
         const struct ls_lab_seen *seen = &v->seen[q->runs[i]];
         cells[0] = v->lab->runs[q->runs[i]].name;
-        for (int a = 0; a < n_axes; a++) cells[a + 1] = ls__lab_given(v, q->runs[i], q->axes[a].key);
+        for (int a = 0; a < n_axes; a++) cells[a + 1] = ls__lab_given(v, q->runs[i], axes[a]);
         cells[n_axes + 1] = ls__page_format(v->p, "%d of %d", seen->n_done, seen->n_asked);
         ls__page_row(v->p, cells, n_axes + 2);
     }

@@ -1,0 +1,559 @@
+"""lab_report.py LABDIR: whether every table and every sentence of a lab's report follows from the raw files of its runs.
+
+Reads lab.txt, state.json and the run directories, computes what the report must say by rules written here a second time, and compares it
+with report.md line by line: a line that is missing, and a line that does not follow, is told. Exit code 0 if there is none.
+"""
+import csv
+import html
+import json
+import math
+import os
+import re
+import sys
+
+SHOWS = ["time", "speed-up", "accuracy", "curves", "resources", "communication", "bandwidth", "hash", "target", "predicted", "nodes"]
+OF_WORKERS = {"workers", "nodes", "procs-per-node", "network", "hosts", "threads", "iterations", "epochs", "checkpoint-every", "log-every"}
+MIB = 1 / 1048576
+
+
+# --- the lab ---
+
+def words_of(line):
+    name, _, rest = line.strip().partition(" ")
+    return name, rest.strip()
+
+
+def read_lab(path):
+    """Questions with their runs, shows, baselines and published figures; settings come from state.json."""
+    questions, groups, order = [], {}, []
+    run = None
+
+    def end_run():
+        nonlocal run
+        if run:
+            names = [run["name"]]
+            for values in run["vary"]:
+                names = [n + "-" + re.sub(r"[^A-Za-z0-9.-]", "_", v) for n in names for v in values]
+            groups[run["name"]] = names
+            questions[-1]["runs"] += names
+            order.extend(names)
+            run = None
+
+    source = ""
+    for line in open(path, encoding="utf-8"):
+        line = line.split("#")[0] if line.lstrip().startswith("#") else line
+        if not line.strip():
+            continue
+        word, rest = words_of(line)
+        if word == "question":
+            end_run()
+            name, _, title = rest.partition(":")
+            questions.append({"id": name, "title": title.strip(), "runs": [], "show": set(), "baseline": None, "published": {}, "text": [], "used": []})
+        elif word == "source":
+            source = rest
+        elif not questions:
+            continue
+        elif word == "run":
+            end_run()
+            run = {"name": rest.split()[0], "vary": []}
+        elif word == "vary":
+            run["vary"].append(rest.split()[1:])
+        elif word == "use":
+            end_run()
+            for name in rest.split():
+                questions[-1]["runs"] += groups.get(name, [name])
+        elif word == "show":
+            questions[-1]["show"] |= set(rest.split())
+        elif word == "baseline":
+            questions[-1]["baseline"] = rest
+        elif word == "published":
+            what, *values = rest.split()
+            for value in values:
+                name, _, numbers = value.partition("=")
+                low, _, high = numbers.partition("..")
+                questions[-1]["published"][what, name] = (float(low), float(high or low))
+        elif word == "text":
+            questions[-1]["text"].append(rest)
+    end_run()
+    for q in questions:
+        q["baseline"] = q["baseline"] or q["runs"][0]
+    return questions, source
+
+
+# --- the runs ---
+
+def load_csv(path):
+    if not os.path.exists(path):
+        return None
+    with open(path, encoding="utf-8") as f:
+        return list(csv.DictReader(f))
+
+
+class Run:
+    def __init__(self, folder):
+        self.result = json.load(open(folder + "/result.json"))
+        self.manifest = json.load(open(folder + "/manifest.json"))
+        self.metrics = [json.loads(line) for line in open(folder + "/metrics.jsonl")]
+        self.resources = [load_csv(folder + "/resources.csv")]
+        for rank in range(1, len(self.result.get("ranks") or [])):
+            self.resources.append(load_csv(f"{folder}/ranks/{rank}/resources.csv"))
+        while self.resources and self.resources[-1] is None:
+            self.resources.pop()
+
+    def at(self, path):
+        for whole in (self.result, self.manifest):
+            value = whole
+            for key in path.split("."):
+                value = value.get(key) if isinstance(value, dict) else None
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                return value
+        return math.nan
+
+    def cpu_peak(self):
+        if not self.resources:
+            return math.nan
+        most = math.nan
+        for sample in self.resources[0]:
+            now, total = float(sample["elapsed_time"]), 0.0
+            for rows in self.resources:
+                before = [r for r in rows or [] if float(r["elapsed_time"]) <= now]
+                if before and before[-1]["cpu"]:
+                    total += float(before[-1]["cpu"])
+            most = total if math.isnan(most) else max(most, total)
+        return most
+
+    def byte_rate(self):
+        senders = [r for r in self.result.get("ranks") or [] if r["bytes_sent"] > 0]
+        seconds = sum(r["communicate"] + r["hidden"] for r in senders)
+        return sum(r["bytes_sent"] for r in senders) / seconds if seconds > 0 else math.nan
+
+    def measure(self, name):
+        steps = self.at("steps")
+        if name == "time":
+            return self.at("train_seconds") + max(0, self.at("seconds.checkpoint"))
+        if name == "step":
+            return self.at("train_seconds") / steps if steps > 0 else math.nan
+        if name == "bytes_step":
+            return self.at("bytes_sent") / steps if steps > 0 else math.nan
+        return {"cpu_peak": self.cpu_peak, "byte_rate": self.byte_rate}[name]() if name in ("cpu_peak", "byte_rate") else self.at(name)
+
+
+class Spread:
+    def __init__(self, values):
+        values = sorted(v for v in values if math.isfinite(v))
+        self.n = len(values)
+        self.median = (values[(self.n - 1) // 2] + values[self.n // 2]) / 2 if values else math.nan
+        self.low, self.high = (values[0], values[-1]) if values else (math.nan, math.nan)
+
+    def text(self, scale=1, brackets="()"):
+        if self.n < 2 or self.low == self.high:
+            return say(self.median * scale)
+        return f"{say(self.median * scale)} {brackets[0]}{say(self.low * scale)} to {say(self.high * scale)}{brackets[1]}"
+
+    def brief(self, scale=1):
+        return self.text(scale, "[]")
+
+
+def overlap(a, b):
+    return a.low <= b.high and b.low <= a.high
+
+
+def say(x):
+    if not math.isfinite(x):
+        return ""
+    size = abs(x)
+    return ("%.0f" if size >= 99.95 else "%.1f" if size >= 9.995 else "%.2f" if size >= 0.9995 else "%.3g") % x
+
+
+def count(x):
+    return f"{x:,.0f}" if math.isfinite(x) else ""
+
+
+def number(x):
+    return "%g" % x
+
+
+COLUMNS = {
+    "time": [("time (s)", "time", 1), ("of it checkpoints (s)", "seconds.checkpoint", 1), ("images/s", "images_per_second", 1),
+             ("from start to end (s)", "total_seconds", 1)],
+    "accuracy": [("test accuracy (%)", "test_accuracy", 100), ("test loss", "test_loss", 1), ("training loss", "train_loss", 1)],
+    "resources": [("CPU, mean (% of a core)", "cpu_percent_mean", 1), ("CPU, most", "cpu_peak", 1), ("memory, most (MiB)", "peak_rss_bytes", MIB)],
+    "communication": [(f"{part} (s)", f"seconds.{part}", 1) for part in ("compute", "update", "communicate", "hidden", "wait", "load")],
+    "bandwidth": [("sent by all (MiB)", "bytes_sent", MIB), ("sent per step (MiB)", "bytes_step", MIB),
+                  ("MB/s of a worker while communicating", "byte_rate", 1e-6)],
+    "target": [("to the target, training (s)", "target_train_seconds", 1), ("since the start (s)", "target_total_seconds", 1),
+               ("after epoch", "target_epoch", 1)],
+    "predicted": [("step, predicted (ms)", "step_seconds.predicted", 1e3), ("step, measured (ms)", "step", 1e3)],
+}
+
+
+class Question:
+    """What the report must say of a question."""
+
+    def __init__(self, q, jobs, runs):
+        self.q, self.jobs, self.runs = q, jobs, runs
+        self.spreads = {}
+        self.text = []
+
+    def spread(self, run, measure):
+        key = run, measure
+        if key not in self.spreads:
+            self.spreads[key] = Spread([r.measure(measure) for r in self.runs[run]])
+        return self.spreads[key]
+
+    def first(self, run):
+        return self.runs[run][0] if self.runs[run] else None
+
+    def workers(self, run):
+        return self.first(run).at("workers") if self.first(run) else math.nan
+
+    def given(self, run, key):
+        return self.jobs[run, 1]["settings"].get(key) if (run, 1) in self.jobs else None
+
+    def reference(self, run):
+        """Fewest workers of the same training."""
+        def training(name):
+            return {k: v for k, v in self.jobs[name, 1]["settings"].items() if k not in OF_WORKERS} if (name, 1) in self.jobs else None
+        others = [r for r in self.q["runs"] if r != run and training(r) == training(run) and self.workers(r) < self.workers(run)]
+        return min(others, key=self.workers) if others else None
+
+    def published(self, what, run):
+        return self.q["published"].get((what, run))
+
+    # --- tables ---
+
+    def setting(self):
+        asked = [r for r in self.q["runs"] if (r, 1) in self.jobs]
+        first = self.jobs[asked[0], 1]["settings"]
+        axes = []
+        for run in self.q["runs"]:
+            for key, _ in (self.jobs.get((run, 1)) or {"settings": {}})["settings"].items():
+                if key not in axes and len({self.given(r, key) for r in asked}) > 1:
+                    axes.append(key)
+        common = [f"{k} {v}" for k, v in first.items() if all(self.given(r, k) == v for r in asked)]
+        return common, axes
+
+    def published_text(self, what, run, scale=1):
+        p = self.published(what, run)
+        if not p:
+            return ""
+        return number(p[0] * scale) if p[0] == p[1] else f"{number(p[0] * scale)} to {number(p[1] * scale)}"
+
+    def measures(self, show):
+        is_published = any(what == show for what, _ in self.q["published"])
+        used = []
+        for column in COLUMNS[show]:
+            spreads = [self.spread(r, column[1]) for r in self.q["runs"]]
+            if any(s.n and (column[1] != "seconds.checkpoint" or s.high >= 0.001) for s in spreads):
+                used.append(column)
+        if not used and is_published:
+            used = COLUMNS[show][:1]
+        if not used:
+            return [f"Nothing of this ({show}) was recorded."]
+        rows = [["run"] + [c[0] for c in used] + ["published, another machine"] * is_published]
+        for run in self.q["runs"]:
+            rows.append([run] + [self.spread(run, c[1]).text(c[2]) for c in used]
+                        + [self.published_text(show, run, COLUMNS[show][0][2])] * is_published)
+        return rows
+
+    def speedups(self):
+        q, base = self.q, self.spread(self.q["baseline"], "images_per_second")
+        is_published = any(what in ("time", "speed-up") for what, _ in q["published"])
+        rows = [["run", "workers", "images/s", f"speed-up over {q['baseline']}", "against", "of the ideal (%)"] + ["published, another machine"] * is_published]
+        for run in q["runs"]:
+            rate, reference = self.spread(run, "images_per_second"), self.reference(run)
+            ratio = ""
+            if rate.n and base.n:
+                ratio = "%.2f" % (rate.median / base.median)
+                if rate.n > 1 or base.n > 1:
+                    ratio += " (%.2f to %.2f)" % (rate.low / base.high, rate.high / base.low)
+            ideal = ""
+            if reference:
+                one = self.spread(reference, "images_per_second")
+                ideal = "%.0f" % (100 * rate.median / one.median / (self.workers(run) / self.workers(reference)))
+            there = self.published_text("speed-up", run)
+            mine, its = self.published("time", run), self.published("time", q["baseline"])
+            if not there and mine and its:
+                there = "%.2f" % (sum(its) / sum(mine))
+            rows.append([run, count(self.workers(run)), rate.text(), ratio, reference or "", ideal] + [there] * is_published)
+        return rows
+
+    def curves(self):
+        rows = [["run", "steps", "first loss logged", "last loss logged", "best test accuracy (%)", "at step"]]
+        for run in self.q["runs"]:
+            h = self.first(run)
+            lines = h.metrics if h else []
+            losses = [m["loss"] for m in lines if m["split"] == "train"]
+            tests = [m for m in lines if m["split"] == "test"]
+            best = max(tests, key=lambda m: m["accuracy"]) if tests else None
+            rows.append([run, count(h.at("steps")) if h else "", "%.4f" % losses[0] if losses else "", "%.4f" % losses[-1] if losses else "",
+                         "%.2f" % (100 * best["accuracy"]) if best else "", count(best["step"]) if best else ""])
+        return rows
+
+    def hashes(self):
+        rows = [["run", "repeats", "hash of the weights"]]
+        for run in self.q["runs"]:
+            rows.append([run, str(len(self.runs[run])), ", ".join(dict.fromkeys(r.result["weights_hash"] for r in self.runs[run]))])
+        return rows
+
+    def nodes(self):
+        rows = [["run", "node", "workers", "images", "from start to end (s)", "communicate (s)", "wait (s)", "sent (MiB)", "CPU, mean (%)",
+                 "memory, most (MiB)"]]
+        for run in self.q["runs"]:
+            h, by_host = self.first(run), {}
+            for i, rank in enumerate((h.result.get("ranks") or []) if h else []):
+                samples = h.resources[i] if i < len(h.resources) and h.resources[i] else []
+                node = by_host.setdefault(rank["host"], {"n": 0, "images": 0, "t": 0, "c": 0, "w": 0, "sent": 0, "cpu": 0, "mem": 0})
+                node["n"] += 1
+                node["images"] += rank["images"]
+                node["t"], node["c"], node["w"] = max(node["t"], rank["total_seconds"]), max(node["c"], rank["communicate"]), max(node["w"], rank["wait"])
+                node["sent"] += rank["bytes_sent"]
+                if samples:
+                    node["cpu"] += sum(float(s["cpu"] or 0) for s in samples) / len(samples)
+                    node["mem"] += max(float(s["mem_real"]) for s in samples)
+            for host, n in by_host.items():
+                rows.append([run, host, str(n["n"]), "%.0f" % n["images"], say(n["t"]), say(n["c"]), say(n["w"]), say(n["sent"] * MIB), say(n["cpu"]),
+                             say(n["mem"])])
+        return rows
+
+    # --- sentences ---
+
+    def there(self, run):
+        mine, its = self.published("time", run), self.published("time", self.q["baseline"])
+        return "; published, on another machine: %.2f times" % (sum(mine) / sum(its)) if mine and its else ""
+
+    def say_times(self):
+        base = self.q["baseline"]
+        b = self.spread(base, "time")
+        for run in self.q["runs"]:
+            a = self.spread(run, "time")
+            if run == base or not a.n or not b.n:
+                continue
+            numbers = f"({a.brief()} s against {b.brief()} s" + ("" if a.n > 1 and b.n > 1 else "; measured once, so the noise is not known") + self.there(run) + ")."
+            if overlap(a, b):
+                self.text.append(f"No difference in time beyond noise between {run} and {base} {numbers}")
+            else:
+                self.text.append(f"{run} took {a.median / b.median:.2f} times the time of {base} {numbers}")
+        if sum(self.spread(r, "time").n > 0 for r in self.q["runs"]) == 1 and b.n:
+            self.text.append(f"{base} took {b.brief()} s for {count(self.first(base).at('images'))} images.")
+        for run in self.q["runs"]:
+            held, time = self.spread(run, "seconds.checkpoint"), self.spread(run, "time")
+            if (self.given(run, "checkpoint-every") or "none") != "none" and held.n and time.n:
+                self.text.append(f"Checkpoints held {run} up for {held.brief()} s, {'%.2g' % (100 * held.median / time.median)} % of its time.")
+
+    def say_speedups(self):
+        is_weak = False
+        for run in self.q["runs"]:
+            one = self.reference(run)
+            a = self.spread(run, "images_per_second")
+            if not one or not a.n:
+                continue
+            b, h = self.spread(one, "images_per_second"), self.first(run)
+            ratio, ideal = a.median / b.median, self.workers(run) / self.workers(one)
+            is_weak |= h.at("batch_size") != self.first(one).at("batch_size")
+            if overlap(a, b):
+                self.text.append(f"{run}: no speed-up over {one} beyond noise.")
+            else:
+                self.text.append(f"{run}: a speed-up of {ratio:.2f} over {one}, {100 * ratio / ideal:.0f} % of the ideal {'%.3g' % ideal}.")
+            if ratio >= 0.9 * ideal:
+                continue
+            time = self.spread(run, "time").median
+            communicate, wait = (self.spread(run, f"seconds.{k}").median / time for k in ("communicate", "wait"))
+            if communicate >= 0.05:
+                self.text.append(f"{100 * communicate:.0f} % of the time of {run} was communication that no computing hid.")
+            if wait >= 0.05:
+                self.text.append(f"{100 * wait:.0f} % of it was waiting for the other workers.")
+            cpus = h.at("machine.cpus")
+            if not (h.manifest.get("launch") or {}).get("hosts") and h.at("workers") * h.at("threads") > cpus:
+                self.text.append(f"The {h.at('workers'):.0f} workers of {run} share {cpus:.0f} core{'' if cpus == 1 else 's'}.")
+        if is_weak:
+            self.text.append("This is weak scaling: the global batch grows with the workers, so these are different trainings, "
+                             "compared by their images per second.")
+
+    def say_accuracies(self):
+        base = self.q["baseline"]
+        b = self.spread(base, "test_accuracy")
+        for run in self.q["runs"]:
+            a = self.spread(run, "test_accuracy")
+            if run == base or not a.n or not b.n:
+                continue
+            n_test = self.first(run).at("test_data.images")
+            blur = 1.96 * math.sqrt((a.median * (1 - a.median) + b.median * (1 - b.median)) / n_test) if n_test > 0 else 0
+            if a.low == b.low and a.high == b.high:
+                self.text.append(f"{run} has the very accuracy of {base} ({100 * a.median:.2f} %).")
+            elif overlap(a, b) or abs(a.median - b.median) <= blur:
+                self.text.append(f"No difference in accuracy beyond noise between {run} and {base} ({100 * a.median:.2f} % against {100 * b.median:.2f} %).")
+            else:
+                self.text.append(f"{run} is right on {100 * a.median:.2f} % of the test data, {100 * abs(a.median - b.median):.2f} points "
+                                 f"{'more' if a.median > b.median else 'less'} than {base}.")
+        if len(self.q["runs"]) == 1:
+            self.say_ends("test_accuracy", 100, "Accuracy on test data", " %")
+
+    def say_ends(self, measure, scale, what, unit):
+        known = [r for r in self.q["runs"] if self.spread(r, measure).n]
+        if not known:
+            return
+        least, most = min(known, key=lambda r: self.spread(r, measure).median), max(known, key=lambda r: self.spread(r, measure).median)
+        low, high = self.spread(least, measure), self.spread(most, measure)
+        if len(self.q["runs"]) > 1 and low.low == high.high:
+            self.text.append(f"{what} is the same in all runs: {high.brief(scale)}{unit}.")
+        elif least == most:
+            self.text.append(f"{what} of {most}: {high.brief(scale)}{unit}.")
+        elif overlap(low, high):
+            self.text.append(f"{what}: no difference beyond noise ({high.brief(scale)}{unit} at most).")
+        else:
+            self.text.append(f"{what} was highest in {most} ({high.brief(scale)}{unit}) and lowest in {least} ({low.brief(scale)}{unit}).")
+
+    def say_hashes(self):
+        hashes = [r.result["weights_hash"] for run in self.q["runs"] for r in self.runs[run]]
+        if len(hashes) < 2:
+            return
+        n_runs = sum(len(self.runs[run]) > 0 for run in self.q["runs"])
+        if len(set(hashes)) == 1:
+            self.text.append(f"The same weights, proved by hash: all {len(hashes)} trainings of {n_runs} runs ended with {hashes[0]}.")
+        else:
+            self.text.append(f"The weights are not all the same: {len(hashes)} trainings ended with {len(set(hashes))} different hashes.")
+
+    def say_targets(self):
+        reached = []
+        for run in self.q["runs"]:
+            s = self.spread(run, "target_total_seconds")
+            if s.n:
+                reached.append((s.median, run))
+            elif self.runs[run] and self.given(run, "target"):
+                self.text.append(f"{run} did not reach {self.given(run, 'target')}.")
+        if reached:
+            _, best = min(reached, key=lambda x: x[0])
+            self.text.append(f"First at the target: {best}, {self.spread(best, 'target_total_seconds').brief()} s after its start.")
+
+    def paragraph(self):
+        show = self.q["show"]
+        if "hash" in show:
+            self.say_hashes()
+        if "target" in show:
+            self.say_targets()
+        if "time" in show:
+            self.say_times()
+        if "speed-up" in show:
+            self.say_speedups()
+        if "accuracy" in show:
+            self.say_accuracies()
+        if "curves" in show:
+            self.say_ends("train_loss", 1, "The training loss at the end", "")
+        if "communication" in show and "speed-up" not in show:
+            for run in self.q["runs"]:
+                time, compute, sent = (self.spread(run, m) for m in ("time", "seconds.compute", "seconds.communicate"))
+                if self.workers(run) > 1 and time.n and compute.n and sent.n:
+                    self.text.append(f"{run}: {100 * compute.median / time.median:.0f} % of the time computed, "
+                                     f"{100 * sent.median / time.median:.0f} % communicated with nothing to compute.")
+        if "bandwidth" in show:
+            self.say_ends("byte_rate", 1e-6, "The rate while communicating", " MB/s")
+        if "predicted" in show:
+            for run in self.q["runs"]:
+                said, step = self.spread(run, "step_seconds.predicted"), self.spread(run, "step")
+                if said.n and step.n:
+                    self.text.append(f"{run}: a step was predicted to take {say(1e3 * said.median)} ms and took {say(1e3 * step.median)} ms "
+                                     f"({100 * (said.median / step.median - 1):+.0f} %).")
+        if "resources" in show:
+            self.say_ends("cpu_percent_mean", 1, "CPU use", " % of a core")
+            self.say_ends("peak_rss_bytes", MIB, "Peak memory", " MiB")
+        return " ".join(self.text)
+
+    def expected(self, source):
+        """Lines of the section: rows as lists, texts as they are."""
+        q = self.q
+        lines = [f"## {q['id']}: {q['title']}"]
+        common, axes = self.setting()
+        if common:
+            lines.append(f"Setting of all runs: {', '.join(common)}.")
+        lines.append(["run"] + axes + ["repeats done"])
+        for run in q["runs"]:
+            n_asked = sum(name == run for name, _ in self.jobs)
+            lines.append([run] + [self.given(run, a) or "" for a in axes] + [f"{len(self.runs[run])} of {n_asked}"])
+        words = self.paragraph()
+        if words:
+            lines.append(words)
+        missing = [f"{r} ({len(self.runs[r])} of {sum(n == r for n, _ in self.jobs)})" for r in q["runs"]
+                   if len(self.runs[r]) < sum(n == r for n, _ in self.jobs) or not any(n == r for n, _ in self.jobs)]
+        if missing:
+            lines.append(f"Not all is there: trainings done of {', '.join(missing)}.")
+        if any(self.runs[r] for r in q["runs"]):
+            for show in SHOWS:
+                if show in q["show"]:
+                    made = {"speed-up": self.speedups, "curves": self.curves, "hash": self.hashes, "nodes": self.nodes}.get(show, lambda: self.measures(show))
+                    lines += made()
+        if q["published"] and source:
+            lines.append(f"Published: {source}")
+        lines += [f"    {self.jobs[r, 1]['command']}" for r in q["runs"] if (r, 1) in self.jobs]
+        return lines
+
+
+NOTES = ("Speed-up is images per second over those of ", "Curves and this table are of the first repeat", "Of the first repeat of each run. Times",
+         "The network was not shaped (that needs root)")
+
+
+def plain(text):
+    return html.unescape(re.sub(r"\\(.)", r"\1", text))
+
+
+def sections(path):
+    """Of report.md: each question's lines, rows as lists; pictures and rulers are left out."""
+    found, current = {}, None
+    for line in open(path, encoding="utf-8"):
+        line = line.rstrip("\n")
+        if line.startswith("# ") or line.startswith("## "):
+            current = found.setdefault(plain(line), [])
+            current.append(plain(line))
+        elif current is not None and line.strip() and not line.startswith("![") and not re.fullmatch(r"\|(---\|)+", line):
+            if line.startswith("|"):
+                current.append([plain(cell.strip()) for cell in re.split(r"(?<!\\)\|", line)[1:-1]])
+            else:
+                current.append(line if line.startswith("    ") else plain(line))
+    return found
+
+
+def show_line(line):
+    return " | ".join(line) if isinstance(line, list) else line
+
+
+def main():
+    folder = sys.argv[1]
+    questions, source = read_lab(folder + "/lab.txt")
+    state = json.load(open(folder + "/state.json"))
+    jobs = {(j["run"], j["repeat"]): j for j in state["jobs"]}
+    runs = {}
+    for name in {r for q in questions for r in q["runs"]}:
+        runs[name] = [Run(f"{folder}/{j['dir']}") for (run, _), j in sorted(jobs.items(), key=lambda x: x[0][1]) if run == name and j["state"] == "done"]
+    found = sections(folder + "/report.md")
+    problems, n_lines = [], 0
+    top = next(lines for head, lines in found.items() if head.startswith("# "))
+    for q in questions:
+        if not any((r, 1) in jobs for r in q["runs"]):
+            if f"## {q['id']}: {q['title']}" in found:
+                problems.append(f"{q['id']}: told though it was not asked")
+            continue
+        question = Question(q, jobs, runs)
+        wanted = question.expected(source)
+        got = found.get(wanted[0], [])
+        got = [line for line in got if isinstance(line, list) or not (line.startswith(NOTES) or line in " ".join(q["text"]))]
+        first = f"- {q['id']}: {question.text[0] if question.text else 'nothing is done yet.'}"
+        if first not in top:
+            problems.append(f"{q['id']}: the summary lacks: {first}")
+        for a, b in zip(wanted, got):
+            if a != b:
+                problems.append(f"{q['id']}: expected {show_line(a)}\n{' ' * len(q['id'])}       found {show_line(b)}")
+        for line in wanted[len(got):]:
+            problems.append(f"{q['id']}: missing: {show_line(line)}")
+        for line in got[len(wanted):]:
+            problems.append(f"{q['id']}: does not follow: {show_line(line)}")
+        n_lines += len(wanted)
+    for problem in problems[:20]:
+        print(problem)
+    if problems:
+        print(f"{len(problems)} problems")
+    else:
+        print(f"{n_lines} lines of {len(questions)} questions follow from the files of {sum(map(len, runs.values()))} runs")
+    sys.exit(bool(problems))
+
+
+main()

@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# lab_report.sh LOCKSTEP: the report of a lab: every table and sentence of it follows from the files of the runs, also where runs are missing.
+#
+# lab_report.py computes the report's lines a second time from the raw files; report.py looks whether the page is well formed.
+# test: sanitize timeout=600
+# shellcheck disable=SC2154 # what lib.sh assigns
+source "$(dirname "$0")/lib.sh"
+command -v python3 >/dev/null || skip_all "python3 is not installed"
+here=$(cd -- "$(dirname -- "$0")" && pwd)
+has_mpi=$(for mpi in openmpi mpich; do
+    if [ -e "$(dirname "$lockstep")/lockstep-$mpi.so" ] && command -v "mpirun.$mpi" >/dev/null; then echo yes; break; fi
+done)
+
+follows() { # WHAT DIR
+    local said
+    if said=$(python3 "$here/lab_report.py" "$2" 2>&1); then ok "$1: $said"; else bad "$1: $said"; fi
+    if said=$(python3 "$here/report.py" "$2/report.html" 2>&1); then ok "$1: the page is well formed"; else bad "$1: $said"; fi
+}
+does_not_follow() { # WHAT DIR
+    if python3 "$here/lab_report.py" "$2" >said 2>&1; then bad "$1: not found"; else ok "$1 is found"; fi
+}
+
+cat >all.lab <<'END'
+title   Everything that can be shown
+source  A made-up report; another machine & <another> program.
+text    Random pixels.
+base    model=softmax data=fake:1x8x8:4:400 epochs=2 lr=0.05 checkpoint-every=none
+repeat  2
+question Q1: Batches
+  text  Larger batches make fewer steps.
+  run   batch
+  vary  batch-size 16 32
+  show  time accuracy curves resources
+  published time batch-16=469 batch-32=7952..9238
+  published accuracy batch-16=0.9156
+question Q2: Checkpoints, and a run that fails
+  base  batch-size=16
+  use   batch-16
+  run   often checkpoint-every=5
+  run   wild lr=100000 epochs=30
+  show  time communication
+question Q3: Targets
+  base  batch-size=16
+  run   race
+  vary  target 0.01 1
+  show  target accuracy
+  published target race-0.01=86
+question Q4: One
+  run   one batch-size=8
+  show  time accuracy resources hash predicted bandwidth
+END
+if [ -n "$has_mpi" ]; then cat >>all.lab <<'END'; fi
+question Q5: Workers
+  base  iterations=10
+  run   alone batch-size=16
+  run   more batch-size=16
+  vary  workers 2
+  run   nodes batch-size=16
+  vary  nodes 2
+  run   weak batch-per-worker=16
+  vary  workers 1 2
+  show  time speed-up communication bandwidth hash predicted nodes curves
+  published time alone=100 more-2=60
+END
+"$lockstep" lab run all.lab --run all >out 2>err </dev/null
+equal 'a lab with a run that fails: exit code' $? 1
+follows 'all that can be shown' all
+has 'the failed run is told' all/report.md 'runs/wild-r1 | failed |'
+has 'published figures are labelled' all/report.md 'published, another machine'
+for picture in Q1-time Q1-accuracy Q1-curves Q1-resources Q2-communication Q3-target; do
+    if [ -s "all/report/$picture.svg" ]; then ok "a picture: $picture"; else bad "no picture $picture"; fi
+done
+
+cp -r all changed
+sed -i '0,/^| batch-32 | \([0-9]\)\.*\([0-9]\)/s//| batch-32 | 7\2/' changed/report.md
+does_not_follow 'a changed number' changed
+sed 's/^## Q2.*/&\n\nCheckpoints are free./' all/report.md >changed/report.md
+does_not_follow 'a sentence that has no numbers' changed
+
+# Half of it: trainings that were never begun.
+waiting() { # CONDITION on job
+    python3 - "$1" <<'END'
+import json, shutil, sys
+state = json.load(open("half/state.json"))
+for job in state["jobs"]:
+    if eval(sys.argv[1]):
+        job["state"] = "waiting"
+        shutil.rmtree("half/" + job["dir"], ignore_errors=True)
+json.dump(state, open("half/state.json", "w"))
+END
+    rm -rf half/report*
+    "$lockstep" lab report half >out 2>err </dev/null
+}
+cp -r all half
+waiting 'job["repeat"] == 2 or job["run"].startswith("race")'
+equal 'half a lab: exit code' $? 0
+follows 'half a lab' half
+has 'half a lab: what is missing' half/report.md 'Not all is there: trainings done of batch-16 (1 of 2)'
+has 'half a lab: measured once' half/report.md 'measured once, so the noise is not known'
+waiting True
+equal 'nothing done: exit code' $? 0
+follows 'nothing done' half
+
+"$lockstep" lab report all -o one.md >out 2>err </dev/null
+equal 'a file of its own: exit code' $? 0
+if [ -s one.md ] && [ -s one/Q1-time.svg ]; then ok 'a file of its own, with pictures'; else bad 'a file of its own: not there'; fi
+"$lockstep" lab report all -o one.doc >out 2>err </dev/null
+code=$?
+one_line_error 'an unknown ending' 2 'ending in .html, .md or .pdf'
+finish
