@@ -167,7 +167,10 @@ static void check_plugins(struct doctor *d)
         say(d, "workers", "on Debian: apt install openmpi-bin libopenmpi-dev, then build again (make)",
             "-w and --hosts: no MPI in this build");
     bool has_plugin = ls__plugin_exists("cuda"), has_driver = library_is_here("libcuda.so.1");
-    if (has_driver || has_plugin) /* who has no card needs no advice about cards */
+    if (!has_driver && !has_plugin) /* no warning: who has no card misses nothing */
+        say(d, "GPU", NULL,
+            "--device cuda: no NVIDIA driver here, and not in this build; for a card see docs/guide/gpu.md");
+    else
         say(d, "GPU",
             has_plugin && has_driver ? NULL
             : has_plugin             ? "install NVIDIA's driver where there is a card"

@@ -2,9 +2,10 @@
 # promise.sh LOCKSTEP: the promise as one table: however a job is spread, broken or slowed, a network ends with one hash.
 #
 # Rows: softmax, LeNet-5, the SVHN CNN and a small residual network with batch norm; among them dropout, augmentation, a clipped
-# gradient, AdamW and label smoothing; an MLP, whose large layer is updated while its gradient is summed, but not over machines; compressed
+# gradient, AdamW and label smoothing; group and layer norm with validation data, frozen layers and rates by name; an MLP, whose large layer is updated while its gradient is summed, but not over machines; compressed
 # gradients and local SGD. Columns: threads, processes, machines (ranks that are told to be on different ones), the other
 # MPI, a killed rank, another number of workers after it, and a slow machine that gets fewer shards.
+# PROMISE_ROWS="norms mlp" in the environment: only these rows.
 # test: timeout=3600
 # shellcheck disable=SC2154,SC2086 # what lib.sh assigns; words without blanks
 source "$(dirname "$0")/lib.sh"
@@ -36,12 +37,31 @@ dropout 0.1
 linear fc classes
 END
 
-rows=(softmax lenet5 svhn-cnn residual mlp compress local)
+cat >norms.net <<'END'
+model norms
+input any
+conv c1 16 3 pad=1
+groupnorm g1 4
+gelu
+conv c2 16 3 pad=1 stride=2
+layernorm l1
+silu
+layernorm l2 image=yes
+adaptiveavgpool 3x3
+flatten
+linear f1 24
+layernorm l3
+tanh
+linear f2 classes
+END
+
+rows=(${PROMISE_ROWS:-softmax lenet5 svhn-cnn residual norms mlp compress local})
 declare -A line=(
     [softmax]="softmax digits -b 100 -i 150 --label-smoothing 0.1 --checkpoint-every 20"
     [lenet5]="lenet5 digits -b 64 -i 40 --optimizer adamw --crop-pad 2 --checkpoint-every 7"
     [svhn-cnn]="svhn-cnn fake:3x32x32:10:640 -b 16 --shards 4 -i 60 --flip --cutout 6 --mixup 0.2 --cutmix 1 --hue 0.1 --clip-norm 1 --checkpoint-every 9"
     [residual]="$work/residual.net fake:3x16x16:10:320 -b 48 --shards 7 -i 25 --nesterov --wd 5e-4 --crop-pad 2 --checkpoint-every 4"
+    [norms]="$work/norms.net fake:3x16x16:10:320 -b 48 --shards 8 -i 25 --validation 0.2 --mixup 0.2 --cutmix 1 --freeze c1.*,g1.* --lr-of f2.*=x0.5 --checkpoint-every 4"
     [mlp]="mlp digits -b 64 -i 60 --checkpoint-every 7"
     [compress]="lenet5 digits -b 64 -i 40 --compress 8 --checkpoint-every 7"
     [local]="lenet5 digits -b 64 -i 40 --sync local:4 --checkpoint-every 7"

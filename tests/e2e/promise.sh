@@ -115,6 +115,8 @@ both=$only
 for_threads 'mixup and cutmix on ref' '1 3' lenet5 $grey -b 28 --shards 4 --epochs 1 -p 1 --mixup 0.2 --cutmix 1 --device ref
 differs 'mixup alone' "$(hash_of svhn-cnn $colour -b 28 --shards 7 --epochs 2 --mixup 0.2 --label-smoothing 0.1 --run mixup)" "$both"
 for_threads 'every layer' "$all" ./every.net $colour -b 28 --shards 7 -i 5 -p 1
+for_threads 'every layer, validation, some frozen, mixed' '1 3' ./every.net $colour -b 28 --shards 7 --epochs 2 -p 1 --validation 0.2 --mixup 0.2 \
+    --cutmix 1 --freeze 'c1.*,g1.*,l2.weight' --lr-of 'f2.*=x0.5'
 
 # --- optimizers and schedules ---
 for_threads 'nesterov, decay, clipping, smoothing' "$all" lenet5 $grey -b 28 --shards 7 --epochs 2 -p 1 \

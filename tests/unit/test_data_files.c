@@ -581,6 +581,28 @@ static size_t marker_at(struct bytes b, uint8_t marker)
     return 0;
 }
 
+/* The size and kind of the file itself, also where a JPEG is decoded at a fraction of it. */
+static void test_image_tells_the_file(void **state)
+{
+    if (!has_images()) skip();
+    struct ls_image image = {0};
+    struct bytes b = copy_of(jpeg_rgb, sizeof jpeg_rgb);
+    assert_int_equal(ls__image_load("a.jpg", b.at, b.n, 2, 2, &image), LS_OK);
+    assert_true(image.h < 16);
+    assert_int_equal(image.file_h, 16);
+    assert_int_equal(image.file_w, 16);
+    assert_false(image.is_grey);
+    free(image.rgb);
+    free(b.at);
+    image = (struct ls_image){0};
+    b = png_file(20, 9, 0, 8, (uint8_t[1]){7}, 9);
+    assert_int_equal(ls__image_load("a.png", b.at, b.n, 2, 2, &image), LS_OK);
+    assert_int_equal(image.file_h * 100 + image.file_w, image.h * 100 + image.w);
+    assert_true(image.is_grey);
+    free(image.rgb);
+    free(b.at);
+}
+
 /* As torchvision's ImageFolder: the rows as they are stored; 16 wide, 8 high stays so whatever EXIF says. */
 static void test_exif_is_not_applied(void **state)
 {
@@ -709,15 +731,25 @@ static void test_memory_stayed_small(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_idx_content),        cmocka_unit_test(test_gzip_members),
-        cmocka_unit_test(test_idx_torture),        cmocka_unit_test(test_idx_lies),
-        cmocka_unit_test(test_idx_bomb),           cmocka_unit_test(test_cifar),
-        cmocka_unit_test(test_mat_content),        cmocka_unit_test(test_mat_torture),
-        cmocka_unit_test(test_mat_lies),           cmocka_unit_test(test_mat_headers),
-        cmocka_unit_test(test_image_content),      cmocka_unit_test(test_exif_is_not_applied),
-        cmocka_unit_test(test_alpha_and_depth),    cmocka_unit_test(test_jpeg_without_picture),
-        cmocka_unit_test(test_jpeg_damaged_twice), cmocka_unit_test(test_image_bad),
-        cmocka_unit_test(test_resample),           cmocka_unit_test(test_memory_stayed_small),
+        cmocka_unit_test(test_idx_content),
+        cmocka_unit_test(test_gzip_members),
+        cmocka_unit_test(test_idx_torture),
+        cmocka_unit_test(test_idx_lies),
+        cmocka_unit_test(test_idx_bomb),
+        cmocka_unit_test(test_cifar),
+        cmocka_unit_test(test_mat_content),
+        cmocka_unit_test(test_mat_torture),
+        cmocka_unit_test(test_mat_lies),
+        cmocka_unit_test(test_mat_headers),
+        cmocka_unit_test(test_image_content),
+        cmocka_unit_test(test_exif_is_not_applied),
+        cmocka_unit_test(test_alpha_and_depth),
+        cmocka_unit_test(test_jpeg_without_picture),
+        cmocka_unit_test(test_jpeg_damaged_twice),
+        cmocka_unit_test(test_image_bad),
+        cmocka_unit_test(test_image_tells_the_file),
+        cmocka_unit_test(test_resample),
+        cmocka_unit_test(test_memory_stayed_small),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

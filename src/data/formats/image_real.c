@@ -209,6 +209,9 @@ static enum ls_status jpeg_header(struct jpeg_job *job)
     int64_t h = d->image_height, w = d->image_width;
     TRY(check_size(job->name, "JPEG", h, w));
     if (h * w > (int64_t)job->len * JPEG_PIXELS_PER_BYTE) return too_short(job->name, "JPEG", job->len, h, w);
+    job->image->file_h = (int)h;
+    job->image->file_w = (int)w;
+    job->image->is_grey = d->jpeg_color_space == JCS_GRAYSCALE;
     return LS_OK;
 }
 
