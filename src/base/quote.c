@@ -1,4 +1,4 @@
-/* quote.c: see quote.h. */
+/* quote.c: puts quotes around what a shell would not take as one word. See quote.h. */
 #include "base/quote.h"
 
 #include <stdio.h>
@@ -6,16 +6,23 @@
 
 static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=@%+,-";
 
-const char *ls__quote_path(const char *path, char *out, size_t size)
+const char *ls__quote_word(const char *word, char *out, size_t size)
 {
-    const char *dot = *path == '-' ? "./" : "";
-    if (*path && strspn(path, plain) == strlen(path)) {
-        snprintf(out, size, "%s%s", dot, path);
+    if (*word && strspn(word, plain) == strlen(word)) {
+        snprintf(out, size, "%s", word);
         return out;
     }
-    size_t at = (size_t)snprintf(out, size, "%s'", dot);
-    for (; *path && at + 6 < size; path++) /* a quote is four characters, the last one and the end are two */
-        at += (size_t)snprintf(out + at, size - at, *path == '\'' ? "'\\''" : "%c", *path);
+    size_t at = (size_t)snprintf(out, size, "'");
+    for (; *word && at + 6 < size; word++) /* a quote is four characters, the last one and the end are two */
+        at += (size_t)snprintf(out + at, size - at, *word == '\'' ? "'\\''" : "%c", *word);
     snprintf(out + at, size - at, "'");
+    return out;
+}
+
+const char *ls__quote_path(const char *path, char *out, size_t size)
+{
+    const size_t n_dot = *path == '-' && size > 2 ? 2 : 0;
+    memcpy(out, "./", n_dot);
+    ls__quote_word(path, out + n_dot, size - n_dot);
     return out;
 }

@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+/* One word of a POSIX shell: in quotes where it needs them. Returns out; what does not fit is cut. */
+const char *ls__quote_word(const char *word, char *out, size_t size);
 /* The path as one word of a POSIX shell that no program takes for an option: in quotes where it needs them, "./-x" for
  * "-x". Returns out; what does not fit is cut. */
 const char *ls__quote_path(const char *path, char *out, size_t size);

@@ -264,7 +264,7 @@ static void print_way_on(const struct repeat *r)
     ls__words_add_options(&w, r->o, without);
     printf("\ngo on with:\n  lockstep train --run %s --resume auto", ls__quote_path(r->dir, word, sizeof word));
     for (int i = 0; i < w.n; i++)
-        printf(" %s", *w.argv[i] == '-' ? w.argv[i] : ls__quote_path(w.argv[i], word, sizeof word));
+        printf(" %s", (*w.argv[i] == '-' ? ls__quote_word : ls__quote_path)(w.argv[i], word, sizeof word));
     printf("\n");
     ls__words_release(&w);
 }

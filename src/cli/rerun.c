@@ -1,7 +1,9 @@
-/* rerun.c: see rerun.h. */
+/* rerun.c: turns the options of a manifest into the words of a command line, leaving out what is a default. See
+ * rerun.h. */
 #include "cli/rerun.h"
 
 #include "base/buf.h"
+#include "base/quote.h"
 #include "cli/options.h"
 
 #include <jansson.h>
@@ -18,22 +20,14 @@ static bool is_left_out(const char *name)
     return false;
 }
 
-/* One word for a shell; control characters are no part of any option of ours. */
+/* Control characters are no part of any option of ours, but a manifest may be anybody's. */
 static void add_word(struct ls_buf *b, const char *word)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,+@%-";
-    if (*word && strspn(word, plain) == strlen(word)) {
-        ls__buf_addf(b, " %s", word);
-        return;
-    }
-    ls__buf_adds(b, " '");
-    for (; *word; word++) {
-        if (*word == '\'')
-            ls__buf_adds(b, "'\\''");
-        else
-            ls__buf_add(b, (unsigned char)*word < ' ' ? "?" : word, 1);
-    }
-    ls__buf_adds(b, "'");
+    char clean[LS_QUOTED_BYTES / 4], quoted[LS_QUOTED_BYTES];
+    size_t n = 0;
+    for (; word[n] && n < sizeof clean - 1; n++) clean[n] = (unsigned char)word[n] < ' ' ? '?' : word[n];
+    clean[n] = '\0';
+    ls__buf_addf(b, " %s", ls__quote_word(clean, quoted, sizeof quoted));
 }
 
 static void add_option(struct ls_buf *b, const struct ls_setting *s, const struct ls_train_options *o,

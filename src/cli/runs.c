@@ -1,4 +1,4 @@
-/* runs.c: see runs.h. */
+/* runs.c: opens the runs that the arguments name, folders of runs and RUN=LABEL among them. See runs.h. */
 #include "cli/runs.h"
 
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-/* spark.c: see spark.h. */
+/* spark.c: draws values as blocks of eight heights, in UTF-8 or plain letters. See spark.h. */
 #include "cli/spark.h"
 
 #include "draw/text.h"

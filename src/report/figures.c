@@ -1,4 +1,4 @@
-/* figures.c: see figures.h. */
+/* figures.c: curves, bars and timelines of runs, described as pictures for the drawing module. See figures.h. */
 #include "report/figures.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* groups.c: see groups.h. */
+/* groups.c: finds what differs between runs, and puts those that differ in nothing but the seed together. See groups.h.
+ */
 #include "report/groups.h"
 
 #include <jansson.h>

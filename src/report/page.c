@@ -1,4 +1,4 @@
-/* page.c: see page.h. */
+/* page.c: makes the parts of a page, in the page's memory. See page.h. */
 #include "report/page.h"
 
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* words.c: see words.h. */
+/* words.c: writes counts, times, sizes and shares as people read them. See words.h. */
 #include "report/words.h"
 
 #include <math.h>

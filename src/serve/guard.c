@@ -1,4 +1,5 @@
-/* guard.c: see guard.h. */
+/* guard.c: compares hosts and tokens of requests with ours, in time that does not tell how much was right. See guard.h.
+ */
 #include "serve/guard.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,5 @@
-/* augmentation.c: see augmentation.h. */
+/* augmentation.c: from the settings of augmentation to the transform that `load` takes, and what of them does not go
+ * together. See augmentation.h. */
 #include "settings/augmentation.h"
 
 enum ls_status ls__augmentation_check(const struct ls_train_options *o)

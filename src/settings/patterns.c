@@ -1,4 +1,4 @@
-/* patterns.c: see patterns.h. */
+/* patterns.c: matches names of parameters with lists of patterns, and reads the rates behind them. See patterns.h. */
 #include "settings/patterns.h"
 
 #include "base/parse.h"

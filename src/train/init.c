@@ -1,4 +1,4 @@
-/* init.c: see init.h. */
+/* init.c: reads the file of --init, fits its tensors to the model's by name, and tells what fitted. See init.h. */
 #include "train/init.h"
 
 #include "base/file.h"

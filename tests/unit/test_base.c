@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "base/quote.h"
 #include "engine.h"
 
 #include <pthread.h>
@@ -215,6 +216,23 @@ static void test_shapes(void **state)
     assert_string_equal(ls_dtype_name(LS_U8), "u8");
 }
 
+static void test_quote(void **state)
+{
+    static const char *const words[][3] = {/* as it is, as a word, as a path */
+                                           {"runs/a", "runs/a", "runs/a"},
+                                           {"-x", "-x", "./-x"},
+                                           {"", "''", "''"},
+                                           {"--mpi-args=-a b", "'--mpi-args=-a b'", "./'--mpi-args=-a b'"},
+                                           {"it's", "'it'\\''s'", "'it'\\''s'"},
+                                           {"$(rm x)", "'$(rm x)'", "'$(rm x)'"}};
+    char out[64];
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        assert_string_equal(ls__quote_word(words[i][0], out, sizeof out), words[i][1]);
+        assert_string_equal(ls__quote_path(words[i][0], out, sizeof out), words[i][2]);
+    }
+    assert_string_equal(ls__quote_word("a b c d e f", out, 10), "'a b'"); /* cut, and still one word */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +248,7 @@ int main(void)
         cmocka_unit_test(test_aligned),
         cmocka_unit_test(test_path_join),
         cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_quote),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
