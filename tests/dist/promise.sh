@@ -7,7 +7,7 @@
 # MPI, a killed rank, another number of workers after it, and a slow machine that gets fewer shards.
 # PROMISE_ROWS="norms mlp" in the environment: only these rows.
 # test: timeout=3600
-# shellcheck disable=SC2154,SC2086 # what lib.sh assigns; words without blanks
+# shellcheck disable=SC2154,SC2086,SC2206 # what lib.sh assigns; words without blanks
 source "$(dirname "$0")/lib.sh"
 need_mpi
 

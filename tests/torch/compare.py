@@ -3,8 +3,8 @@
     compare.py DUMP_GRADIENTS LOCKSTEP [--only PART]...
 
 The truth is PyTorch in float64. The error of a tensor is max|ours - truth| / max|truth|; a network's is that of its worst
-tensor, and must be at most 1e-4 for the loss, the logits (evaluation), every parameter's gradient and, after training steps
-on the same batch, every parameter and running statistic. The change that those steps made, which is small beside the
+tensor, and must be at most 1e-4 for the loss, the logits (evaluation), every parameter's gradient (or three times PyTorch's own
+float32 error, where that is more) and, after training steps on the same batch, every parameter and running statistic. The change that those steps made, which is small beside the
 parameter, is held against PyTorch's change too, with 1e-2. PyTorch's own float32 error is shown beside ours.
 
 Weights are PyTorch's initial ones, then moved a little (settle.py) so that rounding decides no ReLU and no max pooling.
@@ -31,7 +31,7 @@ import augment
 import nets
 import settle
 
-TOLERANCE, CHANGE_TOLERANCE = 1e-4, 1e-2
+TOLERANCE, CHANGE_TOLERANCE, TIMES_TORCH = 1e-4, 1e-2, 3
 CLASSES, MEAN, STD = 10, 0.45, 0.25
 SGD = {"optimizer": "sgd", "lr": 0.01, "momentum": 0.9, "nesterov": 1, "weight_decay": 5e-4}
 PLAIN = {"optimizer": "sgd", "lr": 0.05}
@@ -249,11 +249,12 @@ def compare_training(ours, truth, before):
     return row
 
 
-def judge(title, row, note=""):
+def judge(title, row, own, note=""):
+    """own: PyTorch's float32 error. A network that amplifies rounding does so to both (GoogLeNet's last batch norms over 2x2 pixels)."""
     cells = " ".join(f"{row[k]!s:>9}" for k in ("loss", "logits", "gradient", "after", "change"))
     print(f"{title:56s} {cells}  {note}{row['gradient'].name}", flush=True)
     for key, value in row.items():
-        limit = CHANGE_TOLERANCE if key == "change" else TOLERANCE
+        limit = CHANGE_TOLERANCE if key == "change" else max(TOLERANCE, TIMES_TORCH * own) if key == "gradient" else TOLERANCE
         check(value.error <= limit, f"{title}: {key} of {value.name} is off by {value.error:.2e}, at most {limit:.0e}")
 
 
@@ -261,6 +262,8 @@ def variants(name):
     """(device, shards, optimizer, settings besides) of every run of a network."""
     small, has_norm = NETS[name][4], any(k in name for k in ("resnet", "mobilenet", "densenet", "googlenet"))
     yield "cpu", 1, SGD, {}
+    if name == "googlenet":  # `ref` sums in double: what is left of its error is not rounding
+        yield "ref", 1, SGD, {}
     if small:
         yield "cpu", 1, ADAMW, SMOOTH
         yield "cpu", 1, PLAIN, CLIP
@@ -270,13 +273,12 @@ def variants(name):
         yield "cpu", 3 if small else 2, SGD, {**SMOOTH, **CLIP} if small else {}
 
 
-def describe_truth(net, batch, gradients):
-    """How far PyTorch itself is off in float32, and the tensor with the smallest gradient."""
+def torch_error(net, batch, gradients, smoothing):
+    """How far PyTorch itself is off in float32."""
     own = Worst()
-    for k, g in gradients_of(copy.deepcopy(net).float(), batch, 0.0)[1].items():
+    for k, g in gradients_of(copy.deepcopy(net).float(), batch, smoothing)[1].items():
         own.add(k, gradient_error(k, g, gradients))
-    least = min(g.abs().max().item() for g in gradients.values())
-    return f"PyTorch's float32 {own}, smallest gradient {least:.1e}; "
+    return own
 
 
 def compare_net(name, program, folder):
@@ -293,7 +295,8 @@ def compare_net(name, program, folder):
             row = {**compare_gradients(ours, loss, gradients, logits_of(net, batch), title),
                    **compare_training(ours, after, before)}
         net.train()
-        judge(title, row, describe_truth(net, batch, gradients) if not extra else "")
+        own, least = torch_error(net, batch, gradients, smoothing), min(g.abs().max().item() for g in gradients.values())
+        judge(title, row, own.error, "" if extra else f"PyTorch's float32 {own}, smallest gradient {least:.1e}; ")
 
 
 # --- learning rates ---
