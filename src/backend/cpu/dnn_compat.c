@@ -39,6 +39,13 @@ static void write_tag(const struct blocks *b, char *tag, size_t size)
     snprintf(tag, size, "%s", text);
 }
 
+static dnnl_alg_kind_t pool_alg(enum dnn_pool kind)
+{
+    return kind == DNN_POOL_MAX    ? dnnl_pooling_max
+           : kind == DNN_POOL_MEAN ? dnnl_pooling_avg_include_padding
+                                   : dnnl_pooling_avg_exclude_padding;
+}
+
 #if DNNL_VERSION_MAJOR >= 3
 
 dnn_md ls__dnn_md_of(const struct dnn_md_box *box)
@@ -160,13 +167,6 @@ dnnl_status_t ls__dnn_ip_bwd_weights(dnnl_primitive_desc_t *pd, dnnl_engine_t en
 {
     return dnnl_inner_product_backward_weights_primitive_desc_create(pd, engine, src, diff_weights, diff_bias, diff_dst,
                                                                      hint, attr);
-}
-
-static dnnl_alg_kind_t pool_alg(enum dnn_pool kind)
-{
-    return kind == DNN_POOL_MAX    ? dnnl_pooling_max
-           : kind == DNN_POOL_MEAN ? dnnl_pooling_avg_include_padding
-                                   : dnnl_pooling_avg_exclude_padding;
 }
 
 dnnl_status_t ls__dnn_pool_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_training, enum dnn_pool kind,
@@ -318,13 +318,6 @@ dnnl_status_t ls__dnn_ip_bwd_weights(dnnl_primitive_desc_t *pd, dnnl_engine_t en
     dnnl_inner_product_desc_t d;
     DNN_TRY(dnnl_inner_product_backward_weights_desc_init(&d, src, diff_weights, diff_bias, diff_dst));
     return dnnl_primitive_desc_create(pd, &d, attr, engine, hint);
-}
-
-static dnnl_alg_kind_t pool_alg(enum dnn_pool kind)
-{
-    return kind == DNN_POOL_MAX    ? dnnl_pooling_max
-           : kind == DNN_POOL_MEAN ? dnnl_pooling_avg_include_padding
-                                   : dnnl_pooling_avg_exclude_padding;
 }
 
 dnnl_status_t ls__dnn_pool_fwd(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool is_training, enum dnn_pool kind,
