@@ -65,22 +65,28 @@ static enum ls_status open_log(const struct ls_options *o, struct ls_resources_o
     return r->fd >= 0 ? LS_OK : ls_fail(LS_IO, "open %s: %s", o->log, strerror(errno));
 }
 
-/* Until the process ends, --duration is over or a signal comes. *wait_status: of our own child, -1 while it runs. */
+/* Until the process ends, --duration is over or a signal comes. *wait_status: of our own child, -1 while it runs. A
+ * sample may find it ended before we look. */
 static void watch(const struct ls_options *o, const struct ls_resources *r, pid_t child, int *wait_status)
 {
     const struct timespec nap = {.tv_nsec = 20 * 1000000};
     int64_t start = ls__now_ns();
+    int status;
     *wait_status = -1;
     while (!ls__resources_is_over(r)) {
-        int status;
         if (child > 0 && waitpid(child, &status, WNOHANG) == child) {
             *wait_status = status;
             return;
         }
         if (o->duration > 0 && ls__seconds_since(start) >= o->duration) return;
-        if (is_stopped && child == 0) return; /* a command of ours has got the signal too: it decides */
+        if (is_stopped && child == 0) return;
+        if (is_stopped == SIGTERM) { /* Ctrl-C has reached a command of ours too, and it decides; this has not */
+            kill(child, SIGTERM);
+            is_stopped = 0;
+        }
         nanosleep(&nap, NULL);
     }
+    if (child > 0 && waitpid(child, &status, 0) == child) *wait_status = status;
 }
 
 static void tell(struct ls_resources *r, const char *log)

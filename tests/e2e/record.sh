@@ -58,6 +58,20 @@ watched=$!
 "$lockstep" record $watched --duration 0.2 2>err
 equal 'a process that runs already' $? 0
 kill $watched
+# Whoever notices the end first, the sample or the one who waits: the exit code is the command's.
+codes=
+for _ in 1 2 3 4 5 6 7 8; do
+    "$lockstep" record --interval 0.01 -- sh -c 'sleep 0.03; exit 7' 2>err
+    codes+=" $?"
+done
+equal 'the exit code, often' "$codes" ' 7 7 7 7 7 7 7 7'
+"$lockstep" record -- sh -c 'echo >begun; exec sleep 60' 2>err &
+recorder=$!
+pids+=("$recorder")
+eventually test -e begun
+kill -TERM $recorder
+wait $recorder
+equal 'a recorder that is told to end tells its command' $? 143
 "$lockstep" record --plot use.svg --interval 0.05 -- sleep 0.3 2>err
 equal 'a plot' $? 0
 has 'of memory' use.svg 'Real memory'
