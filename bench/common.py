@@ -3,6 +3,7 @@ import datetime
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import time
@@ -13,6 +14,12 @@ RESULTS = os.path.join(BENCH, "results")
 # The peak of memory that Linux tells of a process begins with what the process was before exec: a copy of Python, unless a
 # shell stands between.
 SMALL_PARENT = ["/bin/sh", "-c", '"$@"; exit $?', "sh"]
+
+
+# What callgrind counts, by whose code it is.
+KINDS = ("own", "library", "allocator")
+# What the allocator does during the start differs from run to run by more than our limit; steps do not allocate.
+ALLOCATOR = re.compile(r"fn=(_int_|\w*alloc|c?free|unlink_chunk|tcache|systrim|sysmalloc|arena_|mem_)")
 
 
 class Failure(Exception):
@@ -80,6 +87,24 @@ def cpu_model():
 
 def version_lines(program):
     return subprocess.run([program, "--version"], capture_output=True, text=True).stdout.splitlines()
+
+
+def self_counts(path):
+    """{'own': n, 'library': n, 'allocator': n} of a callgrind file: costs of functions themselves, by the object they lie in."""
+    counts, kind, is_call, is_library = dict.fromkeys(KINDS, 0), "own", False, False
+    with open(path, encoding="utf-8", errors="replace") as f:
+        for line in f:
+            if line.startswith("ob="):
+                is_library = "dnnl" in line or "???" in line  # ??? is code the library generated
+            elif line.startswith("fn="):
+                kind = "library" if is_library else "allocator" if ALLOCATOR.match(line) else "own"
+            elif line.startswith("calls="):
+                is_call = True  # the next line is the cost of what was called
+            elif line[:1].isdigit():
+                if not is_call:
+                    counts[kind] += int(line.split()[-1])
+                is_call = False
+    return counts
 
 
 class Watch:

@@ -1,7 +1,7 @@
 /* cmd_record.c: `lockstep record`: what any program uses over time, as psrecord does it.
  *
- * In: a process that runs already, or a command to start. Out: --log, --plot, and one line on stderr at the end. The
- * exit code is the command's own; for a process that was only watched it is 0.
+ * In: a process that runs already, or a command to start. Out: --log, --plot (neither: stdout), and one line on stderr
+ * at the end. The exit code is the command's own; for a process that was only watched it is 0.
  */
 #include "base/clock.h"
 #include "base/log.h"
@@ -60,6 +60,8 @@ static enum ls_status start_command(const struct ls_options *o, pid_t *pid)
 static enum ls_status open_log(const struct ls_options *o, struct ls_resources_options *r)
 {
     r->fd = -1;
+    if (!o->log && !o->plot && (r->fd = dup(STDOUT_FILENO)) < 0)
+        return ls_fail(LS_IO, "standard output: %s", strerror(errno));
     if (!o->log) return LS_OK;
     r->fd = open(o->log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     return r->fd >= 0 ? LS_OK : ls_fail(LS_IO, "open %s: %s", o->log, strerror(errno));
@@ -111,12 +113,12 @@ static enum ls_status draw(const char *path, const char *title, const struct ls_
     const struct ls_draw_series series[] = {{.n = n, .x = x, .y = cpu, .colour = 1},
                                             {.n = n, .x = x, .y = real, .colour = 2}};
     const struct ls_draw_panel panels[] = {{.title = "CPU, of one core",
-                                            .x = {.unit = LS_DRAW_SECONDS, .label = "time"},
+                                            .x = {.unit = LS_DRAW_SECONDS, .label = "time", .has_zero = true},
                                             .y = {.unit = LS_DRAW_PERCENT, .has_zero = true},
                                             .series = &series[0],
                                             .n_series = 1},
                                            {.title = "Real memory",
-                                            .x = {.unit = LS_DRAW_SECONDS, .label = "time"},
+                                            .x = {.unit = LS_DRAW_SECONDS, .label = "time", .has_zero = true},
                                             .y = {.unit = LS_DRAW_BYTES, .has_zero = true},
                                             .series = &series[1],
                                             .n_series = 1}};
@@ -133,7 +135,7 @@ static enum ls_status draw_plot(const struct ls_options *o, struct ls_resources 
     size_t at = 0;
     if (!o->plot) return LS_OK;
     size_t n = ls__resources_points(r, &points);
-    if (o->n_rest == 0) snprintf(title, sizeof title, "%s", o->args[0]);
+    if (o->n_rest == 0) snprintf(title, sizeof title, "%s%s", is_number(o->args[0]) ? "process " : "", o->args[0]);
     for (int i = 0; i < o->n_rest && at < sizeof title; i++)
         at += (size_t)snprintf(title + at, sizeof title - at, "%s%s", i ? " " : "", o->rest[i]);
     return draw(o->plot, title, points, n);

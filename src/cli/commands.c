@@ -356,7 +356,7 @@ const struct ls_command ls__commands[LS_N_CMDS] = {
                 {
                     {"lockstep record --log usage.txt -- python3 train.py --epochs 3", "start and watch"},
                     {"lockstep record 4711 --log usage.csv --log-format csv --include-children", "one that runs"},
-                    {"lockstep record 4711 --duration 60", "a minute of it, in one line"},
+                    {"lockstep record 4711 --duration 60", "a minute of it, printed"},
                 },
         },
     [LS_CMD_LAB] =

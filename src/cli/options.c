@@ -284,7 +284,7 @@ const struct ls_option ls__options[] = {
          .group = "Keys", AT(keygen)), .commands = ON(SERVER)},
 
     {OWN(.name = "log", .arg = "FILE", .type = LS_SETTING_TEXT, .is_valid = is_not_empty, .expected = "a file",
-         .help = "Write a row for every sample to FILE.", .group = "Recording", AT(log)), .commands = ON(RECORD)},
+         .help = "Write a row for every sample to FILE. With neither this nor --plot the rows are printed.", .group = "Recording", AT(log)), .commands = ON(RECORD)},
     {OWN(.name = "log-format", .arg = "FORM", .type = LS_SETTING_CHOICE, .choices = "plain|csv", .def = "plain",
          .help = "How rows look: plain, as psrecord writes them, or csv.", .group = "Recording",
          AT(log_format)), .commands = ON(RECORD)},

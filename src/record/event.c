@@ -72,9 +72,10 @@ void ls__event_span(struct ls_buf *b, const struct ls_event_place *p, int tid, c
     ls__buf_addf(b, ",\"args\":{\"%s\":%lld}},\n", argument_of(s), (long long)s->arg);
 }
 
-void ls__event_counter(struct ls_buf *b, const struct ls_event_place *p, int64_t ns, const char *name, double value)
+void ls__event_counter(struct ls_buf *b, const struct ls_event_place *p, int64_t ns, const char *name, const char *unit,
+                       double value)
 {
     ls__buf_addf(b, "{\"ph\":\"C\",\"pid\":%d,\"tid\":1", p->rank);
     add_time(b, "ts", ns + p->offset_ns);
-    ls__buf_addf(b, ",\"name\":\"%s\",\"args\":{\"%s\":%.1f}},\n", name, name, value);
+    ls__buf_addf(b, ",\"name\":\"%s\",\"args\":{\"%s\":%.1f}},\n", name, unit, value);
 }

@@ -14,6 +14,7 @@ struct ls_event_place {
 void ls__event_name_rank(struct ls_buf *b, const struct ls_event_place *p, const char *host);
 void ls__event_name_lane(struct ls_buf *b, const struct ls_event_place *p, int tid, const struct ls_lane *lane);
 void ls__event_span(struct ls_buf *b, const struct ls_event_place *p, int tid, const struct ls_span *span);
-void ls__event_counter(struct ls_buf *b, const struct ls_event_place *p, int64_t ns, const char *name, double value);
+void ls__event_counter(struct ls_buf *b, const struct ls_event_place *p, int64_t ns, const char *name, const char *unit,
+                       double value);
 
 #endif

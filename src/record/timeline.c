@@ -127,9 +127,9 @@ static void count(struct ls_timeline *t, struct ls_buf *b, bool is_last)
     int64_t now = ls__now_ns();
     if ((now - t->counted_ns < counter_ns && !is_last) || now == t->counted_ns || t->n_coarse >= MAX_COARSE) return;
     double speed = 1e9 * (double)((t->n_steps - t->counted_steps) * t->o.batch_size) / (double)(now - t->counted_ns);
-    ls__event_counter(b, &t->place, now, "images/s", speed);
+    ls__event_counter(b, &t->place, now, "speed", "images/s", speed);
     if (ls__process_read(getpid(), false, &use))
-        ls__event_counter(b, &t->place, now, "memory MB", (double)use.rss_bytes / (1024 * 1024));
+        ls__event_counter(b, &t->place, now, "memory", "MB", (double)use.rss_bytes / (1024 * 1024));
     t->counted_ns = now;
     t->counted_steps = t->n_steps;
     t->n_coarse++;

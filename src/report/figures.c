@@ -207,7 +207,7 @@ const struct ls_draw_picture *ls__figure_resources(struct ls_page *p, const stru
         int n_series = series ? rank_series(p, h, kinds[i].column, kinds[i].factor, series) : 0;
         if (n_series == 0) continue;
         panels[n++] = (struct ls_draw_panel){.title = kinds[i].title,
-                                             .x = {.label = "time", .unit = LS_DRAW_SECONDS},
+                                             .x = {.label = "time", .unit = LS_DRAW_SECONDS, .has_zero = true},
                                              .y = {.suffix = kinds[i].suffix, .unit = kinds[i].unit, .has_zero = true},
                                              .series = series,
                                              .n_series = n_series,

@@ -111,7 +111,7 @@ static const struct ls_draw_picture *figure_shares(struct ls_page *p, const stru
         }
     if (n_series == 0) return NULL;
     *panel = (struct ls_draw_panel){.title = "Shares of the time",
-                                    .x = {.label = "time", .unit = LS_DRAW_SECONDS},
+                                    .x = {.label = "time", .unit = LS_DRAW_SECONDS, .has_zero = true},
                                     .y = {.unit = LS_DRAW_PERCENT, .is_given = true, .from = 0, .to = 1},
                                     .series = series,
                                     .n_series = n_series,

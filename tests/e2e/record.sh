@@ -55,17 +55,18 @@ has 'csv' log.csv 'elapsed_time,nproc,cpu,mem_real,mem_virtual,read_count,write_
 holds 'children count' log.csv 'any(int(r["nproc"]) == 2 for r in rows)'
 sleep 60 &
 watched=$!
-"$lockstep" record $watched --duration 0.2 2>err
+"$lockstep" record $watched --duration 0.2 >out 2>err
 equal 'a process that runs already' $? 0
+has 'neither log nor plot: it is printed' out '# Elapsed time   CPU (%)     Real (MB)   Virtual (MB)'
 kill $watched
 # Whoever notices the end first, the sample or the one who waits: the exit code is the command's.
 codes=
 for _ in 1 2 3 4 5 6 7 8; do
-    "$lockstep" record --interval 0.01 -- sh -c 'sleep 0.03; exit 7' 2>err
+    "$lockstep" record --interval 0.01 -- sh -c 'sleep 0.03; exit 7' >out 2>err
     codes+=" $?"
 done
 equal 'the exit code, often' "$codes" ' 7 7 7 7 7 7 7 7'
-"$lockstep" record -- sh -c 'echo >begun; exec sleep 60' 2>err &
+"$lockstep" record -- sh -c 'echo >begun; exec sleep 60' >out 2>err &
 recorder=$!
 pids+=("$recorder")
 eventually test -e begun

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # serve.sh LOCKSTEP: the live page over HTTP: headers, methods, names, tokens, hostile runs, events. What a browser makes of it: serve_page.sh.
-# test: sanitize
+# test: sanitize tsan
 # shellcheck disable=SC2154,SC1091 # what lib.sh assigns
 source "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || skip_all "python3 is not installed"
