@@ -89,6 +89,11 @@ const char *ls__lab_given(const struct ls_lab_view *v, int run, const char *key)
 /* Of the question's runs the one with the fewest workers that differs from `run` in nothing but how many workers, where
  * they are and how long they train; -1: there is none but itself. */
 int ls__lab_reference(const struct ls_lab_view *v, const struct ls_lab_question *q, int run);
+/* The run that `run` is compared with: of the baseline and the runs before it the one that differs in the fewest
+ * settings of the lab's file; of several the baseline, else the first. -1: it is the baseline itself. */
+int ls__lab_partner(const struct ls_lab_view *v, const struct ls_lab_question *q, int run);
+/* Whether two runs are one training: they differ in nothing but workers and what is written. */
+bool ls__lab_is_same_training(const struct ls_lab_view *v, int a, int b);
 /* What others measured; NULL: nothing. */
 const struct ls_lab_published *ls__lab_published(const struct ls_lab_question *q, enum ls_lab_show what, int run);
 

@@ -152,26 +152,56 @@ const char *ls__lab_given(const struct ls_lab_view *v, int run, const char *key)
     return job ? NULL : ls__lab_setting(&v->lab->runs[run], key);
 }
 
-/* How many workers, and where; and how long, which speed does not depend on. */
-static bool is_of_workers(const char *key)
+static bool is_one_of(const char *key, const char *const *keys)
 {
-    static const char *const keys[] = {"workers", "nodes",      "procs-per-node", "network",          "hosts",
-                                       "threads", "iterations", "epochs",         "checkpoint-every", "log-every"};
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-        if (strcmp(key, keys[i]) == 0) return true;
+    for (; *keys; keys++)
+        if (strcmp(key, *keys) == 0) return true;
     return false;
 }
 
-/* Whether run b was given all that run a was. */
-static bool has_all_of(const struct ls_lab_view *v, int a, int b)
+/* How many workers, and where; what is written; and how long, which speed does not depend on. */
+static const char *const of_length[] = {"iterations",       "epochs",    "workers", "nodes",
+                                        "procs-per-node",   "network",   "hosts",   "threads",
+                                        "checkpoint-every", "log-every", NULL};
+static const char *const *const of_workers = of_length + 2;
+
+/* Whether run b was given all that run a was, but for some keys. */
+static bool has_all_of(const struct ls_lab_view *v, int a, int b, const char *const *but)
 {
     const struct ls_lab_job *job = ls__lab_find_job(v->state, a, 1);
     for (int i = 0; job && i < job->n_settings; i++) {
-        if (is_of_workers(job->settings[i].key)) continue;
+        if (is_one_of(job->settings[i].key, but)) continue;
         const char *other = ls__lab_given(v, b, job->settings[i].key);
         if (!other || strcmp(other, job->settings[i].value) != 0) return false;
     }
-    return true;
+    return job != NULL;
+}
+
+bool ls__lab_is_same_training(const struct ls_lab_view *v, int a, int b)
+{
+    return has_all_of(v, a, b, of_workers) && has_all_of(v, b, a, of_workers);
+}
+
+static int count_differences(const struct ls_lab_run *a, const struct ls_lab_run *b)
+{
+    int n = 0;
+    for (int i = 0; i < a->n_settings; i++) {
+        const char *other = ls__lab_setting(b, a->settings[i].key);
+        n += !other || strcmp(other, a->settings[i].value) != 0;
+    }
+    for (int i = 0; i < b->n_settings; i++) n += !ls__lab_setting(a, b->settings[i].key);
+    return n;
+}
+
+int ls__lab_partner(const struct ls_lab_view *v, const struct ls_lab_question *q, int run)
+{
+    const struct ls_lab_run *runs = v->lab->runs;
+    int best = q->baseline;
+    if (run == q->baseline) return -1;
+    for (int i = 0; i < q->n_runs && q->runs[i] != run; i++)
+        if (count_differences(&runs[run], &runs[q->runs[i]]) < count_differences(&runs[run], &runs[best]))
+            best = q->runs[i];
+    return best;
 }
 
 int ls__lab_reference(const struct ls_lab_view *v, const struct ls_lab_question *q, int run)
@@ -180,7 +210,7 @@ int ls__lab_reference(const struct ls_lab_view *v, const struct ls_lab_question 
     for (int i = 0; i < q->n_runs; i++) {
         int r = q->runs[i];
         if (r == run || !(ls__lab_workers(v, r) < ls__lab_workers(v, run))) continue;
-        if (!has_all_of(v, run, r) || !has_all_of(v, r, run)) continue;
+        if (!has_all_of(v, run, r, of_length) || !has_all_of(v, r, run, of_length)) continue;
         if (best < 0 || ls__lab_workers(v, r) < ls__lab_workers(v, best)) best = r;
     }
     return best;

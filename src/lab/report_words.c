@@ -1,5 +1,6 @@
 /* report_words.c: the paragraph of a question: sentences, each by a rule from the numbers of its tables
- * (report_impl.h). Runs are compared with the question's baseline. Nothing is said of what was not measured.
+ * (report_impl.h). A run is compared with the one it differs least from (ls__lab_partner). Nothing is said of what was
+ * not measured.
  */
 #include "lab/report_impl.h"
 
@@ -28,10 +29,10 @@ static const char *how_sure(const struct ls_spread *a, const struct ls_spread *b
 }
 
 /* "; published, on another machine: 1.11 times" */
-static const char *there(const struct ls_lab_view *v, const struct ls_lab_question *q, int run)
+static const char *there(const struct ls_lab_view *v, const struct ls_lab_question *q, int run, int partner)
 {
     const struct ls_lab_published *mine = ls__lab_published(q, LS_SHOW_TIME, run),
-                                  *base = ls__lab_published(q, LS_SHOW_TIME, q->baseline);
+                                  *base = ls__lab_published(q, LS_SHOW_TIME, partner);
     if (!mine || !base) return "";
     return ls__page_format(v->p, "; published, on another machine: %.2f times",
                            (mine->low + mine->high) / (base->low + base->high));
@@ -39,17 +40,19 @@ static const char *there(const struct ls_lab_view *v, const struct ls_lab_questi
 
 static void say_time(const struct ls_lab_view *v, const struct ls_lab_question *q, int run, struct ls_lab_text *t)
 {
-    struct ls_spread a = ls__lab_spread(v, run, LS_LAB_TIME), b = ls__lab_spread(v, q->baseline, LS_LAB_TIME);
-    const char *name = v->lab->runs[run].name, *base = v->lab->runs[q->baseline].name;
+    int partner = ls__lab_partner(v, q, run);
+    struct ls_spread a = ls__lab_spread(v, run, LS_LAB_TIME), b = ls__lab_spread(v, partner, LS_LAB_TIME);
+    const char *name = v->lab->runs[run].name, *base = v->lab->runs[partner].name;
     enum ls_lab_verdict verdict = ls__lab_compare(&a, &b);
     const char *mine = ls__lab_say_briefly(v->p, &a, 1), *its = ls__lab_say_briefly(v->p, &b, 1);
     if (verdict == LS_LAB_UNKNOWN) return;
     if (verdict == LS_LAB_NOISE)
         ls__lab_sentence(t, "No difference in time beyond noise between %s and %s (%s s against %s s%s%s).", name, base,
-                         mine, its, how_sure(&a, &b), there(v, q, run));
+                         mine, its, how_sure(&a, &b), there(v, q, run, partner));
     else
-        ls__lab_sentence(t, "%s took %.2f times the time of %s (%s s against %s s%s%s).", name, a.median / b.median,
-                         base, mine, its, how_sure(&a, &b), there(v, q, run));
+        ls__lab_sentence(t, "%s took %s times the time of %s (%s s against %s s%s%s).", name,
+                         ls__lab_say(v->p, a.median / b.median), base, mine, its, how_sure(&a, &b),
+                         there(v, q, run, partner));
 }
 
 static void say_times(const struct ls_lab_view *v, const struct ls_lab_question *q, struct ls_lab_text *t)
@@ -80,8 +83,9 @@ static void say_checkpoints(const struct ls_lab_view *v, const struct ls_lab_que
 
 static void say_accuracy(const struct ls_lab_view *v, const struct ls_lab_question *q, int run, struct ls_lab_text *t)
 {
-    struct ls_spread a = ls__lab_spread(v, run, LS_LAB_ACCURACY), b = ls__lab_spread(v, q->baseline, LS_LAB_ACCURACY);
-    const char *name = v->lab->runs[run].name, *base = v->lab->runs[q->baseline].name;
+    int partner = ls__lab_partner(v, q, run);
+    struct ls_spread a = ls__lab_spread(v, run, LS_LAB_ACCURACY), b = ls__lab_spread(v, partner, LS_LAB_ACCURACY);
+    const char *name = v->lab->runs[run].name, *base = v->lab->runs[partner].name;
     if (a.n == 0 || b.n == 0) return;
     double n_test = ls_history_number(ls__lab_first(v, run), "test_data.images");
     if (a.low == b.low && a.high == b.high)
@@ -115,6 +119,8 @@ static void say_ends(const struct ls_lab_view *v, const struct ls_lab_question *
         ls__lab_sentence(t, "%s of %s: %s%s.", what, v->lab->runs[most].name, most_text, unit);
     else if (ls__lab_compare(&low, &high) == LS_LAB_NOISE)
         ls__lab_sentence(t, "%s: no difference beyond noise (%s%s at most).", what, most_text, unit);
+    else if (strcmp(most_text, least_text) == 0)
+        ls__lab_sentence(t, "%s: no difference in the digits shown (%s%s).", what, most_text, unit);
     else
         ls__lab_sentence(t, "%s was highest in %s (%s%s) and lowest in %s (%s%s).", what, v->lab->runs[most].name,
                          most_text, unit, v->lab->runs[least].name, least_text, unit);
@@ -133,31 +139,55 @@ static void say_communication(const struct ls_lab_view *v, const struct ls_lab_q
     }
 }
 
-/* One hash, or how many of them. */
+struct hashes {
+    const char *seen, *first, *names;
+    int n, n_different, n_runs;
+};
+
+static void add_hashes(const struct ls_lab_view *v, int run, struct hashes *h)
+{
+    const struct ls_lab_seen *s = &v->seen[run];
+    for (int k = 0; k < s->n_done; k++) {
+        const char *hash = ls_history_text(s->done[k], "weights_hash");
+        if (!hash) continue;
+        h->n++;
+        if (!h->first) h->first = hash;
+        if (strstr(h->seen, hash)) continue;
+        h->n_different++;
+        h->seen = ls__page_format(v->p, "%s %.64s", h->seen, hash);
+    }
+    if (s->n_done == 0) return;
+    h->n_runs++;
+    h->names = ls__page_format(v->p, "%s%s%s", h->names, *h->names ? ", " : "", v->lab->runs[run].name);
+}
+
+/* One hash for all; or how many, and those of runs that are one training. */
 static void say_hashes(const struct ls_lab_view *v, const struct ls_lab_question *q, struct ls_lab_text *t)
 {
-    const char *seen = "", *first = NULL;
-    int n = 0, n_hashes = 0, n_runs = 0;
-    for (int i = 0; i < q->n_runs; i++) {
-        const struct ls_lab_seen *s = &v->seen[q->runs[i]];
-        n_runs += s->n_done > 0;
-        for (int k = 0; k < s->n_done; k++) {
-            const char *hash = ls_history_text(s->done[k], "weights_hash");
-            if (!hash) continue;
-            n++;
-            if (!first) first = hash;
-            if (strstr(seen, hash)) continue;
-            n_hashes++;
-            seen = ls__page_format(v->p, "%s %.64s", seen, hash);
-        }
+    struct hashes all = {.seen = "", .names = ""};
+    for (int i = 0; i < q->n_runs; i++) add_hashes(v, q->runs[i], &all);
+    if (all.n < 2) return;
+    if (all.n_different == 1) {
+        ls__lab_sentence(t, "The same weights, proved by hash: all %d trainings of %d runs ended with %.64s.", all.n,
+                         all.n_runs, all.first);
+        return;
     }
-    if (n < 2) return;
-    if (n_hashes == 1)
-        ls__lab_sentence(t, "The same weights, proved by hash: all %d trainings of %d runs ended with %.64s.", n,
-                         n_runs, first);
-    else
-        ls__lab_sentence(t, "The weights are not all the same: %d trainings ended with %d different hashes.", n,
-                         n_hashes);
+    ls__lab_sentence(t, "The weights are not all the same: %d trainings ended with %d different hashes.", all.n,
+                     all.n_different);
+    for (int i = 0; i < q->n_runs; i++) {
+        struct hashes same = {.seen = "", .names = ""};
+        bool is_told = false;
+        for (int k = 0; k < i; k++) is_told |= ls__lab_is_same_training(v, q->runs[k], q->runs[i]);
+        for (int k = i; k < q->n_runs && !is_told; k++)
+            if (k == i || ls__lab_is_same_training(v, q->runs[i], q->runs[k])) add_hashes(v, q->runs[k], &same);
+        if (same.n_runs < 2) continue;
+        if (same.n_different == 1)
+            ls__lab_sentence(t, "%s are one training, and have the same weights, proved by hash: %.64s.", same.names,
+                             same.first);
+        else
+            ls__lab_sentence(t, "%s are one training, but ended with %d different hashes.", same.names,
+                             same.n_different);
+    }
 }
 
 static void say_targets(const struct ls_lab_view *v, const struct ls_lab_question *q, struct ls_lab_text *t)

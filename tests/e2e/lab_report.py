@@ -12,11 +12,16 @@ import re
 import sys
 
 SHOWS = ["time", "speed-up", "accuracy", "curves", "resources", "communication", "bandwidth", "hash", "target", "predicted", "nodes"]
-OF_WORKERS = {"workers", "nodes", "procs-per-node", "network", "hosts", "threads", "iterations", "epochs", "checkpoint-every", "log-every"}
+OF_WORKERS = {"workers", "nodes", "procs-per-node", "network", "hosts", "threads", "checkpoint-every", "log-every"}
+OF_LENGTH = OF_WORKERS | {"iterations", "epochs"}
 MIB = 1 / 1048576
 
 
 # --- the lab ---
+
+def pairs(text):
+    return dict(word.split("=", 1) for word in text.split() if "=" in word)
+
 
 def words_of(line):
     name, _, rest = line.strip().partition(" ")
@@ -25,18 +30,18 @@ def words_of(line):
 
 def read_lab(path):
     """Questions with their runs, shows, baselines and published figures; settings come from state.json."""
-    questions, groups, order = [], {}, []
+    questions, groups, settings, base = [], {}, {}, {}
     run = None
 
     def end_run():
         nonlocal run
         if run:
-            names = [run["name"]]
-            for values in run["vary"]:
-                names = [n + "-" + re.sub(r"[^A-Za-z0-9.-]", "_", v) for n in names for v in values]
-            groups[run["name"]] = names
-            questions[-1]["runs"] += names
-            order.extend(names)
+            made = {run["name"]: {**base, **questions[-1]["base"], **run["settings"]}}
+            for key, *values in run["vary"]:
+                made = {n + "-" + re.sub(r"[^A-Za-z0-9.-]", "_", v): {**s, key: v} for n, s in made.items() for v in values}
+            groups[run["name"]] = list(made)
+            questions[-1]["runs"] += list(made)
+            settings.update(made)
             run = None
 
     source = ""
@@ -48,16 +53,18 @@ def read_lab(path):
         if word == "question":
             end_run()
             name, _, title = rest.partition(":")
-            questions.append({"id": name, "title": title.strip(), "runs": [], "show": set(), "baseline": None, "published": {}, "text": [], "used": []})
+            questions.append({"id": name, "title": title.strip(), "runs": [], "show": set(), "baseline": None, "published": {}, "text": [], "base": {}})
         elif word == "source":
             source = rest
+        elif word == "base":
+            (questions[-1]["base"] if questions else base).update(pairs(rest))
         elif not questions:
             continue
         elif word == "run":
             end_run()
-            run = {"name": rest.split()[0], "vary": []}
+            run = {"name": rest.split()[0], "settings": pairs(rest), "vary": []}
         elif word == "vary":
-            run["vary"].append(rest.split()[1:])
+            run["vary"].append(rest.split())
         elif word == "use":
             end_run()
             for name in rest.split():
@@ -77,6 +84,8 @@ def read_lab(path):
     end_run()
     for q in questions:
         q["baseline"] = q["baseline"] or q["runs"][0]
+    for q in questions:
+        q["settings"] = settings
     return questions, source
 
 
@@ -210,12 +219,22 @@ class Question:
     def given(self, run, key):
         return self.jobs[run, 1]["settings"].get(key) if (run, 1) in self.jobs else None
 
+    def training(self, run, but):
+        return {k: v for k, v in self.jobs[run, 1]["settings"].items() if k not in but} if (run, 1) in self.jobs else None
+
     def reference(self, run):
         """Fewest workers of the same training."""
-        def training(name):
-            return {k: v for k, v in self.jobs[name, 1]["settings"].items() if k not in OF_WORKERS} if (name, 1) in self.jobs else None
-        others = [r for r in self.q["runs"] if r != run and training(r) == training(run) and self.workers(r) < self.workers(run)]
+        mine = self.training(run, OF_LENGTH)
+        others = [r for r in self.q["runs"] if r != run and self.training(r, OF_LENGTH) == mine and self.workers(r) < self.workers(run)]
         return min(others, key=self.workers) if others else None
+
+    def partner(self, run):
+        """What it is compared with: the fewest differences of the lab's settings; the baseline before others."""
+        def differences(other):
+            a, b = self.q["settings"][run], self.q["settings"][other]
+            return sum(a.get(key) != b.get(key) for key in {**a, **b})
+        runs = self.q["runs"]
+        return min([self.q["baseline"]] + runs[:runs.index(run)], key=differences)
 
     def published(self, what, run):
         return self.q["published"].get((what, run))
@@ -318,22 +337,23 @@ class Question:
 
     # --- sentences ---
 
-    def there(self, run):
-        mine, its = self.published("time", run), self.published("time", self.q["baseline"])
+    def there(self, run, base):
+        mine, its = self.published("time", run), self.published("time", base)
         return "; published, on another machine: %.2f times" % (sum(mine) / sum(its)) if mine and its else ""
 
     def say_times(self):
-        base = self.q["baseline"]
-        b = self.spread(base, "time")
         for run in self.q["runs"]:
-            a = self.spread(run, "time")
-            if run == base or not a.n or not b.n:
+            base = self.partner(run)
+            a, b = self.spread(run, "time"), self.spread(base, "time")
+            if run == self.q["baseline"] or not a.n or not b.n:
                 continue
-            numbers = f"({a.brief()} s against {b.brief()} s" + ("" if a.n > 1 and b.n > 1 else "; measured once, so the noise is not known") + self.there(run) + ")."
+            numbers = f"({a.brief()} s against {b.brief()} s" + ("" if a.n > 1 and b.n > 1 else "; measured once, so the noise is not known") + self.there(run, base) + ")."
             if overlap(a, b):
                 self.text.append(f"No difference in time beyond noise between {run} and {base} {numbers}")
             else:
-                self.text.append(f"{run} took {a.median / b.median:.2f} times the time of {base} {numbers}")
+                self.text.append(f"{run} took {say(a.median / b.median)} times the time of {base} {numbers}")
+        base = self.q["baseline"]
+        b = self.spread(base, "time")
         if sum(self.spread(r, "time").n > 0 for r in self.q["runs"]) == 1 and b.n:
             self.text.append(f"{base} took {b.brief()} s for {count(self.first(base).at('images'))} images.")
         for run in self.q["runs"]:
@@ -371,11 +391,10 @@ class Question:
                              "compared by their images per second.")
 
     def say_accuracies(self):
-        base = self.q["baseline"]
-        b = self.spread(base, "test_accuracy")
         for run in self.q["runs"]:
-            a = self.spread(run, "test_accuracy")
-            if run == base or not a.n or not b.n:
+            base = self.partner(run)
+            a, b = self.spread(run, "test_accuracy"), self.spread(base, "test_accuracy")
+            if run == self.q["baseline"] or not a.n or not b.n:
                 continue
             n_test = self.first(run).at("test_data.images")
             blur = 1.96 * math.sqrt((a.median * (1 - a.median) + b.median * (1 - b.median)) / n_test) if n_test > 0 else 0
@@ -401,6 +420,8 @@ class Question:
             self.text.append(f"{what} of {most}: {high.brief(scale)}{unit}.")
         elif overlap(low, high):
             self.text.append(f"{what}: no difference beyond noise ({high.brief(scale)}{unit} at most).")
+        elif low.brief(scale) == high.brief(scale):
+            self.text.append(f"{what}: no difference in the digits shown ({high.brief(scale)}{unit}).")
         else:
             self.text.append(f"{what} was highest in {most} ({high.brief(scale)}{unit}) and lowest in {least} ({low.brief(scale)}{unit}).")
 
@@ -411,8 +432,19 @@ class Question:
         n_runs = sum(len(self.runs[run]) > 0 for run in self.q["runs"])
         if len(set(hashes)) == 1:
             self.text.append(f"The same weights, proved by hash: all {len(hashes)} trainings of {n_runs} runs ended with {hashes[0]}.")
-        else:
-            self.text.append(f"The weights are not all the same: {len(hashes)} trainings ended with {len(set(hashes))} different hashes.")
+            return
+        self.text.append(f"The weights are not all the same: {len(hashes)} trainings ended with {len(set(hashes))} different hashes.")
+        told = []
+        for run in self.q["runs"]:
+            mine = self.training(run, OF_WORKERS)
+            if mine is None or mine in told:
+                continue
+            told.append(mine)
+            same = [r for r in self.q["runs"] if self.training(r, OF_WORKERS) == mine and self.runs[r]]
+            found = list(dict.fromkeys(h.result["weights_hash"] for r in same for h in self.runs[r]))
+            if len(same) > 1:
+                self.text.append(f"{', '.join(same)} are one training, " + (f"and have the same weights, proved by hash: {found[0]}." if len(found) == 1
+                                                                            else f"but ended with {len(found)} different hashes."))
 
     def say_targets(self):
         reached = []
