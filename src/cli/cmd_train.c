@@ -3,6 +3,7 @@
 #include "base/quote.h"
 #include "cli/cmd.h"
 #include "cli/signals.h"
+#include "comm/comm.h"
 #include "train/result.h"
 
 #include <inttypes.h>
@@ -94,6 +95,13 @@ static void print_summary(const struct ls_train_options *o, const struct ls_resu
     print_next(o, r, status);
 }
 
+/* mpirun ends a job at the first exit code but 0: that is rank 0's, which tells. A node has an end of its own. */
+static enum ls_status end_of_other(enum ls_status status)
+{
+    if (status == LS_OK || !ls_comm_is_node()) return LS_OK;
+    return ls_fail(status, "stopped; rank 0 has written a checkpoint");
+}
+
 enum ls_status ls__cmd_train(const struct ls_options *o)
 {
     struct ls_result result = {.train_accuracy = NAN, .train_loss = NAN, .test_accuracy = NAN, .test_loss = NAN};
@@ -102,8 +110,8 @@ enum ls_status ls__cmd_train(const struct ls_options *o)
     enum ls_status status = ls_train(&options, &result);
     if (result.is_told_elsewhere) ls__log_set_level(LS_LOG_NOTHING); /* one rank says why */
     if (status != LS_OK && status != LS_INTERRUPTED) return status;
-    if (result.rank > 0)
-        return LS_OK; /* mpirun ends a job at the first exit code but 0: that is rank 0's, which tells */
+    if (status == LS_INTERRUPTED && result.rank == 0 && !result.run_dir[0]) return status; /* before it began */
+    if (result.rank > 0) return end_of_other(status);
     if (o->train.json)
         TRY(ls__print_json(ls__result_json(&result)));
     else

@@ -10,6 +10,7 @@
 #include "cli/launch.h"
 #include "cli/launch_report.h"
 #include "cli/launch_state.h"
+#include "cli/meet.h"
 #include "cli/repeat.h"
 #include "cli/signals.h"
 #include "comm/comm.h"
@@ -55,6 +56,7 @@ static enum ls_status run_with(struct ls_options *o, enum ls_cmd cmd, int *exit_
     }
     if (o->verbose) ls__log_set_level(LS_LOG_DEBUG);
     if (o->train.quiet) ls__log_set_level(LS_LOG_WARN);
+    if (cmd == LS_CMD_TRAIN) TRY(ls__meet_take_place(o));
     if (cmd == LS_CMD_TRAIN) TRY(ls__options_go_on(o));
     TRY(ls__options_resolve(o, cmd));
     if (cmd == LS_CMD_TRAIN && o->repeat > 1) return ls__repeat(o, exit_code);

@@ -175,7 +175,8 @@ const struct ls_option ls__options[] = {
          .group = "Where it runs", AT(procs_per_node)), .commands = ON(TRAIN) | ON(PREDICT)},
     {OWN(.name = "nodes", .key = "nodes", .arg = "N", .type = LS_SETTING_INT, .min = 0, .max = 65536, .def = "0",
          .help = "So many machines, made on this one: --workers are shared out among them, or each has "
-                 "--procs-per-node. With --network they have a real network (needs root). 0: this machine as it is.",
+                 "--procs-per-node. With --network they have a real network (needs root). 0: this machine as it is. With --rank and "
+                 "--master: how many processes there are that are started one by one, without MPI.",
          .group = "Where it runs", AT(nodes)), .commands = ON(TRAIN)},
     {OF_TRAINING(BALANCE), .commands = ON(TRAIN)},
     {OF_TRAINING(COMPRESS), .commands = ON(TRAIN) | ON(PREDICT)},
@@ -189,6 +190,16 @@ const struct ls_option ls__options[] = {
          .help = "More arguments for mpirun, apart by spaces.", .group = "Where it runs",
          AT(mpi_args)), .commands = ON(TRAIN) | ON(PREDICT)},
     {OF_TRAINING(SYNC), .commands = ON(TRAIN)},
+    {OWN(.name = "rank", .arg = "R", .type = LS_SETTING_INT, .min = 0, .max = 4095, .def = "0",
+         .help = "Which of --nodes this process is, from 0 up. Rank 0 writes the run directory.",
+         .group = "Where it runs", .is_of_sitting = true, AT(rank)), .commands = ON(TRAIN)},
+    {OWN(.name = "master", .arg = "HOST:PORT", .type = LS_SETTING_TEXT, .is_valid = is_not_empty,
+         .expected = "an address such as 192.168.0.1:4711",
+         .help = "Where rank 0 listens, the same on every node. Without --key on this machine's loopback only.",
+         .group = "Where it runs", .is_of_sitting = true, AT(master)), .commands = ON(TRAIN)},
+    {OWN(.name = "key", .arg = "FILE", .type = LS_SETTING_TEXT, .is_valid = is_not_empty, .expected = "a key file",
+         .help = "Key file of this process (`lockstep server --keygen`): who has none cannot take part or listen.",
+         .group = "Where it runs", .is_of_sitting = true, AT(key)), .commands = ON(TRAIN)},
 
     {OF_TRAINING(RUN), .commands = ON(TRAIN) | ON(LAB)},
     {OF_TRAINING(RESUME), .commands = ON(TRAIN)},

@@ -72,6 +72,8 @@ struct ls_options {
     int64_t repeat;           /* train, sweep */
     int64_t batch_per_worker; /* train; 0: --batch-size counts */
     const char *hosts, *mpi_args;
+    int64_t rank; /* train: of nodes that are started one by one */
+    const char *master, *key;
     int64_t steps, warmup_steps; /* bench */
     double seconds;
     bool layers;

@@ -28,6 +28,7 @@ enum ls_status ls_comm_open(struct ls_comm **out, const struct ls_comm_options *
     c->segment = -1;
     c->timeout = o && o->timeout > 0 ? o->timeout : 300;
     c->is_ended = o ? o->is_ended : NULL;
+    c->is_stopped = o ? o->is_stopped : NULL;
     c->is_ended_context = o ? o->context : NULL;
     c->is_apart = o && o->is_apart;
     c->place = (struct ls_comm_place){.n_ranks = 1, .n_machines = 1, .n_local = 1, .n_nodes = 1};

@@ -43,6 +43,8 @@ struct ls_comm_options {
     /* (optional) Whether the launcher is ending this process. It does when a rank has died, but does not say which; the
      * ranks find out in the second they have. */
     bool (*is_ended)(void *context);
+    /* (optional) Asked while the ranks of a job that nobody launched as a whole are still coming: true: do not wait. */
+    bool (*is_stopped)(void *context);
     void *context;
 };
 
@@ -55,8 +57,15 @@ struct ls_comm_place {
     char transport[96]; /* "Open MPI 4.1.4"; "" for a job of one */
 };
 
-/* Whether mpirun, srun or the like started this process as one of several. */
+/* Whether this process was started as one of several: by mpirun, srun or the like, or by hand with its number
+ * (ls_comm_be_node). */
 bool ls_comm_is_launched(void);
+bool ls_comm_is_node(void); /* the latter */
+/* This process is rank `rank` of n, which find each other at rank 0's address over ZeroMQ, without MPI. Before the job
+ * is opened; n > 1. key_file: NULL for none, which only loopback may do. It is kept in the environment
+ * (LOCKSTEP_WORLD_SIZE, LOCKSTEP_RANK, LOCKSTEP_MASTER, LOCKSTEP_KEY), where a program that uses the library can put it
+ * too. */
+enum ls_status ls_comm_be_node(int rank, int n, const char *master, const char *key_file) LS_MUST_CHECK;
 bool ls_comm_is_first(void); /* rank 0 by the same variables, or alone; before there is a job to ask */
 
 /* Whether this build has the plug-in for an MPI ("openmpi", "mpich"). */

@@ -167,6 +167,7 @@ struct comm_thread {
     struct ls_begun travel, awaited; /* since when */
     int64_t last_heartbeat_ns, listened_ns;
     int64_t hurried_until_ns; /* somebody wants to hear from us often */
+    int64_t lost_ns;          /* when the transport first said that a rank is gone, or 0 */
     int64_t ended_ns;         /* when the launcher was seen to end us, or 0: the others are asked to answer */
 };
 
@@ -214,7 +215,8 @@ struct ls_comm {
     double timeout;                       /* set up */
     bool is_apart;                        /* ranks share no memory: each is a machine of its own; set up */
     bool (*is_ended)(void *context);      /* set up; any thread calls it */
-    void *is_ended_context;               /* set up */
+    bool (*is_stopped)(void *context);    /* set up; while the transport opens */
+    void *is_ended_context;               /* set up; of both */
     struct peer *peers;                   /* [n_ranks] set up */
     int *leaders;                         /* [n_machines] ranks; set up */
     const struct ls_transport *transport; /* NULL for a job of one; set up; only the communication thread calls it */

@@ -127,7 +127,9 @@ static void leave_at_once(void)
 static enum ls_status open_transport(struct ls_comm *c, void *arg)
 {
     int rank, n_ranks;
-    if (c->transport->open(&rank, &n_ranks)) return ls_fail(LS_REMOTE, "join the job: %s", c->transport->error());
+    int failed = c->transport->open(&rank, &n_ranks);
+    if (failed == 1) return ls_fail(LS_REMOTE, "join the job: %s", c->transport->error());
+    if (failed) return ls_fail((enum ls_status)failed, "%s", c->transport->error());
     pthread_mutex_lock(&c->thread.lock);
     if (!c->thread.is_given_up) { /* else main has gone on, as what it was before */
         c->place.rank = rank;
@@ -163,7 +165,7 @@ static bool await_done(struct ls_comm *c)
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += (time_t)c->timeout + 1;
     while (k->fn) {
-        if (k->is_open)
+        if (k->is_open || c->transport->is_bounded)
             pthread_cond_wait(&k->done, &k->lock);
         else if (pthread_cond_timedwait(&k->done, &k->lock, &until) == ETIMEDOUT && !k->is_open)
             return false;

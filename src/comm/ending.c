@@ -173,7 +173,8 @@ enum ls_status ls_comm_end(struct ls_comm *c, enum ls_status mine)
     return ls__fail_again(&own);
 }
 
+/* Nodes that were started one by one have a terminal each. */
 bool ls_comm_may_tell(const struct ls_comm *c)
 {
-    return c->may_tell;
+    return c->may_tell || (c->transport && c->transport->is_lost);
 }

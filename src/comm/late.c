@@ -146,7 +146,7 @@ static bool is_silent(const struct ls_comm *c, int machine)
 /* Every rank that lives is ended by the launcher too, or asked by one that is, and says so; one that died before never
  * does. While more than one is missing it may be slow, and to name it would be a guess. But Open MPI ends a rank that
  * sends to a dead one, and then the one that sends to that: of silent neighbours in the ring the last died first. */
-enum ls_status ls__late_ended(struct ls_comm *c)
+static enum ls_status by_silence(struct ls_comm *c)
 {
     const double enough = 0.4, most = 0.8; /* seconds; mpirun gives us one */
     int first = -1, n_silent = 0;
@@ -162,4 +162,35 @@ enum ls_status ls__late_ended(struct ls_comm *c)
     }
     if (first < 0 || (n_silent > 1 && waited < most)) return LS_OK;
     return leader_lost(c, first);
+}
+
+/* Before the ranks know each other's machines. */
+static enum ls_status lost_at_start(struct ls_comm *c)
+{
+    for (int r = 0; r < c->place.n_ranks; r++)
+        if (r != c->place.rank && c->transport->is_lost(r))
+            return ls_fail(LS_REMOTE, "rank %d died or was cut off while the job was starting", r);
+    return LS_OK;
+}
+
+/* Where the transport itself tells who is gone. The ranks of its machine, and its own last word, know more: they have a
+ * moment. A rank that is no leader hears of it on its board. */
+static enum ls_status by_transport(struct ls_comm *c)
+{
+    const double enough = 0.3;
+    if (!c->transport->is_lost) return LS_OK;
+    if (!c->board) return lost_at_start(c);
+    for (int n = 0; c->heard && n < c->place.n_machines; n++) {
+        if (n == c->place.machine || !c->transport->is_lost(c->leaders[n]) || c->heard[n].last.is_last) continue;
+        if (!c->thread.lost_ns) c->thread.lost_ns = ls__now_ns();
+        TRY(ls__ending_check(c));
+        return ls__seconds_since(c->thread.lost_ns) < enough ? LS_OK : leader_lost(c, n);
+    }
+    return LS_OK;
+}
+
+enum ls_status ls__late_ended(struct ls_comm *c)
+{
+    TRY(by_transport(c));
+    return by_silence(c);
 }

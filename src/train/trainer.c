@@ -50,6 +50,7 @@ enum ls_status ls__trainer_open(struct trainer *t, const struct ls_train_options
     const struct ls_control *control = t->o->control;
     const struct ls_comm_options co = {.timeout = t->o->timeout,
                                        .is_ended = control ? control->is_end_wanted : NULL,
+                                       .is_stopped = control ? control->is_stop_wanted : NULL,
                                        .context = control ? control->context : NULL,
                                        .is_apart = is_apart};
     TRY(ls_comm_open(&t->comm, &co));

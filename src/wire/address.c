@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 /* "HOST:PORT" or "[HOST]:PORT" in two; false if it is neither. */
 static bool cut(const char *address, char *host, size_t size, int64_t *port)
@@ -53,12 +54,18 @@ static void write_endpoint(struct ls__wire_place *place, const char *host, int64
              host, number);
 }
 
-static enum ls_status look_up(const char *address, const char *host, int64_t port, struct ls__wire_place *place)
+static int find(const char *host, struct addrinfo **found)
 {
     const struct addrinfo want = {.ai_socktype = SOCK_STREAM};
-    struct addrinfo *found = NULL;
+    *found = NULL;
+    return getaddrinfo(strcasecmp(host, "localhost") == 0 ? "127.0.0.1" : host, NULL, &want, found);
+}
+
+static enum ls_status look_up(const char *address, const char *host, int64_t port, struct ls__wire_place *place)
+{
+    struct addrinfo *found;
     char numeric[80];
-    int code = getaddrinfo(strcasecmp(host, "localhost") == 0 ? "127.0.0.1" : host, NULL, &want, &found);
+    int code = find(host, &found);
     const struct addrinfo *best = code == 0 ? best_of(found) : NULL;
     if (best) code = getnameinfo(best->ai_addr, best->ai_addrlen, numeric, sizeof numeric, NULL, 0, NI_NUMERICHOST);
     if (best && code == 0) {
@@ -91,4 +98,49 @@ enum ls_status ls__wire_resolve(const char *address, bool to_listen, const struc
                    "address '%s' is not this machine's loopback, and there is no key: anybody could take part. Make "
                    "keys with `lockstep server --keygen DIR` and give --key FILE on both sides",
                    address);
+}
+
+enum ls_status ls_wire_check(const char *address, const struct ls_wire_key *key)
+{
+    struct ls__wire_place place;
+    return ls__wire_resolve(address, false, key, &place);
+}
+
+/* A datagram socket that is connected sends nothing, but the kernel has chosen our end. */
+static bool own_end(const struct addrinfo *toward, char *out, size_t size)
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+        struct sockaddr_storage room;
+    } to, own;
+    socklen_t len = sizeof own;
+    char numeric[80];
+    if (toward->ai_addrlen > sizeof to) return false;
+    memcpy(&to, toward->ai_addr, toward->ai_addrlen);
+    if (to.any.sa_family == AF_INET)
+        to.v4.sin_port = htons(9);
+    else
+        to.v6.sin6_port = htons(9);
+    int fd = socket(toward->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool is_good = fd >= 0 && connect(fd, &to.any, toward->ai_addrlen) == 0 && getsockname(fd, &own.any, &len) == 0 &&
+                   getnameinfo(&own.any, len, numeric, sizeof numeric, NULL, 0, NI_NUMERICHOST) == 0;
+    if (fd >= 0) close(fd);
+    if (is_good) snprintf(out, size, toward->ai_family == AF_INET6 ? "[%s]" : "%s", numeric);
+    return is_good;
+}
+
+enum ls_status ls_wire_own_host(const char *toward, char *out, size_t size)
+{
+    char host[256];
+    int64_t port;
+    struct addrinfo *found = NULL;
+    if (!cut(toward, host, sizeof host, &port)) return ls_fail(LS_USAGE, "address '%s': expected HOST:PORT", toward);
+    int code = find(host, &found);
+    bool is_good = code == 0 && own_end(best_of(found), out, size);
+    if (found) freeaddrinfo(found);
+    if (is_good) return LS_OK;
+    return ls_fail(LS_USAGE, "address '%s': %s", toward,
+                   code != 0 ? gai_strerror(code) : "this machine has no way to it (no network?)");
 }

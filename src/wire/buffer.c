@@ -4,11 +4,13 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct ls_wire_buffer {
     atomic_int n_holders;
     size_t bytes;
     void *data;
+    bool is_lent;
 };
 
 enum ls_status ls_wire_buffer_create(struct ls_wire_buffer **out, size_t bytes)
@@ -24,6 +26,16 @@ enum ls_status ls_wire_buffer_create(struct ls_wire_buffer **out, size_t bytes)
     free(b);
     *out = NULL;
     return status;
+}
+
+enum ls_status ls_wire_buffer_lend(struct ls_wire_buffer **out, const void *data, size_t bytes)
+{
+    TRY(ls__calloc(out, 1, sizeof **out));
+    (*out)->bytes = bytes;
+    (*out)->is_lent = true;
+    memcpy(&(*out)->data, &data, sizeof data); /* never written to by us */
+    atomic_init(&(*out)->n_holders, 1);
+    return LS_OK;
 }
 
 void *ls_wire_buffer_data(struct ls_wire_buffer *b)
@@ -47,7 +59,7 @@ void ls_wire_buffer_drop(struct ls_wire_buffer **buffer)
     struct ls_wire_buffer *b = *buffer;
     *buffer = NULL;
     if (!b || atomic_fetch_sub_explicit(&b->n_holders, 1, memory_order_acq_rel) > 1) return;
-    ls__free_aligned(b->data, b->bytes);
+    if (!b->is_lent) ls__free_aligned(b->data, b->bytes);
     free(b);
 }
 

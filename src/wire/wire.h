@@ -60,6 +60,10 @@ enum ls_status ls_wire_dial(struct ls_wire *w, const char *address, uint64_t *pe
 /* Messages that were sent have up to linger_ms to leave. */
 void ls_wire_close(struct ls_wire **w, int linger_ms);
 
+/* Whether a connection to it may be asked for: LS_USAGE as for ls_wire_connect. */
+enum ls_status ls_wire_check(const char *address, const struct ls_wire_key *key) LS_MUST_CHECK;
+/* The address of this machine from which that one is reached, without a port: "192.168.0.7", "[fe80::1]". */
+enum ls_status ls_wire_own_host(const char *toward, char *out, size_t size) LS_MUST_CHECK;
 /* What others can connect to: "127.0.0.1:43211". */
 const char *ls_wire_address(const struct ls_wire *w);
 const char *ls_wire_library(void); /* "ZeroMQ 4.3.4", "" before ls_wire_load */
@@ -95,7 +99,9 @@ void ls_wire_wake(struct ls_wire *w);
  * while it is shared. */
 struct ls_wire_buffer;
 enum ls_status ls_wire_buffer_create(struct ls_wire_buffer **out, size_t bytes) LS_MUST_CHECK; /* held once, zeroed */
-void *ls_wire_buffer_data(struct ls_wire_buffer *b);                                           /* 64-byte aligned */
+/* Over memory of the caller's, who keeps it as it is until the buffer is no longer shared. */
+enum ls_status ls_wire_buffer_lend(struct ls_wire_buffer **out, const void *data, size_t bytes) LS_MUST_CHECK;
+void *ls_wire_buffer_data(struct ls_wire_buffer *b); /* 64-byte aligned */
 size_t ls_wire_buffer_bytes(const struct ls_wire_buffer *b);
 struct ls_wire_buffer *ls_wire_buffer_hold(struct ls_wire_buffer *b);
 void ls_wire_buffer_drop(struct ls_wire_buffer **b);
@@ -107,6 +113,10 @@ bool ls_wire_buffer_is_shared(const struct ls_wire_buffer *b);
  * LS_TIMEOUT when too many messages wait for it already. */
 enum ls_status ls_wire_send(struct ls_wire *w, uint64_t peer, const void *head, size_t head_bytes,
                             struct ls_wire_buffer *payload, size_t payload_bytes) LS_MUST_CHECK;
+
+/* The same with a payload that is copied at once. */
+enum ls_status ls_wire_send_copy(struct ls_wire *w, uint64_t peer, const void *head, size_t head_bytes,
+                                 const void *payload, size_t payload_bytes) LS_MUST_CHECK;
 
 struct ls_wire_stats {
     int64_t messages_sent, messages_received, bytes_sent, bytes_received; /* heads and payloads */

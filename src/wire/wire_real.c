@@ -314,31 +314,54 @@ static int send_first(struct ls_wire *w, uint64_t peer, zmq_msg_t *head, int fla
     return send_message(w->socket, head, flags);
 }
 
+/* `payload`, if there is one, is sent or closed. */
+static enum ls_status send_both(struct ls_wire *w, uint64_t peer, const void *head, size_t head_bytes,
+                                zmq_msg_t *payload)
+{
+    zmq_msg_t first;
+    size_t payload_bytes = payload ? ls__zmq.msg_size(payload) : 0;
+    enum ls_status status = LS_OK;
+    if (head_bytes == 0) status = ls_fail(LS_INTERNAL, "a message without a head");
+    if (status == LS_OK && ls__zmq.msg_init_size(&first, head_bytes) != 0)
+        status = ls_fail(LS_NOMEM, "out of memory for a message");
+    if (status == LS_OK) {
+        memcpy(ls__zmq.msg_data(&first), head, head_bytes);
+        if (send_first(w, peer, &first, payload ? ZMQ_SNDMORE : 0) < 0) {
+            status = not_sent(w);
+            ls__zmq.msg_close(&first);
+        } else if (payload && send_message(w->socket, payload, 0) < 0) {
+            status = not_sent(w);
+        }
+    }
+    if (status == LS_OK) {
+        w->stats.messages_sent++;
+        w->stats.bytes_sent += (int64_t)(head_bytes + payload_bytes);
+    } else if (payload) {
+        ls__zmq.msg_close(payload);
+    }
+    return status;
+}
+
 enum ls_status ls_wire_send(struct ls_wire *w, uint64_t peer, const void *head, size_t head_bytes,
                             struct ls_wire_buffer *payload, size_t payload_bytes)
 {
-    zmq_msg_t first, second;
-    bool has_payload = payload && payload_bytes > 0;
-    if (head_bytes == 0 || (has_payload && payload_bytes > ls_wire_buffer_bytes(payload)))
-        return ls_fail(LS_INTERNAL, "a message without a head, or longer than its buffer");
-    if (ls__zmq.msg_init_size(&first, head_bytes) != 0) return ls_fail(LS_NOMEM, "out of memory for a message");
-    memcpy(ls__zmq.msg_data(&first), head, head_bytes);
-    if (send_first(w, peer, &first, has_payload ? ZMQ_SNDMORE : 0) < 0) {
-        enum ls_status status = not_sent(w);
-        ls__zmq.msg_close(&first);
-        return status;
-    }
-    w->stats.messages_sent++;
-    w->stats.bytes_sent += (int64_t)head_bytes;
-    if (!has_payload) return LS_OK;
+    zmq_msg_t second;
+    if (!payload || payload_bytes == 0) return send_both(w, peer, head, head_bytes, NULL);
+    if (payload_bytes > ls_wire_buffer_bytes(payload)) return ls_fail(LS_INTERNAL, "a message longer than its buffer");
     ls_wire_buffer_hold(payload);
     if (ls__zmq.msg_init_data(&second, ls_wire_buffer_data(payload), payload_bytes, drop_payload, payload) != 0) {
         ls_wire_buffer_drop(&payload);
         return ls_fail(LS_NOMEM, "out of memory for a message");
     }
-    w->stats.bytes_sent += (int64_t)payload_bytes;
-    if (send_message(w->socket, &second, 0) >= 0) return LS_OK;
-    enum ls_status status = not_sent(w);
-    ls__zmq.msg_close(&second);
-    return status;
+    return send_both(w, peer, head, head_bytes, &second);
+}
+
+enum ls_status ls_wire_send_copy(struct ls_wire *w, uint64_t peer, const void *head, size_t head_bytes,
+                                 const void *payload, size_t payload_bytes)
+{
+    zmq_msg_t second;
+    if (payload_bytes == 0) return send_both(w, peer, head, head_bytes, NULL);
+    if (ls__zmq.msg_init_size(&second, payload_bytes) != 0) return ls_fail(LS_NOMEM, "out of memory for a message");
+    memcpy(ls__zmq.msg_data(&second), payload, payload_bytes);
+    return send_both(w, peer, head, head_bytes, &second);
 }

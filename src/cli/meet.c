@@ -1,0 +1,91 @@
+/* meet.c: see meet.h. */
+#include "cli/meet.h"
+
+#include "base/log.h"
+#include "base/parse.h"
+#include "comm/comm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MASTER_BYTES = 300, MOST_NODES = 4096 };
+
+/* What the options or the variables say; -1 and "": nothing. */
+struct place {
+    int64_t nodes, rank;
+    char master[MASTER_BYTES];
+};
+
+static int64_t number_in(const char *variable)
+{
+    const char *text = getenv(variable);
+    int64_t n;
+    return text && ls__parse_i64(text, 0, MOST_NODES, &n) ? n : -1;
+}
+
+static void master_in_variables(char out[MASTER_BYTES])
+{
+    const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
+    bool is_v6 = host && strchr(host, ':');
+    out[0] = '\0';
+    if (!host || !*host || !port || !*port || strlen(host) + strlen(port) + 4 > MASTER_BYTES) return;
+    snprintf(out, MASTER_BYTES, is_v6 ? "[%s]:%s" : "%s:%s", host, port);
+}
+
+static struct place find_place(const struct ls_options *o)
+{
+    struct place p = {.nodes = ls__option_is_given(o, "nodes") ? o->nodes : number_in("WORLD_SIZE"),
+                      .rank = ls__option_is_given(o, "rank") ? o->rank : number_in("RANK")};
+    master_in_variables(p.master);
+    if (o->master && strlen(o->master) < MASTER_BYTES) snprintf(p.master, sizeof p.master, "%s", o->master);
+    return p;
+}
+
+static bool has_options(const struct ls_options *o)
+{
+    return ls__option_is_given(o, "rank") || ls__option_is_given(o, "master");
+}
+
+static bool starts_a_job(const struct ls_options *o)
+{
+    return o->hosts || ls__option_is_given(o, "workers") || (!has_options(o) && ls__option_is_given(o, "nodes"));
+}
+
+static enum ls_status check(const struct ls_options *o, const struct place *p)
+{
+    if (ls_comm_is_launched())
+        return ls_fail(LS_USAGE,
+                       "mpirun or srun started this process as one of several: --nodes, --rank and --master are "
+                       "for processes that are started one by one");
+    if (starts_a_job(o))
+        return ls_fail(LS_USAGE, "%s starts the processes itself; with --nodes each is started by hand: give one",
+                       o->hosts ? "--hosts" : "--workers");
+    if (p->nodes < 0 || p->rank < 0 || !p->master[0])
+        return ls_fail(LS_USAGE,
+                       "a node needs all three: --nodes N, --rank R (0 to N-1) and --master HOST:PORT; %s is "
+                       "missing",
+                       p->nodes < 0  ? "--nodes"
+                       : p->rank < 0 ? "--rank"
+                                     : "--master");
+    if (p->nodes == 0 || p->rank >= p->nodes)
+        return ls_fail(LS_USAGE, "--rank %lld of %lld nodes: expected 0 to %lld", (long long)p->rank,
+                       (long long)p->nodes, (long long)p->nodes - 1);
+    return LS_OK;
+}
+
+enum ls_status ls__meet_take_place(struct ls_options *o)
+{
+    const struct place p = find_place(o);
+    bool is_told = has_options(o);
+    if (!is_told && (p.nodes < 2 || p.rank < 0 || !p.master[0] || starts_a_job(o) || ls_comm_is_launched()))
+        return LS_OK;
+    TRY(check(o, &p));
+    o->nodes = 0; /* of its own meaning none are left */
+    if (p.nodes == 1) return LS_OK;
+    if (!is_told)
+        ls__log(LS_LOG_INFO,
+                "rank %lld of %lld at %s, as RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say (--nodes 1: alone)",
+                (long long)p.rank, (long long)p.nodes, p.master);
+    return ls_comm_be_node((int)p.rank, (int)p.nodes, p.master, o->key);
+}

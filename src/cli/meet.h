@@ -1,0 +1,20 @@
+/* meet.h: processes of a job that are started one by one, each told its rank: by --nodes, --rank and --master, or by
+ * the variables that torchrun sets.
+ *
+ * --nodes alone, without --rank and --master, makes machines on this one, which is another matter (launch_nodes.c).
+ *
+ * Each of the three comes from its option, else from its variable (WORLD_SIZE, RANK, MASTER_ADDR with MASTER_PORT).
+ * Without any of the options the variables count only if all four are there, WORLD_SIZE is more than 1, no other option
+ * starts a job, and neither mpirun nor srun started this process: a variable that was left over must not change what a
+ * command means that worked before. --nodes 1 trains alone whatever the variables say.
+ */
+#ifndef LS_CLI_MEET_H
+#define LS_CLI_MEET_H
+
+#include "cli/options.h"
+
+/* Before the options are resolved; does nothing for a command that is no such node. --nodes is taken: it means machines
+ * made on this one otherwise. */
+enum ls_status ls__meet_take_place(struct ls_options *o) LS_MUST_CHECK;
+
+#endif

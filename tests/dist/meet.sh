@@ -1,0 +1,222 @@
+#!/usr/bin/env bash
+# meet.sh LOCKSTEP [FOLDER]: jobs without MPI: processes that are started one by one with --nodes, --rank and --master.
+#
+#   promise        the bits of one process: ranks that share memory, ranks of machines of their own, with keys and without
+#   dead rank      named on every node, exit code 6; a stopped one after the timeout
+#   wrong starts   another rank, the same rank twice, another number of nodes, other options: refused with the reason
+#   late starts    who waits says for whom; a missing node is named after the timeout
+#   torchrun       its four variables, alone and beside options; left-over ones change nothing of an mpirun job
+#   keys           a node without the key, or with another one, never gets in; without keys loopback only
+# shellcheck disable=SC2154,SC2086 # what lib.sh assigns; words without blanks
+source "$(dirname "$0")/lib.sh"
+unset LOCKSTEP_DATA MASTER_ADDR MASTER_PORT WORLD_SIZE RANK
+
+"$lockstep" server --keygen keys >/dev/null 2>err || skip_all "$(sed 's/^lockstep: //' err)"
+
+# A port that is free now; tests that run beside this one may want one too, so each asks the kernel for its own.
+free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+
+declare -A node=()
+# node R ARGS...: starts rank R; out.R, err.R. The rest of the line is in `common`.
+node() {
+    local r=$1
+    shift
+    "$lockstep" train "${common[@]}" --rank "$r" "$@" >"out.$r" 2>"err.$r" </dev/null &
+    node[$r]=$!
+    pids+=("${node[$r]}")
+}
+# end_of R: leaves code
+end_of() {
+    code=124
+    eventually is_gone "${node[$1]}" || kill -KILL "${node[$1]}"
+    wait "${node[$1]}" 2>/dev/null
+    code=$?
+}
+# nodes N ARGS...: a job of N that ends by itself; leaves its hash
+nodes() {
+    local n=$1 r codes=
+    shift
+    common=("$@" --nodes "$n" --master "127.0.0.1:$(free_port)" --run "$work/r" --json --timeout 120)
+    rm -rf "$work/r"
+    for ((r = n - 1; r >= 0; r--)); do LOCKSTEP_MACHINE=${machine:+$machine$((r / per_machine))} node $r; done
+    for ((r = 0; r < n; r++)); do
+        end_of $r
+        codes+=$code
+    done
+    if [ -n "${codes//0/}" ]; then hash="exit codes $codes: $(cat err.* | head -c 300)"; else hash=$(field weights_hash out.0); fi
+}
+
+short=(softmax digits -b 100 -i 20 --no-eval -t 1)
+refused() { # WHAT TEXT ARGS...: exit code 2, and the text
+    local what=$1 text=$2
+    shift 2
+    "$lockstep" train "$@" >out.x 2>err.x </dev/null
+    equal "$what: exit code" "$?" 2
+    if grep -q "$text" err.x; then ok "$what: $(tail -n 1 err.x)"; else bad "$what: expected '$text': $(cat err.x)"; fi
+}
+
+parts promise dead starts others
+
+# --- the promise ---
+
+part_promise() {
+    for line in "lenet5 digits -b 64 -i 30 --optimizer adamw --crop-pad 2" "softmax digits -b 100 -i 60" "lenet5 digits -b 64 -i 20 --sync local:4"; do
+        # shellcheck disable=SC2206 # words
+        args=($line --no-eval -t 1)
+        alone=$(hash_of "${args[@]}")
+        machine='' per_machine=1
+        nodes 3 "${args[@]}"
+        equal "$line: 3 nodes that share memory" "$hash" "$alone"
+        machine=m per_machine=1
+        nodes 3 "${args[@]}"
+        equal "$line: 3 nodes, each a machine" "$hash" "$alone"
+    done
+    machine=m per_machine=2
+    nodes 4 "${args[@]}" --key keys/node.key
+    equal "4 nodes on 2 machines, with a key" "$hash" "$alone"
+}
+
+# --- a rank dies, a rank stops ---
+
+part_dead() {
+    endless=(lenet5 digits -b 64 --shards 6 --epochs 1000000 --no-eval -t 1 -q -p 1 --checkpoint-every 10)
+    begin() { # MACHINES? ARGS...: three endless nodes that train
+        local own=$1 r
+        shift
+        common=("${endless[@]}" "$@" --nodes 3 --master "127.0.0.1:$(free_port)" --run "$work/r")
+        rm -rf "$work/r"
+        for r in 0 1 2; do LOCKSTEP_MACHINE=${own:+$own$r} node $r; done
+        eventually has_lines "$work/r/metrics.jsonl" 3 || bad "no steps: $(cat err.* | head -c 300)"
+    }
+    ends_named() { # WHAT VICTIM TEXT
+        local r
+        for r in 0 1 2; do
+            if [ $r = "$2" ]; then continue; fi
+            end_of $r
+            equal "$1: exit code of rank $r" "$code" 6
+            if grep -q "^lockstep: rank $2 on $3" "err.$r"; then ok "$1: $(tail -n 1 "err.$r")"; else bad "$1: rank $2 is not named by rank $r: $(cat "err.$r")"; fi
+        done
+    }
+    for victim in 0 2; do
+        begin m --timeout 300
+        kill -KILL "${node[$victim]}"
+        ends_named "killed rank $victim of machines" $victim "m$victim died or was cut off"
+    done
+    begin '' --timeout 300
+    kill -KILL "${node[1]}"
+    ends_named "killed rank 1 of a shared machine" 1 "$(hostname) (pid ${node[1]}) died at step"
+
+    begin m --timeout 4
+    kill -STOP "${node[1]}"
+    timed "stopped rank 1: rank 0 gives up" 4 is_gone "${node[0]}"
+    ends_named "stopped rank 1" 1 "m1 has been silent for"
+    kill -KILL "${node[1]}"
+
+    # --- signals: any node stops all of them, with a checkpoint ---
+
+    begin m --timeout 300
+    kill -TERM "${node[2]}"
+    for r in 0 1 2; do
+        end_of $r
+        equal "SIGTERM to rank 2: exit code of rank $r" "$code" 75
+    done
+    if has_checkpoint "$work/r"; then ok "SIGTERM: there is a checkpoint"; else bad "SIGTERM: no checkpoint"; fi
+    common=("${endless[@]}" --nodes 2 --master "127.0.0.1:$(free_port)" --timeout 300)
+    node 1
+    sleep 0.2
+    kill -INT "${node[1]}"
+    end_of 1
+    equal "SIGINT while waiting: exit code" "$code" 75
+}
+
+# --- who comes late, twice, or wrongly ---
+
+part_starts() {
+    common=("${short[@]}" --nodes 3 --master "127.0.0.1:$(free_port)" --run "$work/r" --timeout 120)
+    rm -rf "$work/r"
+    node 1
+    eventually grep -q 'rank 1 of 3 waits for rank 0' err.1 || bad "rank 1 does not say that it waits: $(cat err.1)"
+    node 0
+    eventually grep -q 'rank 0 of 3 waits at .* for rank 2' err.0 || bad "rank 0 does not say for whom it waits: $(cat err.0)"
+    refused "a second rank 1" 'there is a rank 1 already' "${common[@]}" --rank 1
+    refused "rank 3 of 3" 'expected 0 to 2' "${common[@]}" --rank 3
+    refused "another number" 'was started with --nodes 5, rank 0 with --nodes 3' "${common[@]}" --rank 4 --nodes 5
+    "$lockstep" train "${common[@]}" --rank 0 --run "$work/r0" >out.x 2>err.x
+    equal "a second rank 0: exit code" "$?" 1
+    node 2
+    for r in 0 1 2; do
+        end_of $r
+        equal "the right ones: exit code of rank $r" "$code" 0
+    done
+    if grep -q 'all 3 nodes are there' err.0; then ok "rank 0 says that all are there"; else bad "rank 0 says: $(cat err.0)"; fi
+
+    common=("${short[@]}" --nodes 2 --master "127.0.0.1:$(free_port)" --run "$work/r" --timeout 60)
+    rm -rf "$work/r"
+    node 0
+    node 1 --lr 0.3
+    for r in 0 1; do
+        end_of $r
+        equal "other options: exit code of rank $r" "$code" 1
+        if grep -q 'does not do the same.*lr=0.29' "err.$r"; then ok "other options: rank $r shows the difference"; else bad "other options: $(cat "err.$r")"; fi
+    done
+
+    common=("${short[@]}" --nodes 3 --master "127.0.0.1:$(free_port)" --timeout 2)
+    node 0
+    node 1
+    for r in 0 1; do
+        end_of $r
+        equal "missing node: exit code of rank $r" "$code" 6
+        if grep -q 'rank 2 did not join' "err.$r"; then ok "missing node: rank $r names it"; else bad "missing node: $(cat "err.$r")"; fi
+    done
+    refused "no --rank" 'expected 0 to 1' "${short[@]}" --nodes 2 --rank 2 --master 127.0.0.1:1
+    refused "no --master" '\-\-master is missing' "${short[@]}" --nodes 2 --rank 1
+    refused "--workers too" 'give one' "${short[@]}" --nodes 2 --rank 1 --master 127.0.0.1:1 -w 2
+    refused "not an address" 'expected HOST:PORT' "${short[@]}" --nodes 2 --rank 1 --master nowhere
+}
+
+# --- torchrun's variables ---
+
+part_others() {
+    alone=$(hash_of "${short[@]}")
+    export MASTER_ADDR=127.0.0.1 MASTER_PORT WORLD_SIZE=2
+    MASTER_PORT=$(free_port)
+    rm -rf "$work/r"
+    RANK=1 "$lockstep" train "${short[@]}" --timeout 60 --run "$work/r" >out.1 2>err.1 </dev/null &
+    pids+=($!)
+    RANK=0 train "${short[@]}" --timeout 60 --run "$work/r" || bad "torchrun's variables: $(cat err)"
+    equal "torchrun's variables: workers" "$(field workers)" 2
+    equal "torchrun's variables: weights" "$(field weights_hash)" "$alone"
+    wait $!
+    equal "torchrun's variables: exit code of rank 1" "$?" 0
+    equal "--nodes 1 beside them" "$(RANK=1 hash_of "${short[@]}" --nodes 1)" "$alone"
+    equal "one of them missing" "$(hash_of "${short[@]}")" "$alone" # no RANK
+    equal "WORLD_SIZE=1" "$(RANK=0 WORLD_SIZE=1 hash_of "${short[@]}")" "$alone"
+    if command -v mpirun >/dev/null; then equal "left over beside -w 2" "$(RANK=1 hash_of "${short[@]}" -w 2)" "$alone"; fi
+    unset MASTER_ADDR MASTER_PORT WORLD_SIZE
+
+    # --- keys ---
+
+    refused "outside without a key" 'keygen' "${short[@]}" --nodes 2 --rank 1 --master 192.0.2.77:4711
+    refused "outside without a key, rank 0" 'keygen' "${short[@]}" --nodes 2 --rank 0 --master '0.0.0.0:4711'
+    chmod 644 keys/node.key
+    refused "mode 0644" 'chmod 600' "${short[@]}" --nodes 2 --rank 0 --master 127.0.0.1:4711 --key keys/node.key
+    chmod 600 keys/node.key
+    ln -s node.key keys/link.key
+    refused "a link" 'is a link' "${short[@]}" --nodes 2 --rank 0 --master 127.0.0.1:4711 --key keys/link.key
+    refused "a worker's key" 'cannot listen' "${short[@]}" --nodes 2 --rank 0 --master 127.0.0.1:4711 --key keys/worker.key
+    "$lockstep" server --keygen others >/dev/null
+    common=("${short[@]}" --nodes 2 --master "127.0.0.1:$(free_port)" --run "$work/r" --timeout 60)
+    rm -rf "$work/r"
+    node 0 --key keys/node.key
+    eventually grep -q 'waits at' err.0 || bad "rank 0 does not wait: $(cat err.0)"
+    refused "another key" 'does not take this node' "${common[@]}" --rank 1 --key others/node.key
+    refused "no key" 'does not take this node' "${common[@]}" --rank 1
+    node 1 --key keys/node.key
+    for r in 0 1; do
+        end_of $r
+        equal "the right key: exit code of rank $r" "$code" 0
+    done
+}
+
+"part_$part"
+finish
