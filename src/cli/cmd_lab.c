@@ -93,8 +93,8 @@ static enum ls_status print_question(const struct ls_lab *lab, const struct ls_l
         char time[LS_LAB_TIME_BYTES];
         if (!job) continue;
         add_settings(&b, q, job);
-        printf("  %-32s %7d %12s  %s%s\n", run->name, run->repeats, ls__lab_time_text(job->predicted_seconds, time),
-               b.text, q->is_own[i] ? "" : " (as above)");
+        printf("  %-32s %7d %12s  %s%s\n", run->name, state->repeat ? state->repeat : run->repeats,
+               ls__lab_time_text(job->predicted_seconds, time), b.text, q->is_own[i] ? "" : " (as above)");
         ls__buf_release(&b);
     }
     return LS_OK;

@@ -42,6 +42,7 @@ static struct ls_lab_ask ask_of(const struct ls_options *o, char workers[32])
                                .device = given(o, "device", o->train.device),
                                .workers = given(o, "workers", workers),
                                .data_dir = given(o, "data-dir", o->train.data_dir),
+                               .repeat = ls__option_is_given(o, "repeat") ? (int)o->repeat : 0,
                                .is_stand_in = o->stand_in};
 }
 
@@ -151,6 +152,8 @@ enum ls_status ls__lab_go(const struct ls_options *o, const struct ls_lab *lab, 
     char only[LS_PATH_BYTES], workers[32];
     struct ls_lab_ask ask = ask_of(o, workers);
     TRY(check_place());
+    if (ask.repeat > LS_LAB_MAX_REPEATS)
+        return ls_fail(LS_USAGE, "--repeat %d: a lab repeats at most %d times", ask.repeat, LS_LAB_MAX_REPEATS);
     ask.only = join_only(dir, ask.only, only, sizeof only);
     TRY(plan(&state, lab, &ask));
     enum ls_status status = go(lab, state, dir);
@@ -168,6 +171,7 @@ static enum ls_status go_on(const struct ls_lab *read, const struct ls_lab_state
                                    .device = old->device,
                                    .workers = old->workers,
                                    .data_dir = old->data_dir,
+                                   .repeat = old->repeat,
                                    .is_stand_in = old->is_stand_in};
     TRY(ls__lab_parse(&lab, read->name, read->file, read->file_len, &ls__lab_rules));
     enum ls_status status = plan(&state, lab, &ask);
@@ -179,7 +183,7 @@ static enum ls_status go_on(const struct ls_lab *read, const struct ls_lab_state
 
 enum ls_status ls__lab_go_on(const struct ls_options *o, const char *dir)
 {
-    static const char *const fixed[] = {"scale", "only", "device", "workers", "data-dir", "stand-in", "run"};
+    static const char *const fixed[] = {"scale", "only", "device", "workers", "data-dir", "stand-in", "repeat", "run"};
     struct ls_lab *lab;
     struct ls_lab_state *state;
     TRY(check_place());

@@ -186,7 +186,7 @@ static enum ls_status check_network(const struct ls_lab_run *run, int *line)
     TRY(ls_model_load(&model, name));
     *line = line_of(run, "data");
     enum ls_status status = describe(data, dims, &n_classes, &images);
-    *line = run->line;
+    if (status == LS_OK) *line = run->line;
     if (status == LS_OK && n_classes > 0 && !is_resized)
         status = ls_model_summarize(model, (int)dims[0], (int)dims[1], (int)dims[2], n_classes, &summary);
     ls_model_destroy(&model);

@@ -13,6 +13,7 @@
 #include "cli/meet.h"
 #include "cli/repeat.h"
 #include "cli/signals.h"
+#include "cli/slow.h"
 #include "comm/comm.h"
 #include "nodes/nodes.h"
 
@@ -64,6 +65,7 @@ static enum ls_status run_with(struct ls_options *o, enum ls_cmd cmd, int *exit_
     if (ls__launch_is_wanted(cmd, o)) return ls__launch(cmd, o, exit_code);
     if (cmd == LS_CMD_TRAIN) ls__state_remove_left(); /* perhaps no launcher is ever started on this machine */
     if (cmd == LS_CMD_TRAIN) ls__signals_install();
+    if (cmd == LS_CMD_TRAIN) TRY(ls__slow_begin(o));
     ls__report_here();
     if (cmd == LS_CMD_RECORD) return ls__cmd_record(o, exit_code);
     return functions[cmd](o);

@@ -4,6 +4,7 @@
 #include "cli/options.h"
 
 #include "base/parse.h"
+#include "cli/slow.h"
 #include "lab/run.h"
 #include "predict/predict.h"
 
@@ -71,6 +72,13 @@ static bool is_network(const char *text)
     return ls__option_network(text, &shape);
 }
 
+static bool is_slow(const char *text)
+{
+    int64_t node;
+    double factor;
+    return ls__slow_parse(text, &node, &factor);
+}
+
 static bool is_scale(const char *text)
 {
     double scale;
@@ -108,8 +116,9 @@ const struct ls_option ls__options[] = {
     {OF_TRAINING(SEED), .commands = ON(TRAIN) | ON(DATA)},
     {OF_TRAINING(SHARDS), .commands = ON(TRAIN) | ON(BENCH) | ON(TUNE) | ON(PLAN) | ON(PREDICT)},
     {OWN(.name = "repeat", .arg = "N", .type = LS_SETTING_INT, .min = 1, .max = 10000, .def = "1",
-         .help = "Train N times, with seeds from --seed up, in DIR/seed-K, and tell mean and spread.",
-         .group = "Training", AT(repeat)), .commands = ON(TRAIN)},
+         .help = "Train N times, with seeds from --seed up, in DIR/seed-K, and tell mean and spread. lab, sweep: so often "
+                 "with the same seed, in place of what the lab says.",
+         .group = "Training", AT(repeat)), .commands = ON(TRAIN) | ON(LAB)},
     {OWN(.name = "batch-per-worker", .arg = "N", .type = LS_SETTING_INT, .min = 0, .max = 1 << 20, .def = "0",
          .help = "The global batch is N times the number of workers (weak scaling): another number of workers is another "
                  "training, with other weights. 0: --batch-size counts.",
@@ -178,6 +187,10 @@ const struct ls_option ls__options[] = {
                  "--procs-per-node. With --network they have a real network (needs root). 0: this machine as it is. With --rank and "
                  "--master: how many processes there are that are started one by one, without MPI.",
          .group = "Where it runs", AT(nodes)), .commands = ON(TRAIN)},
+    {OWN(.name = "slow", .key = "slow", .arg = "NODE:X", .type = LS_SETTING_TEXT, .is_valid = is_slow,
+         .expected = "a node, from 1, and how many times slower it is to be, such as 2:3",
+         .help = "For experiments: hold node NODE (or worker, without --nodes) back to 1/X of its speed, as 2:3.",
+         .group = "Where it runs", AT(slow)), .commands = ON(TRAIN)},
     {OF_TRAINING(BALANCE), .commands = ON(TRAIN)},
     {OF_TRAINING(COMPRESS), .commands = ON(TRAIN) | ON(PREDICT)},
     {OF_TRAINING(TIMEOUT), .commands = ON(TRAIN)},

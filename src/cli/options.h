@@ -71,6 +71,7 @@ struct ls_options {
     int64_t nodes;            /* train; 0: not told */
     int64_t repeat;           /* train, sweep */
     int64_t batch_per_worker; /* train; 0: --batch-size counts */
+    const char *slow;         /* train */
     const char *hosts, *mpi_args;
     int64_t rank; /* train: of nodes that are started one by one */
     const char *master, *key;

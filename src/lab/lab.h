@@ -4,7 +4,7 @@
  *                                                  --ls__lab_run--------->   LABDIR/runs, all runs done or failed
  *                                                  --ls__lab_report------>   LABDIR/report.html, report.md, report.pdf
  *
- * The text, in short:
+ * The text is told in docs/guide/labs.md. In short:
  *
  *     title     What does the batch size do to LeNet-5?
  *     source    A course report; its machines were others.
@@ -183,6 +183,7 @@ struct ls_lab_state {
     const char *scale;                       /* "1/16"; "1": as the file says */
     const char *only;                        /* "Q3,Q5": the questions asked for; "": all */
     const char *device, *workers, *data_dir; /* given to `lab run` for all runs; "": as the file says */
+    int repeat;                              /* in place of what the lab says; 0: as it says */
     bool is_stand_in;    /* data sets were replaced by generated images of the same shape: accuracies mean nothing */
     const char *version; /* of the program that ran it */
     struct ls_lab_job *jobs; /* [n_jobs] in the order in which they are run: all first repeats, then all second ones */

@@ -229,17 +229,19 @@ static enum ls_status make_jobs(struct planning *p)
     struct ls_lab_state *state = p->state;
     bool *is_asked;
     int most = 0, n = 0;
+    const int given = state->repeat;
     TRY(ls__arena_alloc(&state->memory, &is_asked, (size_t)p->lab->n_runs, sizeof *is_asked));
     mark_asked(p->lab, state->only, is_asked);
     for (int i = 0; i < p->lab->n_runs; i++) {
         if (!is_asked[i]) continue;
-        n += p->lab->runs[i].repeats;
-        if (p->lab->runs[i].repeats > most) most = p->lab->runs[i].repeats;
+        const int repeats = given ? given : p->lab->runs[i].repeats;
+        n += repeats;
+        if (repeats > most) most = repeats;
     }
     TRY(ls__arena_alloc(&state->memory, &state->jobs, (size_t)n, sizeof *state->jobs));
     for (int repeat = 1; repeat <= most; repeat++)
         for (int i = 0; i < p->lab->n_runs; i++)
-            if (is_asked[i] && repeat <= p->lab->runs[i].repeats)
+            if (is_asked[i] && repeat <= (given ? given : p->lab->runs[i].repeats))
                 TRY(make_job(p, i, repeat, &state->jobs[state->n_jobs++]));
     return LS_OK;
 }
@@ -279,6 +281,7 @@ static enum ls_status build(struct planning *p)
     TRY(copy(state, &state->data_dir, p->ask->data_dir));
     TRY(copy(state, &state->version, p->means->version));
     state->is_stand_in = p->ask->is_stand_in;
+    state->repeat = p->ask->repeat;
     TRY(check_only(p->lab, state->only));
     TRY(make_jobs(p));
     predict(p);

@@ -17,6 +17,7 @@ struct ls_lab_ask {
     const char *scale; /* "1/16", "0.5"; "1" */
     const char *only, *device, *workers, *data_dir;
     bool is_stand_in;
+    int repeat; /* in place of what the lab says; 0: as it says */
 };
 
 /* What the plan asks of its caller, who knows data sets and speeds. */

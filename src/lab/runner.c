@@ -118,7 +118,8 @@ static void say_progress(const struct running *r, double elapsed, bool is_first)
     double seconds = ls__lab_seconds_left(r->state);
     const double own = expect(r->state, job, lateness(r->state));
     if (isfinite(seconds)) seconds -= fmin(elapsed, own);
-    if (run->repeats > 1) snprintf(repeat, sizeof repeat, ", repeat %d of %d", job->repeat, run->repeats);
+    const int repeats = r->state->repeat ? r->state->repeat : run->repeats;
+    if (repeats > 1) snprintf(repeat, sizeof repeat, ", repeat %d of %d", job->repeat, repeats);
     snprintf(line, sizeof line, "run %d of %d: %s%s; time left: %s", r->at + 1, r->state->n_jobs, run->name, repeat,
              ls__lab_time_text(seconds, left));
     if (ls__log_is_terminal())

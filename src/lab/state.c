@@ -68,10 +68,11 @@ static json_t *state_json(const struct ls_lab_state *s, const struct ls_lab *lab
             json_decref(jobs);
             return NULL;
         }
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o}", "lab", ls__json_text(lab->name),
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:b, s:o}", "lab", ls__json_text(lab->name),
                      "lockstep_version", ls__json_text(s->version), "scale", ls__json_text(s->scale), "only",
                      ls__json_text(s->only), "device", ls__json_text(s->device), "data_dir", ls__json_text(s->data_dir),
-                     "workers", ls__json_text(s->workers), "stand_in", (int)s->is_stand_in, "jobs", jobs);
+                     "workers", ls__json_text(s->workers), "repeat", s->repeat, "stand_in", (int)s->is_stand_in, "jobs",
+                     jobs);
 }
 
 enum ls_status ls__lab_state_write(const struct ls_lab_state *state, const struct ls_lab *lab, const char *dir)
@@ -144,6 +145,8 @@ static enum ls_status read_state(struct ls_lab_state *s, const struct ls_lab *la
     TRY(read_text(s, object, "device", &s->device));
     TRY(read_text(s, object, "workers", &s->workers));
     TRY(read_text(s, object, "data_dir", &s->data_dir));
+    const json_int_t repeat = json_integer_value(json_object_get(object, "repeat"));
+    s->repeat = repeat > 0 && repeat <= LS_LAB_MAX_REPEATS ? (int)repeat : 0;
     s->is_stand_in = json_is_true(json_object_get(object, "stand_in"));
     TRY(ls__arena_alloc(&s->memory, &s->jobs, json_array_size(jobs), sizeof *s->jobs));
     json_array_foreach(jobs, i, one)

@@ -11,8 +11,8 @@
 
 static inline const char *other_value(const struct ls_setting *s)
 {
-    static const char *const texts[] = {"224x160", "3,7,9",  "500",        "3x32x32",    "local:4", "2ms",
-                                        "3Gbit",   "9:here", "some/where", "matrix.png", "*=x0.5",  "1/7"};
+    static const char *const texts[] = {"224x160", "3,7,9",      "500",        "3x32x32", "local:4", "2ms", "3Gbit",
+                                        "9:here",  "some/where", "matrix.png", "*=x0.5",  "1/7",     "2:4"};
     static char word[64];
     switch (s->type) {
     case LS_SETTING_FLAG:

@@ -1,0 +1,201 @@
+#!/usr/bin/env bash
+# lab.sh LOCKSTEP: labs and sweeps as a person uses them: list, plan, run, fail, stop and go on, scale; mistakes in lab files.
+# test: sanitize
+# shellcheck disable=SC2154 # what lib.sh assigns
+source "$(dirname "$0")/lib.sh"
+command -v python3 >/dev/null || skip_all "python3 is not installed"
+unset LOCKSTEP_DATA
+lab() { "$lockstep" lab "$@" >out 2>err </dev/null; code=$?; }
+states() { python3 -c 'import json,sys; print(*(j["state"] for j in json.load(open(sys.argv[1] + "/state.json"))["jobs"]))' "$1"; }
+hashes() { for one in "$1"/runs/*/result.json; do field weights_hash "$one"; done | tr '\n' ' '; }
+
+# --- the labs of the program ---
+lab list
+for name in alexnet-vgg svhn mnist gpu allreduce-vs-ps; do has "list: $name" out "$name"; done
+lab list --json
+equal 'list as JSON' "$(python3 -c 'import json; print(len(json.load(open("out"))))')" 5
+
+# --- a lab of our own, one run of which fails ---
+data=fake:1x8x8:4:200
+cat >own.lab <<END
+title   Rates
+source  Somebody's
+base    model=softmax data=$data batch-size=16 epochs=2
+repeat  2
+question Q1: What does the rate do?
+  run   rate
+  vary  lr 0.01 0.1
+  show  time accuracy
+  published time rate-0.1=12
+question Q2: And a rate that is far too large?
+  use   rate-0.01
+  run   wild lr=100000 epochs=30
+END
+lab show own.lab
+equal 'show: exit code' $code 0
+has 'show: a run' out 'rate-0.1'
+has 'show: in all' out 'in all: 6 trainings, predicted to take'
+lab show own.lab --json
+equal 'show: commands' "$(python3 -c 'import json; print(json.load(open("out"))["jobs"][1]["command"])')" \
+    "lockstep train softmax $data --batch-size 16 --epochs 2 --lr 0.1"
+lab run own.lab --run own
+equal 'run: one fails, the others are done' "$code $(states own)" '1 done done failed done done failed'
+has 'run: progress' err 'run 2 of 6: rate-0.1, repeat 1 of 2; time left: '
+has 'run: the failure is told' err 'run wild failed (exit code 5)'
+has 'run: and kept' own/state.json 'try a lower --lr'
+same_file 'lab.txt is the file' own.lab own/lab.txt
+equal 'a run is the training alone' "$(field weights_hash own/runs/rate-0.1-r1/result.json)" "$(hash_of softmax $data -b 16 --epochs 2 --lr 0.1 --run alone)"
+equal 'repeats have the same seed' "$(field weights_hash own/runs/rate-0.1-r2/result.json)" "$(field weights_hash alone/result.json)"
+before=$(stat -c %Y%i own/runs/rate-0.1-r1/result.json)
+lab run own
+equal 'again: what is done is kept' "$code $(stat -c %Y%i own/runs/rate-0.1-r1/result.json)" "1 $before"
+lab run own.lab --run own --scale 1/2
+one_line_error 'another scale in the same folder' 2 'was begun with --scale 1, not 1/2'
+sed 's/0.1$/0.2/' own.lab | sed 's/rate-0.1=/rate-0.2=/' >other.lab
+lab run other.lab --run own
+one_line_error 'another lab in the same folder' 4 'holds another lab'
+lab run own.lab --run own --only Q1
+equal 'fewer questions: nothing is lost' "$(states own)" 'done done failed done done failed'
+lab run own.lab --only Q1 --run part
+equal 'only Q1' "$code $(states part)" '0 done done done done'
+lab run own.lab --only Q9 --run none
+one_line_error 'a question that is not there' 2 'has no question Q9'
+lab run own.lab --repeat 1 --only Q1 --run once
+equal 'repeat 1' "$code $(states once)" '0 done done'
+mkdir full && touch full/file
+lab run own.lab --run full
+one_line_error "somebody else's folder" 4 'is no lab'
+lab report full
+one_line_error 'report of no lab' 4 "is no lab's folder"
+
+# --- scale ---
+lab show own.lab --scale 1/2 --json
+has 'half of two epochs' out '--epochs 1'
+cat >long.lab <<END
+title   Long
+base    model=softmax data=fake:1x8x8:4:6400 batch-size=64 epochs=1 lr=0.1
+question Q1: ?
+  run   a
+  run   b iterations=320 checkpoint-every=32
+END
+lab show long.lab --scale 1/10 --json
+has 'a tenth of an epoch of 100 steps' out '--lr 0.1 --iterations 10 '
+has 'a tenth of 320 steps, and of 32' out '--iterations 32 --checkpoint-every 3 '
+lab show long.lab --scale 1/64 --json
+has 'below a sixteenth batches are smaller, too' out '--batch-size 16 --epochs 1 --lr 0.025 '
+for scale in 2 0 1/0 x 1/; do
+    lab show long.lab --scale $scale
+    one_line_error "scale $scale" 2 'expected a part such as 1/16'
+done
+
+# --- stopped at any moment, killed too: it goes on to the same end ---
+cat >stop.lab <<END
+title   Stopped
+base    model=mlp data=fake:1x8x8:4:3000 batch-size=16 epochs=4
+repeat  2
+question Q1: Does it go on?
+  run   a
+  vary  lr 0.01 0.02
+  run   none lr=0.03 checkpoint-every=none
+END
+lab run stop.lab --run whole
+equal 'unbroken' "$code $(states whole)" '0 done done done done done done'
+begin() { "$lockstep" lab run "$@" >out 2>err </dev/null & pid=$!; pids+=($pid); }
+begin stop.lab --run broken
+eventually has_lines broken/runs/a-0.01-r1/metrics.jsonl 2
+kill -TERM $pid
+wait $pid
+equal 'stopped: exit code' $? 75
+has 'stopped: what to do' out 'lockstep lab run broken'
+begin broken
+eventually has_lines broken/runs/none-r1/metrics.jsonl 2
+kill -KILL $pid
+wait $pid 2>/dev/null
+begin broken
+eventually has_lines broken/runs/a-0.02-r2/metrics.jsonl 2
+lab run broken
+one_line_error 'while it runs' 4 'another process runs this lab'
+kill -TERM $pid
+wait $pid
+lab run broken
+equal 'gone on: all done' "$code $(states broken)" '0 done done done done done done'
+equal 'the same weights' "$(hashes broken)" "$(hashes whole)"
+lab run broken --scale 1/2
+one_line_error 'going on with other options' 2 'goes on as it was begun: leave --scale out'
+
+# --- a sweep is a lab ---
+"$lockstep" sweep train softmax $data -b 16 --epochs 1 --vary lr=0.01,0.1 --vary seed=1,2 --repeat 2 --run sweep >out 2>err </dev/null
+equal 'sweep: all combinations, twice' "$? $(states sweep)" '0 done done done done done done done done'
+has 'sweep: its lab file' sweep/lab.txt '  vary   lr 0.01 0.1'
+lab show sweep/lab.txt
+equal 'sweep: it is one' $code 0
+sweep() { "$lockstep" sweep "$@" >out 2>err </dev/null; code=$?; }
+sweep train softmax $data
+one_line_error 'sweep: nothing varies' 2 'what varies?'
+sweep train softmax $data --vary lr=0.1,
+one_line_error 'sweep: an empty value' 2 'a value is empty'
+sweep train softmax $data --vary bach-size=1,2
+one_line_error 'sweep: an unknown option' 2 'unknown setting bach-size; did you mean batch-size?'
+sweep train softmax $data --vary lr
+one_line_error 'sweep: no values' 2 'expected an option of train and its values'
+sweep eval softmax $data --vary lr=1,2
+one_line_error 'sweep: of another command' 2 'only trainings are swept'
+
+# --- mistakes: refused before anything runs, with line and what to write ---
+wrong() { # WHAT LINE MESSAGE, the lines from the base on in stdin
+    { echo 'title T'; cat; } >wrong.lab
+    lab run wrong.lab --run wrong
+    one_line_error "$1" 2 "wrong.lab:$2: "
+    has "$1: what to do" err "$3"
+    [ ! -e wrong ] || bad "$1: something was made"
+}
+wrong 'unknown model' 2 'did you mean lenet5?' <<<"base model=lenet55 data=digits
+question Q1: ?
+run a"
+wrong 'unknown data' 2 'unknown data set' <<<"base model=lenet5 data=digit
+question Q1: ?
+run a"
+wrong 'empty variation' 5 'has no values' <<<"base model=lenet5 data=digits
+question Q1: ?
+run a
+vary lr"
+wrong 'a list in one word' 5 'several values are a line of their own' <<<"base model=lenet5 data=digits
+question Q1: ?
+run a
+vary batch-size 64,128"
+wrong 'a question without runs' 3 'question Q2 has no runs' <<<"base model=lenet5 data=digits
+question Q2: ?"
+wrong 'settings that do not go together' 4 '--batch-per-worker' <<<"base model=lenet5 data=digits batch-size=64
+question Q1: ?
+run a batch-per-worker=32"
+wrong 'model and data that do not fit' 4 'run a' <<<"base data=fake:1x4x4:10:100
+question Q1: ?
+run a model=lenet5"
+wrong 'unknown setting' 2 'did you mean epochs?' <<<"base model=lenet5 data=digits epoch=3
+question Q1: ?
+run a"
+wrong 'a setting of the lab itself' 2 'a lab chooses the folders of its runs' <<<"base model=lenet5 data=digits run=x
+question Q1: ?
+run a"
+wrong 'a value that is none' 2 'expected a number from 0 to' <<<"base model=lenet5 data=digits lr=fast
+question Q1: ?
+run a"
+lab run no-such
+one_line_error 'no such lab' 2 'unknown lab'
+lab run svnh
+one_line_error 'a misspelt lab' 2 'did you mean svhn?'
+lab run no-such.lab
+equal 'no such file' $code 1
+lab shwo svhn
+one_line_error 'a misspelt action' 2 'did you mean show?'
+lab run svhn --run nodata
+one_line_error 'data that is not there' 3 'lockstep data fetch svhn'
+has 'or stand-in' err '--stand-in'
+[ ! -e nodata ] && ok 'nothing was made'
+
+# --- weak scaling ---
+train softmax $data --batch-per-worker 8 -w 2 -i 3 --run weak
+equal 'batch per worker' "$code $(field batch_size weak/result.json)" '0 16'
+train softmax $data --batch-per-worker 8 -b 16
+one_line_error 'both batches' 2 'give one'
+finish
