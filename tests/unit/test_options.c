@@ -10,6 +10,7 @@
 #include "cli/help_completion.c"
 #include "cli/help_man.c"
 #include "cli/options.c"
+#include "cli/slow.c"
 
 #include "backend/backend.h"
 #include "other_value.h"
