@@ -95,6 +95,7 @@ struct ls_train_options {
     const char *memory;      /* "normal", "low": activations are computed again in backward; the same weights */
     const char *sync;        /* "allreduce", "local:H" */
     int64_t workers;         /* ranks the job must have; 0: as many as were started */
+    int64_t gpus;            /* cards per machine, each with a process of its own; 0: processes share those there are */
     double timeout;          /* seconds to wait for a worker that does not answer */
     bool balance;            /* slower machines get fewer shards */
     int64_t rescue_every;    /* steps between copies of the state in memory, kept for a restart; 0: none */

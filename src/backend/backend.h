@@ -190,6 +190,30 @@ struct ls_device_recording {
     enum ls_status (*now)(struct ls_device *device, const struct ls_step_ctx *ctx); /* seed, step and lr */
 };
 
+/* Several processes, each with a device: what one of them needs to find the others. It outlives the group. */
+struct ls_device_group {
+    int rank, n_ranks;
+    const char *host;
+    /* `bytes` of every rank to all of them, in the order of ranks: all [n_ranks][bytes]. Collective. */
+    enum ls_status (*exchange)(void *context, const void *mine, size_t bytes, void *all);
+    /* In every loop that waits for others, with the seconds it has waited: fails when they will not come. */
+    enum ls_status (*check)(void *context, double seconds);
+    void *context;
+};
+
+/* Sums over the devices of a group, in the devices' memory, all or none of these. All but join and leave enqueue; a
+ * wait of ls_device_memory that finds the others gone fails with what `check` says. */
+struct ls_device_sums {
+    /* Collective. LS_UNSUPPORTED, on all ranks alike: these devices cannot, their sums go through the host. */
+    enum ls_status (*join)(struct ls_device *device, const struct ls_device_group *group);
+    void (*leave)(struct ls_device *device); /* also without having joined */
+    /* data[0,n), in place, becomes the sum over all ranks */
+    enum ls_status (*add)(struct ls_device *device, int64_t *data, int64_t n);
+    /* The sum of all ranks' `mine` (of the host, read before it returns) to `words`. mine[0] counts as one more where a
+     * launch on this device has failed; where words[0] is not zero, updates enqueued later change nothing. */
+    enum ls_status (*tell)(struct ls_device *device, int64_t *words, const int64_t *mine, int64_t n);
+};
+
 /* What convolutions and matrix products multiply. Parameters, statistics, losses and sums are float32 or wider in all
  * of them. */
 enum ls_precision { LS_PRECISION_F32, LS_PRECISION_TF32, LS_PRECISION_BF16 };
@@ -205,6 +229,9 @@ struct ls_backend {
     const char *name; /* "ref", "cpu" */
     /* device: required */
     enum ls_status (*device_open)(struct ls_device **out);
+    /* (optional, default: device_open) A machine may have several: that of the process whose turn it is, counted from 0
+     * among those of the machine. is_own: it shares it with no other process, and fails where there are too few. */
+    enum ls_status (*device_open_at)(struct ls_device **out, int turn, bool is_own);
     void (*device_close)(struct ls_device **device);
     /* "oneDNN 2.6.3, avx512_core": part of the run's identity */
     void (*describe)(const struct ls_device *device, char *text, size_t size);
@@ -216,6 +243,8 @@ struct ls_backend {
     void (*thread_begin)(void);
     /* (optional, default: the host's memory) */
     const struct ls_device_memory *memory;
+    /* (optional, default: by way of the host) only with memory */
+    const struct ls_device_sums *sums;
     /* (optional, default: f32 only) before the first kernel is prepared */
     enum ls_status (*set_precision)(struct ls_device *device, enum ls_precision precision);
     /* (optional, default: the CPU's, measured) what the device could compute with its precision at most */
@@ -249,7 +278,7 @@ enum ls_status ls_backend_get(const char *name, const struct ls_backend **out) L
 bool ls_backend_exists(const char *name); /* without loading anything */
 
 /* What a plug-in exports. It may use all functions of the library, which the program exports. */
-enum { LS_BACKEND_ABI = 2 };
+enum { LS_BACKEND_ABI = 3 };
 struct ls_backend_plugin {
     int abi; /* LS_BACKEND_ABI, first in every version */
     const struct ls_backend *backend;

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/suggest.h"
+#include "comm/comm.h"
 #include "nodes/nodes.h"
 
 #include <ctype.h>
@@ -298,10 +299,24 @@ static enum ls_status resolve_batch(struct ls_options *o)
     return LS_OK;
 }
 
+/* A process for every card. The launcher has told its ranks both numbers. */
+static enum ls_status resolve_gpus(struct ls_options *o)
+{
+    const int64_t n = o->train.gpus;
+    if (n == 0 || ls_comm_is_launched()) return LS_OK;
+    int64_t *const processes = o->hosts ? &o->procs_per_node : &o->train.workers;
+    if (ls__option_is_given(o, o->hosts ? "procs-per-node" : "workers") && *processes != n)
+        return ls_fail(LS_USAGE, "--gpus %lld starts a process for each of %lld cards, but %s is %lld: give one of them",
+                       (long long)n, (long long)n, o->hosts ? "--procs-per-node" : "--workers", (long long)*processes);
+    *processes = n;
+    return LS_OK;
+}
+
 static enum ls_status resolve_train(struct ls_options *o)
 {
     o->train.model = o->args[0];
     o->train.data = o->args[1];
+    TRY(resolve_gpus(o));
     if (o->hosts && o->train.workers > 0)
         return ls_fail(LS_USAGE, "--workers is for this machine, --hosts with --procs-per-node for several: give one");
     TRY(resolve_nodes(o));

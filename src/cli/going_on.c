@@ -132,7 +132,7 @@ static enum ls_status take_option(struct ls_options *o, const struct ls_options 
 /* How many processes, and where: another launcher's own affair. */
 static bool is_of_launch(const struct ls_setting *s)
 {
-    static const char *const names[] = {"workers",  "hosts", "procs-per-node", "max-restarts",
+    static const char *const names[] = {"workers",  "gpus",  "hosts", "procs-per-node", "max-restarts",
                                         "mpi-args", "nodes", "network"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], s->name) == 0) return true;
@@ -143,7 +143,7 @@ static bool is_of_launch(const struct ls_setting *s)
 static bool is_launch_taken(const struct ls_options *o)
 {
     return !ls_comm_is_launched() && !ls__option_is_given(o, "hosts") && !ls__option_is_given(o, "workers") &&
-           !ls__option_is_given(o, "nodes");
+           !ls__option_is_given(o, "nodes") && !ls__option_is_given(o, "gpus");
 }
 
 static enum ls_status take(struct ls_options *o, json_t *options, json_t *launch)

@@ -174,6 +174,7 @@ const struct ls_option ls__options[] = {
     {OF_TRAINING(PRECISION), .commands = ON(TRAIN) | ON(BENCH) | ON(PLAN) | ON(PREDICT)},
     {OF_TRAINING(THREADS), .commands = ON(TRAIN) | ON(EVAL) | ON(CLASSIFY) | ON(BENCH) | ON(TUNE) | ON(PLAN) | ON(PREDICT)},
     {OF_TRAINING(WORKERS), .commands = ON(TRAIN) | ON(LAB)},
+    {OF_TRAINING(GPUS), .commands = ON(TRAIN)},
     {OWN(.name = "hosts", .key = "hosts", .arg = "LIST", .type = LS_SETTING_TEXT, .is_valid = is_not_empty,
          .expected = "host names as a,b,c",
          .help = "Machines to run on, as a,b,c, reached as mpirun reaches them (ssh); predict: to measure the "

@@ -211,6 +211,20 @@ enum ls_status ls_comm_agree(struct ls_comm *c, enum ls_status mine, const char 
     return a.verdict.rank < 0 ? LS_OK : end_by(c, &a.verdict);
 }
 
+/* --- waiting elsewhere --- */
+
+static enum ls_status name_late(struct ls_comm *c, void *arg)
+{
+    return ls__late_peers(c, *(const double *)arg);
+}
+
+enum ls_status ls_comm_check(struct ls_comm *c, double seconds)
+{
+    if (c->place.n_ranks == 1) return LS_OK;
+    TRY(ls__late_machine(c, seconds > c->timeout ? seconds : 0));
+    return seconds > c->timeout ? ls__comm_thread_call(c, name_late, &seconds) : LS_OK;
+}
+
 /* --- gather and broadcast --- */
 
 struct gather {

@@ -53,6 +53,7 @@ struct ls_comm_place {
     int machine, n_machines; /* numbered by their lowest rank */
     int local_rank, n_local; /* this rank on its machine */
     int n_nodes;             /* machines that are made on one computer and share its cores; 1: none are */
+    int turn;                /* this rank among those of its host, in whichever machines they are */
     char host[64];
     char transport[96]; /* "Open MPI 4.1.4"; "" for a job of one */
 };
@@ -109,6 +110,10 @@ enum ls_status ls_comm_broadcast(struct ls_comm *comm, int root, void *data, siz
 /* The same among the leaders only, from the machine `root`: for what lies in the memory of a machine. The other ranks
  * return at once. */
 enum ls_status ls_comm_broadcast_machines(struct ls_comm *comm, int root, void *data, size_t bytes) LS_MUST_CHECK;
+
+/* In a loop that waits for other ranks by other means, after `seconds` of it: LS_OK while they may still come. After the
+ * timeout somebody is named. */
+enum ls_status ls_comm_check(struct ls_comm *comm, double seconds) LS_MUST_CHECK;
 
 /* --- the machine --- */
 

@@ -53,8 +53,9 @@ static void number_machines(struct ls_comm *c)
     }
     c->place.machine = p[c->place.rank].machine;
     c->place.local_rank = p[c->place.rank].local_rank;
-    c->place.n_local = 0;
+    c->place.n_local = c->place.turn = 0;
     for (int r = 0; r < c->place.n_ranks; r++) c->place.n_local += p[r].machine == c->place.machine;
+    for (int r = 0; r < c->place.rank; r++) c->place.turn += strcmp(p[r].host, p[c->place.rank].host) == 0;
 }
 
 /* Everyone's card to rank 0, and all cards from rank 0 to everyone. */

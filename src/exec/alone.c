@@ -36,6 +36,11 @@ void ls__alone_contribute(struct ls_exec *e, int bucket)
 {
 }
 
+enum ls_status ls__alone_sum_copy(struct step *s)
+{
+    return LS_OK;
+}
+
 void ls__alone_sum_close(struct step *s, bool has_failed)
 {
 }
@@ -69,6 +74,7 @@ const struct together ls__alone = {
     .unlock = unlock,
     .sum_begin = sum_begin,
     .contribute = ls__alone_contribute,
+    .sum_copy = ls__alone_sum_copy,
     .sum_close = ls__alone_sum_close,
     .sum_wait = ls__alone_sum_wait,
     .publish = publish,

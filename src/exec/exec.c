@@ -45,6 +45,7 @@ void ls_exec_destroy(struct ls_exec **exec)
 {
     struct ls_exec *e = *exec;
     if (!e) return;
+    ls__devices_leave(e);
     ls__pool_destroy(&e->pool);
     if (e->workers) ls__exec_give_lanes_back(e);
     ls__trace_destroy(&e->own_trace);
@@ -71,7 +72,10 @@ enum ls_status ls_exec_join_job(struct ls_exec *e, struct ls_comm *comm, bool is
     e->n_machines = at->n_machines;
     TRY(ls_comm_crew(comm, e->n_threads));
     e->together = e->n_machines > 1 ? &ls__machines : e->n_local > 1 ? &ls__ranks : &ls__alone;
-    TRY(ls__share_open(e, is_balanced));
+    bool is_by_devices = false;
+    if (e->n_machines > 1) TRY(ls__devices_join(e, &is_by_devices));
+    if (is_by_devices) e->together = &ls__devices;
+    TRY(ls__share_open(e, is_balanced && !is_by_devices)); /* what a device takes for its shards is not seen from here */
     if (e->together == &ls__alone) return LS_OK;
     return ls_comm_share(comm, sizeof *e->result + (size_t)e->n_machines * sizeof(int64_t), (void **)&e->result);
 }

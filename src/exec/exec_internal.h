@@ -161,6 +161,7 @@ struct ls_exec {
     /* the job */
     const struct together *together;
     struct ls_comm *comm; /* borrowed; NULL: outside any job */
+    struct ls_device_group group; /* devices.c */
     int local_rank, n_local, machine, n_machines;
     struct step_result *result; /* the machine's */
     struct balance balance;
@@ -189,15 +190,17 @@ struct step {
     bool is_at_once;                    /* they are */
     bool is_published;                  /* the result is written, and seen after the next barrier */
     int64_t shards_ns;                  /* on the clock: this machine's shards */
-    bool is_home;                       /* a copy of the sums that travelled is back in the device's memory */
+    bool is_home; /* a copy of the sums that travelled is back in the device's memory; devices.c: they are enqueued */
 };
 
 /* --- the ways to work on one step --- */
 
 /* alone.c: one process. ranks.c: processes of one machine, which share store and sums in memory. machines.c: several
- * machines, whose sums travel. All entries are required. */
+ * machines, whose sums travel. devices.c: the same, but the devices add their sums themselves. All entries are
+ * required. */
 struct together {
     const char *name;
+    bool is_awaited; /* an update waits, on the host, for the sums it reads */
     /* Zeroed memory that all ranks of the machine see; it stays the executor's (alone) or the job's. */
     enum ls_status (*share)(struct ls_exec *e, size_t bytes, void **out);
     void (*unshare)(struct ls_exec *e, void *data, size_t bytes);
@@ -210,6 +213,8 @@ struct together {
     /* The sums of a step over all machines: from here on buckets travel as soon as they are complete. */
     enum ls_status (*sum_begin)(struct step *s);
     void (*contribute)(struct ls_exec *e, int bucket);
+    /* All shards are launched: where a copy travels, it is made now, and what failed on the device is heard. */
+    enum ls_status (*sum_copy)(struct step *s);
     /* No more contributions will come: all are in, or some failed. */
     void (*sum_close)(struct step *s, bool has_failed);
     /* Until the block's elements [0, end) are sums over all machines. Any thread. */
@@ -219,14 +224,19 @@ struct together {
     /* What all learn; *own is there for those that share no memory. */
     enum ls_status (*result)(struct step *s, struct step_result *own, const struct step_result **out);
 };
-extern const struct together ls__alone, ls__ranks, ls__machines;
+extern const struct together ls__alone, ls__ranks, ls__machines, ls__devices;
 
 /* alone.c, for ranks.c: within a machine no sum travels */
 void ls__alone_contribute(struct ls_exec *e, int bucket);
 void ls__alone_sum_close(struct step *s, bool has_failed);
+enum ls_status ls__alone_sum_copy(struct step *s) LS_MUST_CHECK;
 enum ls_status ls__alone_sum_wait(struct step *s, int64_t end) LS_MUST_CHECK;
 
-/* ranks.c, for machines.c */
+/* devices.c: whether the devices can add their sums themselves; collective */
+enum ls_status ls__devices_join(struct ls_exec *e, bool *has_joined) LS_MUST_CHECK;
+void ls__devices_leave(struct ls_exec *e);
+
+/* ranks.c, for machines.c and devices.c */
 enum ls_status ls__ranks_share(struct ls_exec *e, size_t bytes, void **out) LS_MUST_CHECK;
 void ls__ranks_unshare(struct ls_exec *e, void *data, size_t bytes);
 enum ls_status ls__ranks_run(struct ls_exec *e, int n_items, ls_pool_fn *fn, void *arg) LS_MUST_CHECK;

@@ -29,13 +29,20 @@ static void contribute(struct ls_exec *e, int bucket)
     if (e->sums.travel == e->sums.block) ls_comm_sum_part(e->comm, bucket);
 }
 
+static enum ls_status sum_copy(struct step *s)
+{
+    struct ls_exec *e = s->e;
+    if (e->sums.travel == e->sums.block) return LS_OK;
+    struct ls_begun begun = ls__span_begin(e->workers[0].lane, s->work, "sums", s->ask->step); /* as in result.c */
+    enum ls_status status = ls__sums_to_host(e);
+    ls__span_end(e->workers[0].lane, begun);
+    return status;
+}
+
 static void sum_close(struct step *s, bool has_failed)
 {
     struct ls_exec *e = s->e;
     if (e->local_rank > 0) return;
-    struct ls_begun begun = ls__span_begin(e->workers[0].lane, s->work, "sums", s->ask->step); /* as in result.c */
-    if (ls__sums_to_host(e) != LS_OK) has_failed = true;
-    ls__span_end(e->workers[0].lane, begun);
     ls__sums_control(e)[LS_CONTROL_FAILED] = has_failed;
     ls__sums_control(e)[LS_CONTROL_MACHINES + e->machine] = s->shards_ns;
     ls_comm_sum_flush(e->comm);
@@ -79,6 +86,7 @@ static enum ls_status result(struct step *s, struct step_result *own, const stru
 
 const struct together ls__machines = {
     .name = "machines",
+    .is_awaited = true,
     .share = ls__ranks_share,
     .unshare = ls__ranks_unshare,
     .run = ls__ranks_run,
@@ -87,6 +95,7 @@ const struct together ls__machines = {
     .unlock = ls__ranks_unlock,
     .sum_begin = sum_begin,
     .contribute = contribute,
+    .sum_copy = sum_copy,
     .sum_close = sum_close,
     .sum_wait = sum_wait,
     .publish = publish,

@@ -26,7 +26,7 @@ static int find_op(const struct parts *r, int *part)
 static enum ls_status await_sums(struct step *s, const struct ls_plan_op *op, int thread)
 {
     struct ls_lane *lane = s->e->workers[thread].lane;
-    int64_t end = s->e->n_machines > 1 ? ls__sums_end(s->e, s->plan->plan, op) : 0;
+    int64_t end = s->e->together->is_awaited ? ls__sums_end(s->e, s->plan->plan, op) : 0;
     if (end == 0) return LS_OK;
     struct ls_begun begun = ls__span_begin(lane, LS_SPAN_COMMUNICATE, op->node.name, s->ask->step);
     enum ls_status status = s->e->together->sum_wait(s, end);

@@ -110,7 +110,7 @@ static enum ls_status launch_updates(const struct parts *round)
     const struct step *s = round->s;
     const struct record_key key = {.plan = s->plan->plan, .phase = LS_POST};
     bool is_replayed;
-    if (s->e->n_machines > 1 || s->ask->clip_norm > 0 || s->is_at_once) return ls__exec_run_parts(round);
+    if (s->e->together->is_awaited || s->ask->clip_norm > 0 || s->is_at_once) return ls__exec_run_parts(round);
     return ls__exec_launch(s->e, &key, run_updates, (void *)round, &is_replayed);
 }
 

@@ -95,6 +95,7 @@ const struct together ls__ranks = {
     .unlock = ls__ranks_unlock,
     .sum_begin = sum_begin,
     .contribute = ls__alone_contribute,
+    .sum_copy = ls__alone_sum_copy,
     .sum_close = ls__alone_sum_close,
     .sum_wait = ls__alone_sum_wait,
     .publish = publish,

@@ -54,6 +54,7 @@ static enum ls_status run_shards(struct step *s)
     if (status == LS_OK) status = e->together->run(e, s->n_own, ls__exec_run_shard, s);
     s->shards_ns = ls__span_end(e->workers[0].lane, begun);
     if (status == LS_OK && s->is_training) status = ls__exec_join(s);
+    if (status == LS_OK) status = e->together->sum_copy(s);
     status = ls__step_diagnose(s, status);
     e->together->sum_close(s, status != LS_OK);
     return status;

@@ -264,10 +264,21 @@ static enum ls_status set_precision(struct session *s, const struct session_opti
                    o->precision, s->backend->name);
 }
 
+/* One of several that the machine has, or the one there is. */
+static enum ls_status take_device(struct session *s, const struct session_options *o)
+{
+    const int turn = s->comm ? ls_comm_place(s->comm)->turn : 0;
+    if (s->backend->device_open_at) return s->backend->device_open_at(&s->device, turn, o->gpus > 0);
+    if (o->gpus > 0)
+        return ls_fail(LS_USAGE, "--gpus %lld is for cards, and --device is %s: add --device cuda, or use --workers",
+                       (long long)o->gpus, s->backend->name);
+    return s->backend->device_open(&s->device);
+}
+
 static enum ls_status open_device(struct session *s, const struct session_options *o)
 {
     if (o->isa && strcmp(o->isa, "native") != 0 && s->backend->limit_isa) TRY(s->backend->limit_isa(o->isa));
-    TRY(s->backend->device_open(&s->device));
+    TRY(take_device(s, o));
     TRY(set_precision(s, o));
     return open_table(s, o);
 }
@@ -285,6 +296,17 @@ enum ls_status ls__session_check_sizes(const struct session_options *o)
     return LS_OK;
 }
 
+/* A card without a shard would idle. */
+static enum ls_status check_gpus(const struct session *s, const struct session_options *o)
+{
+    const int n = s->comm ? ls_comm_place(s->comm)->n_ranks : 1;
+    if (o->gpus == 0 || s->shards >= n) return LS_OK;
+    return ls_fail(LS_USAGE,
+                   "%d cards need %d shards or more, a batch of %lld has %lld: add --shards %d (on any number of cards "
+                   "the same --shards give the same weights)",
+                   n, n, (long long)s->batch_size, (long long)s->shards, n);
+}
+
 /* What may be missing or different on another machine. */
 static enum ls_status open_inputs(struct session *s, const struct session_options *o)
 {
@@ -295,6 +317,7 @@ static enum ls_status open_inputs(struct session *s, const struct session_option
                       : ls_model_load(&s->model, o->model));
     TRY(open_data(s, o));
     TRY(choose_sizes(s, o));
+    TRY(check_gpus(s, o));
     return open_device(s, o);
 }
 

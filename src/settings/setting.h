@@ -130,6 +130,7 @@ enum ls_setting_id {
     LS_SET_MEMORY,
     LS_SET_SYNC,
     LS_SET_WORKERS,
+    LS_SET_GPUS,
     LS_SET_TIMEOUT,
     LS_SET_BALANCE,
     LS_SET_RESCUE_EVERY,

@@ -298,6 +298,10 @@ const struct ls_setting ls__settings[LS_N_SETTINGS] = {
         .help = "Processes on this machine, started through mpirun; they share the cores, and the weights stay the "
                 "same. 0: this process alone, or those that mpirun or srun started.",
         .group = "Where it runs", FREE},
+    [LS_SET_GPUS] = {.name = "gpus", MEMBER(gpus), .arg = "N", .type = LS_SETTING_INT, .min = 0, .max = 256, .def = "0",
+        .help = "Cards of each machine to use with --device cuda, one process for each. The weights stay the same with "
+                "the same --shards, of which there must be N or more. 0: one card; -w N: N processes share the cards there are.",
+        .group = "Where it runs", FREE},
     [LS_SET_TIMEOUT] = {.name = "timeout", MEMBER(timeout), .arg = "SECONDS", .type = LS_SETTING_REAL, .min = 0.1,
         .max = 86400, .def = "300",
         .help = "How long to wait for a worker that does not answer before the run ends with its name.",

@@ -70,6 +70,7 @@ static enum ls_status open_session(struct trainer *t)
         .comm = t->comm,
         .control = o->control,
         .trace = t->trace,
+        .gpus = o->gpus,
         .balance = o->balance,
         .compress = o->compress,
         .low_memory = strcmp(o->memory, "low") == 0,

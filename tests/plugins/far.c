@@ -4,10 +4,15 @@
  * kernels (which are ref's) and its copies only. Whoever touches store, sums or arenas other than through the backend
  * dies of it. Failures of launches are kept until settle, as on a device that only enqueues, and updates after a
  * failure change nothing. The weights must be ref's to the last bit.
+ *
+ * With LOCKSTEP_FAR_SUMS=1 devices of several processes add their sums themselves, through a file that all of them map;
+ * LOCKSTEP_FAR_SUMS=one-cannot: rank 1 cannot, so nobody does. A machine has LOCKSTEP_FAR_CARDS of them (2).
  */
 #include "backend/backend.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +64,14 @@ static enum ls_status device_open(struct ls_device **out)
     static struct ls_device device;
     *out = &device;
     return card.far ? LS_OK : map_card();
+}
+
+static enum ls_status device_open_at(struct ls_device **out, int turn, bool is_own)
+{
+    const char *cards = getenv("LOCKSTEP_FAR_CARDS");
+    const int n = cards ? (int)strtol(cards, NULL, 10) : 2;
+    if (is_own && turn >= n) return ls_fail(LS_UNSUPPORTED, "far: %d cards, none for process %d", n, turn);
+    return device_open(out);
 }
 
 static void device_close(struct ls_device **device)
@@ -190,9 +203,83 @@ static enum ls_status keep(enum ls_status status)
     return LS_OK;
 }
 
-static bool is_update(enum ls_op op)
+/* --- sums over processes --- */
+
+enum { PIECE = 1 << 12, MOST_RANKS = 16 };
+struct meeting { /* in the file */
+    atomic_int n_come, round;
+    int64_t piece[MOST_RANKS][PIECE];
+};
+static struct {
+    const struct ls_device_group *of;
+    struct meeting *at;
+    bool has_failed_elsewhere;
+} group;
+
+static enum ls_status meet(void)
 {
-    return op == LS_OP_SGD || op == LS_OP_ADAMW || op == LS_OP_RUNNING_STATS;
+    const int round = atomic_load(&group.at->round);
+    if (atomic_fetch_add(&group.at->n_come, 1) + 1 == group.of->n_ranks) {
+        atomic_store(&group.at->n_come, 0);
+        atomic_fetch_add(&group.at->round, 1);
+        return LS_OK;
+    }
+    for (int i = 0; atomic_load(&group.at->round) == round; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+        enum ls_status status = i % 20 == 0 ? group.of->check(group.of->context, i * 1e-4) : LS_OK;
+        if (status != LS_OK) return status;
+    }
+    return LS_OK;
+}
+
+static void leave(struct ls_device *device)
+{
+    if (group.at) munmap(group.at, sizeof *group.at);
+    group.at = NULL;
+}
+
+static enum ls_status join(struct ls_device *device, const struct ls_device_group *of)
+{
+    const char *how = getenv("LOCKSTEP_FAR_SUMS");
+    char mine[64] = "", all[MOST_RANKS][64];
+    int file = -1;
+    if (of->n_ranks > MOST_RANKS) return ls_fail(LS_UNSUPPORTED, "far: more than %d ranks", MOST_RANKS);
+    if (how && (of->rank != 1 || strcmp(how, "1") == 0)) {
+        snprintf(mine, sizeof mine, "/dev/shm/far.%d", (int)getpid());
+        file = open(mine, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        if (ftruncate(file, sizeof *group.at) != 0) mine[0] = 0;
+    }
+    enum ls_status status = of->exchange(of->context, mine, sizeof mine, all);
+    if (file >= 0) close(file);
+    bool can_all = true;
+    for (int i = 0; status == LS_OK && i < of->n_ranks; i++) can_all &= all[i][0] != 0;
+    if (status == LS_OK && !can_all) status = ls_fail(LS_UNSUPPORTED, "far: not every device can add");
+    if (status == LS_OK) {
+        group.of = of;
+        file = open(all[0], O_RDWR | O_CLOEXEC);
+        group.at = mmap(NULL, sizeof *group.at, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        close(file);
+        status = meet(); /* all have opened it */
+    }
+    if (mine[0]) unlink(mine);
+    return status;
+}
+
+static enum ls_status sum_add(struct ls_device *device, int64_t *data, int64_t n)
+{
+    int64_t *x = near(data);
+    for (int64_t at = 0; at < n; at += PIECE) {
+        const int64_t m = n - at < PIECE ? n - at : PIECE;
+        memcpy(group.at->piece[group.of->rank], x + at, (size_t)m * sizeof *x);
+        enum ls_status status = meet();
+        for (int64_t i = 0; i < m; i++) {
+            x[at + i] = 0;
+            for (int r = 0; r < group.of->n_ranks; r++) x[at + i] += group.at->piece[r][i];
+        }
+        if (status == LS_OK) status = meet();
+        if (status != LS_OK) return status;
+    }
+    return LS_OK;
 }
 
 static bool has_failed(void)
@@ -203,9 +290,24 @@ static bool has_failed(void)
     return failed;
 }
 
+static enum ls_status sum_tell(struct ls_device *device, int64_t *words, const int64_t *mine, int64_t n)
+{
+    int64_t *x = near(words);
+    memcpy(x, mine, (size_t)n * sizeof *x);
+    x[0] += has_failed();
+    enum ls_status status = sum_add(device, words, n);
+    group.has_failed_elsewhere = x[0] != 0;
+    return status;
+}
+
+static bool is_update(enum ls_op op)
+{
+    return op == LS_OP_SGD || op == LS_OP_ADAMW || op == LS_OP_RUNNING_STATS;
+}
+
 static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
-    if (is_update(b->kernel->impl->op) && has_failed()) return LS_OK;
+    if (is_update(b->kernel->impl->op) && (has_failed() || group.has_failed_elsewhere)) return LS_OK;
     return keep(inner_of(b)->launch(b->extra, ctx));
 }
 
@@ -241,13 +343,17 @@ __attribute__((constructor)) static void wrap(void)
 static const struct ls_device_memory memory = {
     .alloc = mem_alloc, .free = mem_free, .copy = mem_copy, .fill = mem_fill, .settle = settle};
 
+static const struct ls_device_sums sums = {.join = join, .leave = leave, .add = sum_add, .tell = sum_tell};
+
 static const struct ls_backend far_backend = {
     .name = "far",
     .device_open = device_open,
+    .device_open_at = device_open_at,
     .device_close = device_close,
     .describe = describe,
     .identify = identify,
     .memory = &memory,
+    .sums = &sums,
     .load = load,
     .impls = impls,
 };

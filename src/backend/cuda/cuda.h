@@ -45,9 +45,13 @@ struct ls_cuda_seen {
     unsigned char bytes[256];
 };
 
+struct ls_cuda_group; /* sums_real.c */
+
 /* All members are written by the one thread that launches; a device serves one at a time (max_threads). */
 struct ls_device {
     struct cudaDeviceProp *card;
+    int ordinal; /* its number, of those that CUDA_VISIBLE_DEVICES shows */
+    struct ls_cuda_group *group; /* NULL: alone */
     cudaStream_t stream; /* take it from ls__cuda_stream */
     enum ls_precision precision;
     struct ls_cuda_jobs *jobs, *updates;      /* not yet enqueued; the second after the first */
@@ -178,6 +182,13 @@ enum ls_status ls__cuda_bias_sums(const struct ls_bound *b, const struct ls_shap
 /* device.c: made when first needed, because loading the libraries takes a while */
 enum ls_status ls__cuda_need_dnn(struct ls_device *device) LS_MUST_CHECK;
 enum ls_status ls__cuda_need_blas(struct ls_device *device) LS_MUST_CHECK;
+
+/* sums_real.c */
+extern const struct ls_device_sums ls__cuda_sums;
+/* Until all that was enqueued is done. The stream is the caller's: what waits in the lists is not enqueued. */
+enum ls_status ls__cuda_wait(struct ls_device *device) LS_MUST_CHECK;
+/* device.c: a card is current per thread; the one that opened the device need not be the one that launches */
+void ls__cuda_make_current(const struct ls_device *device);
 
 /* memory.c */
 extern const struct ls_device_memory ls__cuda_memory;

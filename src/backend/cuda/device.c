@@ -10,7 +10,6 @@
 
 enum { OLDEST_MAJOR = 8 }; /* compute capability: what the kernels are compiled for */
 enum { N_TICKETS = 1 << 14 };
-enum { ORDINAL = 0 }; /* of those that CUDA_VISIBLE_DEVICES shows */
 
 static enum ls_status driver_is_old(void)
 {
@@ -44,15 +43,35 @@ static enum ls_status check_card(const struct cudaDeviceProp *card)
 
 /* --- device --- */
 
-static enum ls_status build(struct ls_device *d)
+void ls__cuda_make_current(const struct ls_device *d)
+{
+    if (d->ordinal > 0) (void)cudaSetDevice(d->ordinal); /* the first is every thread's from its start */
+}
+
+/* Processes take the cards in turn; more of them than cards share, unless each is to have its own. */
+static enum ls_status choose_card(int n_cards, int turn, bool is_own, int *ordinal)
+{
+    struct cudaDeviceProp first;
+    *ordinal = turn % n_cards;
+    if (!is_own || turn < n_cards) return LS_OK;
+    TRY(LS_CUDA(cudaGetDeviceProperties(&first, 0)));
+    return ls_fail(LS_UNSUPPORTED,
+                   "cuda: --gpus wants %d cards or more, %d %s to be seen here (%s); use --gpus %d, or -w to let more "
+                   "processes share %s",
+                   turn + 1, n_cards, n_cards == 1 ? "is" : "are", first.name, n_cards,
+                   n_cards == 1 ? "it" : "them");
+}
+
+static enum ls_status build(struct ls_device *d, int turn, bool is_own)
 {
     int n_cards = 0;
     void *fault = NULL;
     TRY(find_card(&n_cards));
+    TRY(choose_card(n_cards, turn, is_own, &d->ordinal));
     TRY(ls__calloc(&d->card, 1, sizeof *d->card));
-    TRY(LS_CUDA(cudaGetDeviceProperties(d->card, ORDINAL)));
+    TRY(LS_CUDA(cudaGetDeviceProperties(d->card, d->ordinal)));
     TRY(check_card(d->card));
-    TRY(LS_CUDA(cudaSetDevice(ORDINAL)));
+    TRY(LS_CUDA(cudaSetDevice(d->ordinal)));
     TRY(LS_CUDA(cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking)));
     TRY(LS_CUDA(cudaMalloc(&fault, sizeof *d->fault)));
     d->fault = fault;
@@ -72,6 +91,7 @@ static void device_close(struct ls_device **device)
 {
     struct ls_device *d = *device;
     if (!d) return;
+    ls__cuda_sums.leave(d);
     if (d->stream) (void)cudaStreamSynchronize(d->stream);
     ls__cuda_load_release(d);
     if (d->dnn) (void)cudnnDestroy(d->dnn);
@@ -90,12 +110,17 @@ static void device_close(struct ls_device **device)
     *device = NULL;
 }
 
-static enum ls_status device_open(struct ls_device **out)
+static enum ls_status device_open_at(struct ls_device **out, int turn, bool is_own)
 {
     TRY(ls__calloc(out, 1, sizeof **out));
-    enum ls_status status = build(*out);
+    enum ls_status status = build(*out, turn, is_own);
     if (status != LS_OK) device_close(out);
     return status;
+}
+
+static enum ls_status device_open(struct ls_device **out)
+{
+    return device_open_at(out, 0, false);
 }
 
 static enum ls_status set_precision(struct ls_device *d, enum ls_precision precision)
@@ -106,10 +131,10 @@ static enum ls_status set_precision(struct ls_device *d, enum ls_precision preci
 
 /* --- what the card could do at its highest clock, by its kind --- */
 
-static double attribute(enum cudaDeviceAttr which)
+static double attribute(const struct ls_device *d, enum cudaDeviceAttr which)
 {
     int value = 0;
-    return cudaDeviceGetAttribute(&value, which, ORDINAL) == cudaSuccess ? (double)value : 0.0;
+    return cudaDeviceGetAttribute(&value, which, d->ordinal) == cudaSuccess ? (double)value : 0.0;
 }
 
 /* Floating-point operations per clock of a multiprocessor, dense. */
@@ -128,7 +153,8 @@ static double flops_per_clock(const struct ls_device *d)
 
 static double peak_gflops(const struct ls_device *d)
 {
-    return flops_per_clock(d) * attribute(cudaDevAttrMultiProcessorCount) * attribute(cudaDevAttrClockRate) * 1e-6;
+    return flops_per_clock(d) * attribute(d, cudaDevAttrMultiProcessorCount) * attribute(d, cudaDevAttrClockRate) *
+           1e-6;
 }
 
 unsigned *ls__cuda_tickets(struct ls_device *d, int n)
@@ -166,12 +192,6 @@ static void identify(const struct ls_device *d, struct ls_backend_id *id)
 {
     snprintf(id->software, sizeof id->software, "cudnn-%zu-cublaslt-%zu", cudnnGetVersion(), cublasLtGetVersion());
     snprintf(id->isa, sizeof id->isa, "sm_%d%d", d->card->major, d->card->minor);
-}
-
-/* A card is current per thread; the one that opened the device need not be the one that launches. */
-static void thread_begin(void)
-{
-    (void)cudaSetDevice(ORDINAL);
 }
 
 /* --- ops --- */
@@ -316,11 +336,12 @@ struct ls_cuda_rows ls__cuda_rows(const struct ls_shape *s)
 static const struct ls_backend backend = {
     .name = "cuda",
     .device_open = device_open,
+    .device_open_at = device_open_at,
     .device_close = device_close,
     .describe = describe,
     .identify = identify,
-    .thread_begin = thread_begin,
     .memory = &ls__cuda_memory,
+    .sums = &ls__cuda_sums,
     .max_threads = 1,
     .set_precision = set_precision,
     .peak_gflops = peak_gflops,

@@ -25,6 +25,7 @@ static enum ls_status flush(struct ls_device *d)
 /* A launch that fails leaves its error behind, which the next call of CUDA's returns. */
 cudaStream_t ls__cuda_stream(struct ls_device *d)
 {
+    ls__cuda_make_current(d);
     if (d->jobs->n + d->updates->n > 0) (void)flush(d);
     return d->stream;
 }

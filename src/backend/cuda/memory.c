@@ -8,6 +8,7 @@ static enum ls_status alloc(struct ls_device *d, size_t bytes, void **out)
 {
     size_t free_bytes = 0, total = 0;
     *out = NULL;
+    ls__cuda_make_current(d);
     const cudaError_t error = cudaMalloc(out, bytes);
     if (error == cudaErrorMemoryAllocation) {
         (void)cudaGetLastError();
@@ -33,7 +34,7 @@ static enum ls_status copy(struct ls_device *d, void *dst, const void *src, size
     const enum cudaMemcpyKind kind = direction == LS_TO_DEVICE ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
     if (bytes == 0) return LS_OK;
     TRY(LS_CUDA(cudaMemcpyAsync(dst, src, bytes, kind, ls__cuda_stream(d))));
-    return LS_CUDA(cudaStreamSynchronize(d->stream));
+    return ls__cuda_wait(d);
 }
 
 /* Enqueued: nobody can see the bytes but through what is enqueued after it. */
@@ -66,6 +67,7 @@ static enum ls_status look(struct ls_device *d)
     const struct ls_cuda_fault seen = d->seen->fault;
     if (seen.id == 0) return LS_OK;
     TRY(LS_CUDA(cudaMemsetAsync(d->fault, 0, sizeof *d->fault, d->stream)));
+    if (seen.id == LS_CUDA_FAULT_ELSEWHERE) return LS_OK; /* the other tells it */
     const struct ls_cuda_kernel *k = seen.id > 0 && seen.id <= d->n_watched ? d->watched[seen.id - 1] : NULL;
     if (!k) return ls_fail(LS_INTERNAL, "cuda: a fault of unknown origin (%d)", seen.id);
     return k->base.impl->op == LS_OP_SOFTMAX_CE ? label_fault(k, seen.detail) : sum_fault(k);
@@ -75,7 +77,7 @@ static enum ls_status settle(struct ls_device *d)
 {
     TRY(LS_CUDA(
         cudaMemcpyAsync(&d->seen->fault, d->fault, sizeof *d->fault, cudaMemcpyDeviceToHost, ls__cuda_stream(d))));
-    TRY(LS_CUDA(cudaStreamSynchronize(d->stream)));
+    TRY(ls__cuda_wait(d));
     return look(d);
 }
 

@@ -17,8 +17,9 @@ extern "C" {
 #endif
 
 /* The first failure since settle last looked. */
+enum { LS_CUDA_FAULT_ELSEWHERE = -1 }; /* on another card of the group: updates change nothing here either */
 struct ls_cuda_fault {
-    int32_t id;     /* of the kernel, 0: none */
+    int32_t id;     /* of the kernel, 0: none, or ELSEWHERE */
     int32_t detail; /* its own: a label */
 };
 
@@ -40,6 +41,10 @@ struct ls_cuda_now {
     struct ls_cuda_adamw rates[LS_CUDA_MAX_RATES];
 };
 cudaError_t ls__cuda_run_now(cudaStream_t stream, struct ls_cuda_now *now, struct ls_cuda_now values);
+
+/* sums.cu: words[0] is raised by one if something has failed here; and the other way round, after the sum */
+cudaError_t ls__cuda_run_tell(cudaStream_t stream, int64_t *words, const struct ls_cuda_fault *fault);
+cudaError_t ls__cuda_run_heed(cudaStream_t stream, const int64_t *words, struct ls_cuda_fault *fault);
 
 /* elementwise.cu */
 /* bias may be NULL: relu alone; src may be dst */

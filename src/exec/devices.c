@@ -1,0 +1,109 @@
+/* devices.c: several processes, each with a device that adds the sums itself (ls_backend.sums), from memory to memory.
+ * Each process is a machine of its own. See struct together in exec_internal.h.
+ *
+ * All is enqueued: the shards, the control words, the sums, the updates. So a step waits once, at its end. A launch that
+ * has failed on one device raises the first control word, and by that no device updates; the host learns of it with
+ * the result.
+ */
+#include "base/log.h"
+#include "exec/exec_internal.h"
+
+#include <string.h>
+
+static enum ls_status exchange(void *context, const void *mine, size_t bytes, void *all)
+{
+    struct ls_exec *e = context;
+    TRY(ls_comm_gather(e->comm, mine, bytes, all));
+    return ls_comm_broadcast(e->comm, 0, all, bytes * (size_t)ls_comm_place(e->comm)->n_ranks);
+}
+
+static enum ls_status check(void *context, double seconds)
+{
+    const struct ls_exec *e = context;
+    return ls_comm_check(e->comm, seconds);
+}
+
+enum ls_status ls__devices_join(struct ls_exec *e, bool *has_joined)
+{
+    const struct ls_device_sums *sums = e->backend->sums;
+    const struct ls_comm_place *at = ls_comm_place(e->comm);
+    *has_joined = false;
+    if (!sums) return LS_OK;
+    e->group = (struct ls_device_group){.rank = at->rank,
+                                        .n_ranks = at->n_ranks,
+                                        .host = at->host,
+                                        .exchange = exchange,
+                                        .check = check,
+                                        .context = e};
+    enum ls_status status = sums->join(e->device, &e->group);
+    *has_joined = status == LS_OK;
+    if (status != LS_UNSUPPORTED) return status;
+    if (at->rank == 0) ls__log(LS_LOG_INFO, "sums go through the host: %s", ls_error_message());
+    return LS_OK;
+}
+
+void ls__devices_leave(struct ls_exec *e)
+{
+    if (e->together == &ls__devices) e->backend->sums->leave(e->device);
+}
+
+static enum ls_status sum_begin(struct step *s)
+{
+    ls__result_wish(s);
+    return LS_OK;
+}
+
+static void sum_close(struct step *s, bool has_failed)
+{
+    ls__sums_control(s->e)[LS_CONTROL_FAILED] = has_failed;
+}
+
+/* Once per step; the first word before the updates, the sums before it: a device that cannot add says so by it. */
+static enum ls_status sum_wait(struct step *s, int64_t end)
+{
+    const struct ls_device_sums *sums = s->e->backend->sums;
+    const struct sum_block *b = &s->e->sums;
+    if (s->is_home) return LS_OK;
+    s->is_home = true;
+    TRY(sums->add(s->e->device, b->block, s->is_training ? b->control : b->buckets[0].end));
+    return sums->tell(s->e->device, b->block + b->control, ls__sums_control(s->e), b->n - b->control);
+}
+
+static enum ls_status publish(struct step *s)
+{
+    return sum_wait(s, s->e->sums.n);
+}
+
+static enum ls_status result(struct step *s, struct step_result *own, const struct step_result **out)
+{
+    struct ls_exec *e = s->e;
+    const struct sum_block *b = &e->sums;
+    struct step_result *r = e->result;
+    const size_t bytes = (size_t)(b->n - b->control) * sizeof *b->block;
+    int64_t *control = ls__sums_control(e);
+    *out = r;
+    TRY(sum_wait(s, b->n));
+    memset(control, 0, bytes); /* it has been told */
+    TRY(ls__result_take(s, r));
+    TRY(ls__memory_read(e, b->block + b->control, bytes, control));
+    memcpy(r->control, control, sizeof r->control);
+    memset(control, 0, bytes);
+    return LS_OK;
+}
+
+const struct together ls__devices = {
+    .name = "devices",
+    .share = ls__ranks_share,
+    .unshare = ls__ranks_unshare,
+    .run = ls__ranks_run,
+    .barrier = ls__ranks_barrier,
+    .lock = ls__ranks_lock,
+    .unlock = ls__ranks_unlock,
+    .sum_begin = sum_begin,
+    .contribute = ls__alone_contribute,
+    .sum_copy = ls__alone_sum_copy,
+    .sum_close = sum_close,
+    .sum_wait = sum_wait,
+    .publish = publish,
+    .result = result,
+};

@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Devices that add their sums themselves (tests/plugins/far.c with LOCKSTEP_FAR_SUMS): the same weights on 1, 2 and 4
+# processes; a failure on one of them stops all; one that dies is named; --gpus.
+# test: timeout=600
+source "$(dirname "$0")/lib.sh"
+plugins=$(dirname "$lockstep")/plugins
+[ -e "$plugins/lockstep-far.so" ] || skip_all "the test plug-in was not built"
+command -v mpirun >/dev/null && ls "$(dirname "$lockstep")"/lockstep-*mpi*.so >/dev/null 2>&1 || skip_all "no MPI here"
+export LOCKSTEP_PLUGINS=$plugins LOCKSTEP_FAR_SUMS=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+# on NAME ARGS...: trains on far; prints the hash
+on() {
+    local name=$1
+    shift
+    "$lockstep" train "$@" --device far --threads 1 --run "$name" --json >"$name.out" 2>"$name.err" ||
+        note "$name: exit $?: $(tail -n 1 "$name.err")"
+    field weights_hash "$name.out"
+}
+run=(lenet5 digits -i 5 -b 64 --shards 4 --crop-pad 2 --no-eval)
+
+one=$(on one "${run[@]}")
+[ -n "$one" ] && ok "one process: $one" || bad "one process: $(tail -n 1 one.err)"
+equal "2 processes" "$(on two "${run[@]}" -w 2)" "$one"
+equal "their sums do not go through the host" "$(grep -c "through the host" two.err)" 0
+equal "4 processes, --gpus" "$(LOCKSTEP_FAR_CARDS=4 on four "${run[@]}" --gpus 4)" "$one"
+equal "one device cannot: nobody does" "$(LOCKSTEP_FAR_SUMS=one-cannot on host "${run[@]}" -w 2)" "$one"
+has "which is said" host.err "sums go through the host: far: not every device can add"
+equal "norm of the gradient, 2 processes" "$(on clip2 "${run[@]}" --clip-norm 0.1 -w 2)" "$(on clip1 "${run[@]}" --clip-norm 0.1)"
+equal "batch norm and AdamW, 2 processes" "$(on bn2 resnet-small fake:3x32x32:10:32 -i 1 -b 8 --shards 2 --no-eval --optimizer adamw -w 2)" \
+    "$(on bn1 resnet-small fake:3x32x32:10:32 -i 1 -b 8 --shards 2 --no-eval --optimizer adamw)"
+on half lenet5 digits -i 2 -b 64 --shards 4 --crop-pad 2 --no-eval >/dev/null
+"$lockstep" train --resume half -i 5 --device far -w 2 --threads 1 --no-eval --json >half.out 2>half.err || note "$(tail -n 1 half.err)"
+equal "begun by one process, resumed by 2" "$(field weights_hash half.out)" "$one"
+equal "test accuracy, counted by 2" "$(on eval2 softmax digits -i 3 -b 64 --shards 4 -w 2 >/dev/null; field test_accuracy eval2.out)" \
+    "$(on eval1 softmax digits -i 3 -b 64 --shards 4 >/dev/null; field test_accuracy eval1.out)"
+
+# A launch that fails on one device: no device updates, all end alike, the layer is named.
+for sums in 1 one-cannot; do
+    LOCKSTEP_FAR_SUMS=$sums "$lockstep" train lenet5 digits -i 30 --lr 1e6 -b 64 --shards 4 --no-eval --device far -w 2 --threads 1 --run "nan-$sums" >nan.out 2>nan.err
+    equal "exit code of a diverging run, sums by devices: $sums" $? 5
+    has "it names the layer" nan.err "came out of"
+done
+
+# A process that dies while the others wait for its sums.
+LOCKSTEP_FAR_LAG_MS=20 "$lockstep" train lenet5 digits -i 100000 -b 64 --shards 4 --no-eval --device far -w 2 --threads 1 --timeout 5 \
+    --log-every 1 --run killed >killed.out 2>killed.err &
+launcher=$!
+eventually has_lines killed/metrics.jsonl 3
+victim=$(python3 - "$launcher" <<'PY'
+import os, sys
+# the launcher's descendants that are ranks 1
+for p in filter(str.isdigit, os.listdir("/proc")):
+    try:
+        env = open(f"/proc/{p}/environ", "rb").read().split(b"\0")
+        cmd = open(f"/proc/{p}/cmdline", "rb").read()
+    except OSError:
+        continue
+    cwd = os.readlink(f"/proc/{p}/cwd")
+    if b"train" in cmd and (b"OMPI_COMM_WORLD_RANK=1" in env or b"PMI_RANK=1" in env) and cwd == os.getcwd():
+        print(p)
+PY
+)
+[ -n "$victim" ] && kill -9 $victim
+wait "$launcher"
+equal "exit code when a process is killed" $? 6
+has "it is named" killed.err "rank 1"
+
+# --gpus: what cannot be
+LOCKSTEP_FAR_CARDS=1 "$lockstep" train lenet5 digits -i 1 --shards 4 --device far --gpus 2 --run few >few.out 2>few.err
+equal "exit code with fewer cards than --gpus" $? 1
+has "it counts them" few.err "far: 1 cards, none for process 1"
+"$lockstep" train lenet5 digits -i 1 --device far --gpus 2 --shards 1 --run idle >idle.out 2>idle.err
+equal "exit code with fewer shards than --gpus" $? 2
+has "it says which --shards" idle.err "add --shards 2"
+"$lockstep" train lenet5 digits -i 1 --device ref --gpus 1 --run no >no.out 2>no.err
+equal "exit code of --gpus without cards" $? 2
+has "it names the device" no.err "--device is ref"
+"$lockstep" train lenet5 digits -i 1 --device far --gpus 2 -w 3 --run no >no.out 2>no.err
+equal "exit code of --gpus with another -w" $? 2
+has "it names both" no.err "--workers is 3"
+finish
