@@ -14,6 +14,13 @@
 
 #include "backend/backend.h"
 
+/* What is drawn is apart from what is done with it, for backends that do it themselves. */
+
+/* Rows [y0,y1) and columns [x0,x1); all zero: none. */
+struct ls_box {
+    int y0, y1, x0, x1;
+};
+
 /* The part of an image that a resized crop shows. */
 struct ls_crop {
     int y, x, h, w;
@@ -26,15 +33,30 @@ void ls__augment_resize(const uint8_t *in, int h, int w, const struct ls_crop *c
 
 /* torchvision's ColorJitter on values from 0 to 1: brightness, contrast, saturation and hue in a random order. */
 bool ls__augment_has_colours(const struct ls_transform *t);
+enum ls_colour { LS_BRIGHTNESS, LS_CONTRAST, LS_SATURATION, LS_HUE, LS_N_COLOURS };
+struct ls_colours {
+    int order[LS_N_COLOURS]; /* which comes when; -1: one that is off, or needs three channels */
+    float by[LS_N_COLOURS];  /* factors, of the hue a part of the circle; by enum ls_colour */
+};
+struct ls_colours ls__augment_draw_colours(const struct ls_transform *t, uint64_t seed, int64_t epoch, int64_t sample);
 void ls__augment_colours(const struct ls_transform *t, uint64_t seed, int64_t epoch, int64_t sample,
                          float *image /* [c,h,w] */);
 
 /* torchvision's RandomErasing: with probability t->erasing a rectangle of 2 to 33 % of the area, sides 0.3 to 3.3. */
+struct ls_box ls__augment_draw_erasing(const struct ls_transform *t, uint64_t seed, int64_t epoch, int64_t sample);
 void ls__augment_erase(const struct ls_transform *t, uint64_t seed, int64_t epoch, int64_t sample,
                        float *image /* [c,h,w] */);
 
 /* A number of the beta distribution with both parameters `alpha`. */
 double ls__augment_beta(double alpha, uint64_t seed, int64_t epoch, int64_t sample);
+/* How a pair of samples is mixed: the share of itself that each keeps, and with cutmix what comes from the other. */
+struct ls_mix {
+    bool is_cut;
+    float share[2];
+    struct ls_box box[2];
+};
+struct ls_mix ls__augment_draw_mix(const struct ls_transform *t, uint64_t seed, int64_t epoch,
+                                   const uint32_t samples[2]);
 /* Mixes each sample of a load with its neighbour, images in place; l->dst_mix_labels and dst_mix_shares say how. Of an
  * odd number the last stays as it is. */
 void ls__augment_mix(const struct ls_load *l);

@@ -306,7 +306,8 @@ static enum ls_status resolve_gpus(struct ls_options *o)
     if (n == 0 || ls_comm_is_launched()) return LS_OK;
     int64_t *const processes = o->hosts ? &o->procs_per_node : &o->train.workers;
     if (ls__option_is_given(o, o->hosts ? "procs-per-node" : "workers") && *processes != n)
-        return ls_fail(LS_USAGE, "--gpus %lld starts a process for each of %lld cards, but %s is %lld: give one of them",
+        return ls_fail(LS_USAGE,
+                       "--gpus %lld starts a process for each of %lld cards, but %s is %lld: give one of them",
                        (long long)n, (long long)n, o->hosts ? "--procs-per-node" : "--workers", (long long)*processes);
     *processes = n;
     return LS_OK;

@@ -8,6 +8,7 @@
 #include "cli/machine.h"
 #include "data/catalog.h"
 #include "data/data.h"
+#include "record/nvml.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -148,6 +149,31 @@ static void check_parts(struct doctor *d)
     }
 }
 
+static void check_cards(struct doctor *d)
+{
+    const bool has_plugin = ls__plugin_exists("cuda"), has_driver = library_is_here("libcuda.so.1");
+    const struct ls_backend *cuda;
+    struct ls_gpu_use use;
+    char text[256];
+    if (has_plugin && has_driver) {
+        const bool is_loaded = ls_backend_get("cuda", &cuda) == LS_OK;
+        if (!is_loaded) snprintf(text, sizeof text, "cannot be loaded: %s", ls_error_message());
+        const bool is_usable = is_loaded && ls__backend_text(cuda, text, sizeof text);
+        say(d, "GPU", is_usable ? NULL : "see docs/guide/gpu.md", "--device cuda: %s", text);
+        if (is_usable && ls__nvml_read(&use))
+            say(d, "GPU", NULL, "now %.0f %% busy, %.1f of %.1f GiB in use, %.0f W, %.0f MHz", use.percent,
+                (double)use.used_bytes / (1 << 30), (double)use.total_bytes / (1 << 30), use.watts, use.clock_mhz);
+    } else if (!has_driver && !has_plugin) { /* no warning: who has no card misses nothing */
+        say(d, "GPU", NULL,
+            "--device cuda: no NVIDIA driver here, and not in this build; for a card see docs/guide/gpu.md");
+    } else {
+        say(d, "GPU",
+            has_plugin ? "install NVIDIA's driver where there is a card"
+                       : "install the CUDA toolkit and cuDNN, then build again (make); docs/guide/gpu.md",
+            "--device cuda: %s%s", has_plugin ? "there" : "not in this build", has_driver ? "" : ", but no driver");
+    }
+}
+
 /* MPI and CUDA: plug-ins, and what they need of the machine. */
 static void check_plugins(struct doctor *d)
 {
@@ -166,16 +192,7 @@ static void check_plugins(struct doctor *d)
     if (n == 0)
         say(d, "workers", "on Debian: apt install openmpi-bin libopenmpi-dev, then build again (make)",
             "-w and --hosts: no MPI in this build");
-    bool has_plugin = ls__plugin_exists("cuda"), has_driver = library_is_here("libcuda.so.1");
-    if (!has_driver && !has_plugin) /* no warning: who has no card misses nothing */
-        say(d, "GPU", NULL,
-            "--device cuda: no NVIDIA driver here, and not in this build; for a card see docs/guide/gpu.md");
-    else
-        say(d, "GPU",
-            has_plugin && has_driver ? NULL
-            : has_plugin             ? "install NVIDIA's driver where there is a card"
-                                     : "install the CUDA toolkit and cuDNN, then build again (make); docs/guide/gpu.md",
-            "--device cuda: %s%s", has_plugin ? "there" : "not in this build", has_driver ? "" : ", but no driver");
+    check_cards(d);
 }
 
 static void check_data(struct doctor *d, const char *data_dir)

@@ -111,8 +111,8 @@ enum ls_status ls_comm_broadcast(struct ls_comm *comm, int root, void *data, siz
  * return at once. */
 enum ls_status ls_comm_broadcast_machines(struct ls_comm *comm, int root, void *data, size_t bytes) LS_MUST_CHECK;
 
-/* In a loop that waits for other ranks by other means, after `seconds` of it: LS_OK while they may still come. After the
- * timeout somebody is named. */
+/* In a loop that waits for other ranks by other means, after `seconds` of it: LS_OK while they may still come. After
+ * the timeout somebody is named. */
 enum ls_status ls_comm_check(struct ls_comm *comm, double seconds) LS_MUST_CHECK;
 
 /* --- the machine --- */

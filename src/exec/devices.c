@@ -1,9 +1,9 @@
 /* devices.c: several processes, each with a device that adds the sums itself (ls_backend.sums), from memory to memory.
  * Each process is a machine of its own. See struct together in exec_internal.h.
  *
- * All is enqueued: the shards, the control words, the sums, the updates. So a step waits once, at its end. A launch that
- * has failed on one device raises the first control word, and by that no device updates; the host learns of it with
- * the result.
+ * All is enqueued: the shards, the control words, the sums, the updates. So a step waits once, at its end. A launch
+ * that has failed on one device raises the first control word, and by that no device updates; the host learns of it
+ * with the result.
  */
 #include "base/log.h"
 #include "exec/exec_internal.h"
@@ -29,12 +29,8 @@ enum ls_status ls__devices_join(struct ls_exec *e, bool *has_joined)
     const struct ls_comm_place *at = ls_comm_place(e->comm);
     *has_joined = false;
     if (!sums) return LS_OK;
-    e->group = (struct ls_device_group){.rank = at->rank,
-                                        .n_ranks = at->n_ranks,
-                                        .host = at->host,
-                                        .exchange = exchange,
-                                        .check = check,
-                                        .context = e};
+    e->group = (struct ls_device_group){
+        .rank = at->rank, .n_ranks = at->n_ranks, .host = at->host, .exchange = exchange, .check = check, .context = e};
     enum ls_status status = sums->join(e->device, &e->group);
     *has_joined = status == LS_OK;
     if (status != LS_UNSUPPORTED) return status;

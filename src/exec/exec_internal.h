@@ -160,7 +160,7 @@ struct ls_exec {
 
     /* the job */
     const struct together *together;
-    struct ls_comm *comm; /* borrowed; NULL: outside any job */
+    struct ls_comm *comm;         /* borrowed; NULL: outside any job */
     struct ls_device_group group; /* devices.c */
     int local_rank, n_local, machine, n_machines;
     struct step_result *result; /* the machine's */

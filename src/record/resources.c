@@ -45,7 +45,7 @@ struct ls_resources {
 static const char *const header[] = {
     [LS_RESOURCES_CSV] = "elapsed_time,nproc,cpu,mem_real,mem_virtual,threads,read_bytes,write_bytes,net_received,"
                          "net_sent,switches,gpu,gpu_mem,load,compute,update,communicate,hidden,wait,checkpoint,"
-                         "evaluate,other,step,epoch,event\n",
+                         "evaluate,other,step,epoch,event,gpu_watts,gpu_mhz\n",
     [LS_RESOURCES_PLAIN] = "# Elapsed time   CPU (%)     Real (MB)   Virtual (MB)",
     [LS_RESOURCES_PSCSV] = "elapsed_time,nproc,cpu,mem_real,mem_virtual",
 };
@@ -112,7 +112,7 @@ static void add_row(const struct ls_resources *r, struct ls_buf *b, double secon
 {
     const struct ls_process_use *u = &r->last, *f = &r->first;
     const double mb = 1024 * 1024, real = (double)u->rss_bytes / mb, all = (double)u->virtual_bytes / mb;
-    struct ls_gpu_use gpu;
+    struct ls_gpu_use gpu = {0};
     if (r->o.form == LS_RESOURCES_PLAIN) {
         ls__buf_addf(b, "%12.3f %12.3f %12.3f %12.3f", seconds, r->cpu_percent, real, all);
         if (r->o.with_io)
@@ -132,12 +132,17 @@ static void add_row(const struct ls_resources *r, struct ls_buf *b, double secon
     ls__buf_addf(b, ",%d,%lld,%lld,%lld,%lld,%lld,", u->n_threads, (long long)(u->read_bytes - f->read_bytes),
                  (long long)(u->written_bytes - f->written_bytes), (long long)(u->received_bytes - f->received_bytes),
                  (long long)(u->sent_bytes - f->sent_bytes), (long long)(u->n_switches - f->n_switches));
-    if (r->o.with_gpu && ls__nvml_read(&gpu))
+    const bool has_gpu = r->o.with_gpu && ls__nvml_read(&gpu);
+    if (has_gpu)
         ls__buf_addf(b, "%.0f,%.1f", gpu.percent, (double)gpu.used_bytes / mb);
     else
         ls__buf_adds(b, ",");
     add_seconds(r, b);
-    ls__buf_addf(b, ",%lld,%lld,%s\n", (long long)atomic_load(&r->step), (long long)atomic_load(&r->epoch), event);
+    ls__buf_addf(b, ",%lld,%lld,%s", (long long)atomic_load(&r->step), (long long)atomic_load(&r->epoch), event);
+    if (has_gpu)
+        ls__buf_addf(b, ",%.0f,%.0f\n", gpu.watts, gpu.clock_mhz);
+    else
+        ls__buf_adds(b, ",,\n");
 }
 
 static void note_peak(struct ls_resources *r, double seconds)

@@ -11,8 +11,8 @@
  * that a week takes 50,000 rows (4 MB), not 1.2 million.
  *
  * The columns, psrecord's first: elapsed_time,nproc,cpu,mem_real,mem_virtual, then threads,read_bytes,write_bytes,
- * net_received,net_sent,switches,gpu,gpu_mem,load,...,other,step,epoch,event (docs/formats/run-directory.md). Counters
- * are since the recording began.
+ * net_received,net_sent,switches,gpu,gpu_mem,load,...,other,step,epoch,event,gpu_watts,gpu_mhz
+ * (docs/formats/run-directory.md). Counters are since the recording began.
  */
 #ifndef LS_RECORD_RESOURCES_H
 #define LS_RECORD_RESOURCES_H

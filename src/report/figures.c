@@ -197,7 +197,9 @@ const struct ls_draw_picture *ls__figure_resources(struct ls_page *p, const stru
     } kinds[] = {{"CPU", "cpu", "% of a core", 1, LS_DRAW_NUMBER},
                  {"Memory", "mem_real", NULL, 1048576, LS_DRAW_BYTES},
                  {"GPU", "gpu", "%", 1, LS_DRAW_NUMBER},
-                 {"GPU memory", "gpu_mem", NULL, 1048576, LS_DRAW_BYTES}};
+                 {"GPU memory", "gpu_mem", NULL, 1048576, LS_DRAW_BYTES},
+                 {"GPU power", "gpu_watts", "W", 1, LS_DRAW_NUMBER},
+                 {"GPU clock", "gpu_mhz", "MHz", 1, LS_DRAW_NUMBER}};
     enum { N = sizeof kinds / sizeof kinds[0] };
     struct ls_draw_panel *panels = ls__page_alloc(p, N, sizeof *panels);
     const struct ls_draw_mark *marks;

@@ -1,6 +1,6 @@
 /* load_op.c: a shard's bytes become floats: a backend's load against ls_transform_apply, to the bit.
  *
- *     load c= h= w= n= mb= pad= flip= cutout= train= epoch=
+ *     load c= h= w= n= mb= pad= flip= cutout= train= epoch= rcrop= bright= contrast= sat= hue= erase= mixup= cutmix=
  *
  * Several loads follow each other with other samples, as in a run: none may see bytes of another.
  */
@@ -18,9 +18,10 @@ struct load_case {
     const struct ls_backend *backend;
     struct ls_device *device;
     struct mirror mirror;
-    struct buffer dst, labels, samples; /* what the backend makes */
-    float *want;
-    int32_t *want_labels;
+    struct buffer dst, labels, samples, mix_labels, mix_shares; /* what the backend makes */
+    float *want, *want_mix_shares;
+    int32_t *want_labels, *want_mix_labels;
+    bool is_mixing;
     uint32_t *want_samples;
     uint8_t *bytes;
     const uint8_t **pixels;
@@ -45,6 +46,15 @@ static enum ls_status build(struct load_case *l, struct test_case *c)
     t->crop_pad = (int)case_int(c, "pad", 0);
     t->flip = case_int(c, "flip", 0) != 0;
     t->cutout = (int)case_int(c, "cutout", 0);
+    t->resized_crop = (float)case_get(c, "rcrop", 0);
+    t->brightness = (float)case_get(c, "bright", 0);
+    t->contrast = (float)case_get(c, "contrast", 0);
+    t->saturation = (float)case_get(c, "sat", 0);
+    t->hue = (float)case_get(c, "hue", 0);
+    t->erasing = (float)case_get(c, "erase", 0);
+    t->mixup = (float)case_get(c, "mixup", 0);
+    t->cutmix = (float)case_get(c, "cutmix", 0);
+    l->is_mixing = ls_transform_is_mixing(t);
     for (int i = 0; i < 3; i++) {
         t->mean[i] = 0.4f + 0.03f * (float)i;
         t->std[i] = 0.2f + 0.01f * (float)i;
@@ -66,6 +76,10 @@ static enum ls_status build(struct load_case *l, struct test_case *c)
     TRY(buffer_create(&l->dst, mb * l->image * sizeof(float), 0xFF));
     TRY(buffer_create(&l->labels, mb * sizeof(int32_t), 0xFF));
     TRY(buffer_create(&l->samples, mb * sizeof(uint32_t), 0xFF));
+    TRY(ls__calloc(&l->want_mix_labels, mb, sizeof *l->want_mix_labels));
+    TRY(ls__calloc(&l->want_mix_shares, mb, sizeof *l->want_mix_shares));
+    TRY(buffer_create(&l->mix_labels, mb * sizeof(int32_t), 0xFF));
+    TRY(buffer_create(&l->mix_shares, mb * sizeof(float), 0xFF));
     for (size_t i = 0; i < n; i++) l->pixels[i] = l->bytes + (n - 1 - i) * l->image;
     l->load.pixels = l->pixels;
     l->load.labels = l->in_labels;
@@ -79,6 +93,10 @@ static void release(struct load_case *l)
     buffer_release(&l->dst);
     buffer_release(&l->labels);
     buffer_release(&l->samples);
+    buffer_release(&l->mix_labels);
+    buffer_release(&l->mix_shares);
+    free(l->want_mix_labels);
+    free(l->want_mix_shares);
     free(l->want);
     free(l->want_labels);
     free(l->want_samples);
@@ -122,6 +140,13 @@ static enum ls_status compare(const struct load_case *l, int round)
     if (memcmp(l->labels.data, l->want_labels, l->labels.bytes) != 0) return ls_fail(LS_ERROR, "other labels");
     if (memcmp(l->samples.data, l->want_samples, l->samples.bytes) != 0)
         return ls_fail(LS_ERROR, "other sample numbers");
+    if (!l->is_mixing) return LS_OK;
+    TRY(buffer_check(&l->mix_labels, "mixed labels"));
+    TRY(buffer_check(&l->mix_shares, "shares"));
+    if (memcmp(l->mix_labels.data, l->want_mix_labels, l->mix_labels.bytes) != 0)
+        return ls_fail(LS_ERROR, "other mixed labels");
+    if (memcmp(l->mix_shares.data, l->want_mix_shares, l->mix_shares.bytes) != 0)
+        return ls_fail(LS_ERROR, "other shares");
     return LS_OK;
 }
 
@@ -149,19 +174,27 @@ static enum ls_status run_kept(struct load_case *l, struct ls_load want, struct 
 static enum ls_status run(struct load_case *l)
 {
     struct ls_load want = l->load, got = l->load;
-    void *dst, *labels, *samples;
+    void *dst, *labels, *samples, *mix_labels, *mix_shares;
     TRY(l->backend->device_open(&l->device));
     if (l->backend->thread_begin) l->backend->thread_begin();
     l->mirror = (struct mirror){.backend = l->backend, .device = l->device};
     TRY(mirror_add(&l->mirror, &l->dst, &dst));
     TRY(mirror_add(&l->mirror, &l->labels, &labels));
     TRY(mirror_add(&l->mirror, &l->samples, &samples));
+    TRY(mirror_add(&l->mirror, &l->mix_labels, &mix_labels));
+    TRY(mirror_add(&l->mirror, &l->mix_shares, &mix_shares));
     want.dst = l->want;
     want.dst_labels = l->want_labels;
     want.dst_samples = l->want_samples;
     got.dst = dst;
     got.dst_labels = labels;
     got.dst_samples = samples;
+    if (l->is_mixing) {
+        want.dst_mix_labels = l->want_mix_labels;
+        want.dst_mix_shares = l->want_mix_shares;
+        got.dst_mix_labels = mix_labels;
+        got.dst_mix_shares = mix_shares;
+    }
     for (int round = 0; round < N_LOADS; round++) {
         draw(l, round);
         TRY(ls_backend_load(NULL, &want));

@@ -322,6 +322,8 @@ static enum ls_status load(struct ls_device *device, const struct ls_load *l)
     mine.dst = near(l->dst);
     mine.dst_labels = near(l->dst_labels);
     mine.dst_samples = near(l->dst_samples);
+    mine.dst_mix_labels = near(l->dst_mix_labels);
+    mine.dst_mix_shares = near(l->dst_mix_shares);
     return ls_backend_load(device, &mine);
 }
 

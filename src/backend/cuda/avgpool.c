@@ -1,4 +1,4 @@
-/* avgpool.c: the mean of each window, and its gradient. Padding counts as zeros: the divisor is always kh * kw.
+/* avgpool.c: the mean of each window, and its gradient; what counts as in ref.
  *
  * In:  src [mb,c,ih,iw] | diff_dst [mb,c,oh,ow]
  * Out: dst [mb,c,oh,ow] | diff_src [mb,c,ih,iw]
@@ -19,6 +19,11 @@ struct ls_cuda_pool ls__cuda_pool(const struct ls_attrs *a, const struct ls_shap
         .sw = a->sw,
         .ph = a->ph,
         .pw = a->pw,
+        .dh = a->dh > 1 ? a->dh : 1,
+        .dw = a->dw > 1 ? a->dw : 1,
+        .skip_pad = a->skip_pad,
+        .has_rows = a->oh > 0,
+        .has_columns = a->ow > 0,
     };
 }
 
@@ -37,20 +42,6 @@ enum ls_status ls__cuda_prepare_pool(const struct ls_prep *prep, struct ls_kerne
     const enum ls_status status = ls__cuda_follow(prep, 0, k);
     if (k->is_last) k->base.out[0] = ls__cuda_layout(prep->in[0].id, &k->out[0]);
     return status;
-}
-
-/* The kernels divide by kh * kw always. */
-static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out)
-{
-    const struct ls_attrs *a = &prep->node->attrs;
-    *out = NULL;
-    if (a->oh > 0 || a->skip_pad || a->ceil)
-        return ls_fail(LS_UNSUPPORTED, "cuda has no avgpool with %s yet (layer %s); use --device cpu",
-                       a->oh > 0     ? "windows of different sizes"
-                       : a->skip_pad ? "countpad=no"
-                                     : "ceil=yes",
-                       prep->node->name);
-    return ls__cuda_prepare_pool(prep, out);
 }
 
 static enum ls_status launch_forward(const struct ls_bound *b, const struct ls_step_ctx *ctx)
@@ -76,13 +67,13 @@ static enum ls_status launch_bwd(const struct ls_bound *b, const struct ls_step_
 const struct ls_impl ls__cuda_avgpool = {
     .name = "cuda",
     .op = LS_OP_AVGPOOL,
-    .prepare = prepare,
+    .prepare = ls__cuda_prepare_pool,
     .launch = launch_forward,
 };
 
 const struct ls_impl ls__cuda_avgpool_bwd = {
     .name = "cuda",
     .op = LS_OP_AVGPOOL_BWD,
-    .prepare = prepare,
+    .prepare = ls__cuda_prepare_pool,
     .launch = launch_bwd,
 };

@@ -50,9 +50,9 @@ struct ls_cuda_group; /* sums_real.c */
 /* All members are written by the one thread that launches; a device serves one at a time (max_threads). */
 struct ls_device {
     struct cudaDeviceProp *card;
-    int ordinal; /* its number, of those that CUDA_VISIBLE_DEVICES shows */
+    int ordinal;                 /* its number, of those that CUDA_VISIBLE_DEVICES shows */
     struct ls_cuda_group *group; /* NULL: alone */
-    cudaStream_t stream; /* take it from ls__cuda_stream */
+    cudaStream_t stream;         /* take it from ls__cuda_stream */
     enum ls_precision precision;
     struct ls_cuda_jobs *jobs, *updates;      /* not yet enqueued; the second after the first */
     bool is_recording;                        /* kernels read what changes from step to step from `now` */

@@ -58,8 +58,7 @@ static enum ls_status choose_card(int n_cards, int turn, bool is_own, int *ordin
     return ls_fail(LS_UNSUPPORTED,
                    "cuda: --gpus wants %d cards or more, %d %s to be seen here (%s); use --gpus %d, or -w to let more "
                    "processes share %s",
-                   turn + 1, n_cards, n_cards == 1 ? "is" : "are", first.name, n_cards,
-                   n_cards == 1 ? "it" : "them");
+                   turn + 1, n_cards, n_cards == 1 ? "is" : "are", first.name, n_cards, n_cards == 1 ? "it" : "them");
 }
 
 static enum ls_status build(struct ls_device *d, int turn, bool is_own)

@@ -3,9 +3,12 @@
  * A set that fits is copied to the card once (keep_images); then only the numbers of the images travel, by way of
  * pinned memory that the card reads by itself. Other bytes go through pinned memory.
  *
+ * What backend/augment.h adds is drawn here, by the CPU's own functions, and done by the card (kernels/more.cu).
+ *
  * The bytes are read before the call returns. A staging buffer is written again only when the card has copied it, so
  * with two of them a shard's bytes are gathered while the card computes the shard before.
  */
+#include "backend/augment.h"
 #include "backend/cuda/cuda.h"
 
 #include <string.h>
@@ -17,9 +20,15 @@ static size_t align(size_t bytes)
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
+/* Whether more than crops, mirrors and cut-outs is to be done. */
+static bool is_more(const struct ls_load *l)
+{
+    return l->dst_mix_labels || (l->is_training && ls_transform_beyond_crops(l->transform));
+}
+
 /* Where the parts of a load lie, in staging as in landing. */
 struct parts {
-    size_t image, labels, samples, bytes; /* bytes of an image; offsets; all; images come first */
+    size_t image, labels, samples, drawn, bytes; /* bytes of an image; offsets; all; images come first */
 };
 
 static struct parts parts_of(const struct ls_load *l)
@@ -27,7 +36,8 @@ static struct parts parts_of(const struct ls_load *l)
     struct parts p = {.image = (size_t)l->transform->c * (size_t)l->transform->h * (size_t)l->transform->w};
     p.labels = l->kept ? 0 : align((size_t)l->n * p.image);
     p.samples = p.labels + align((size_t)l->n * sizeof(int32_t));
-    p.bytes = p.samples + align((size_t)l->n * sizeof(uint32_t));
+    p.drawn = p.samples + align((size_t)l->n * sizeof(uint32_t));
+    p.bytes = p.drawn + (is_more(l) ? align((size_t)l->n * sizeof(struct ls_cuda_drawn)) : 0);
     return p;
 }
 
@@ -64,6 +74,50 @@ static void gather(const struct ls_load *l, const struct parts *p, char *host)
     memcpy(host + p->samples, l->samples, (size_t)l->n * sizeof *l->samples);
 }
 
+/* --- what is drawn for each sample --- */
+
+static struct ls_cuda_drawn draw_one(const struct ls_load *l, uint32_t sample)
+{
+    const struct ls_transform *t = l->transform;
+    struct ls_cuda_drawn d = {.colours = {-1, -1, -1, -1}, .share = 1.0f};
+    if (!l->is_training) return d;
+    if (t->resized_crop > 0) {
+        const struct ls_crop c = ls__augment_draw_crop(t->h, t->w, t->resized_crop, l->seed, l->epoch, sample);
+        d.crop_y = c.y;
+        d.crop_x = c.x;
+        d.crop_h = c.h;
+        d.crop_w = c.w;
+    }
+    if (ls__augment_has_colours(t)) {
+        const struct ls_colours c = ls__augment_draw_colours(t, l->seed, l->epoch, sample);
+        memcpy(d.colours, c.order, sizeof d.colours);
+        memcpy(d.by, c.by, sizeof d.by);
+    }
+    if (t->erasing > 0) {
+        const struct ls_box b = ls__augment_draw_erasing(t, l->seed, l->epoch, sample);
+        d.erased = (struct ls_cuda_box){b.y0, b.y1, b.x0, b.x1};
+    }
+    return d;
+}
+
+static void draw_all(const struct ls_load *l, struct ls_cuda_drawn *drawn)
+{
+    const bool is_mixing = l->is_training && ls_transform_is_mixing(l->transform);
+    for (int i = 0; i < l->n; i++) drawn[i] = draw_one(l, l->samples[i]);
+    for (int i = 0; is_mixing && i + 1 < l->n; i += 2) {
+        const struct ls_mix m = ls__augment_draw_mix(l->transform, l->seed, l->epoch, l->samples + i);
+        for (int k = 0; k < 2; k++) {
+            drawn[i + k].is_cut = m.is_cut;
+            drawn[i + k].share = m.share[k];
+            drawn[i + k].mixed = (struct ls_cuda_box){m.box[k].y0, m.box[k].y1, m.box[k].x0, m.box[k].x1};
+        }
+    }
+}
+
+_Static_assert((int)LS_N_COLOURS == (int)LS_CUDA_N_COLOURS && (int)LS_HUE == (int)LS_CUDA_HUE &&
+                   (int)LS_CONTRAST == (int)LS_CUDA_CONTRAST,
+               "the same numbers");
+
 /* The factors as ls_transform_apply computes them. */
 static struct ls_cuda_augment augment_of(const struct ls_load *l, const struct parts *p, const char *landing)
 {
@@ -95,22 +149,41 @@ static struct ls_cuda_augment augment_of(const struct ls_load *l, const struct p
     return a;
 }
 
+/* The kernels of a load whose parts lie at `landing`. */
+static enum ls_status run(cudaStream_t stream, const struct ls_load *l, const struct parts *p, const char *landing)
+{
+    const struct ls_transform *t = l->transform;
+    struct ls_cuda_more m = {.a = augment_of(l, p, landing)};
+    if (!is_more(l)) return LS_CUDA(ls__cuda_run_augment(stream, m.a));
+    m.is_apart = l->is_training && (t->resized_crop > 0 || ls__augment_has_colours(t));
+    m.is_mixing = l->is_training && ls_transform_is_mixing(t);
+    m.drawn = (const struct ls_cuda_drawn *)(landing + p->drawn);
+    m.dst_mix_labels = l->dst_mix_labels;
+    m.dst_mix_shares = l->dst_mix_shares;
+    for (int c = 0; m.is_apart && c < t->c; c++) {
+        m.a.scale[c] = 1.0f / 255.0f;
+        m.a.offset[c] = 0.0f;
+        m.scale[c] = 1.0f / t->std[c];
+        m.offset[c] = -t->mean[c] / t->std[c];
+    }
+    return LS_CUDA(ls__cuda_run_more(stream, m));
+}
+
 enum ls_status ls__cuda_load(struct ls_device *d, const struct ls_load *l)
 {
-    if (l->is_training && ls_transform_beyond_crops(l->transform))
-        return ls_fail(LS_UNSUPPORTED, "cuda has no %s yet; use --device cpu", ls_transform_beyond_crops(l->transform));
     const struct parts p = parts_of(l);
     struct ls_cuda_staging *s = &d->staging[d->next_staging];
     cudaStream_t stream = ls__cuda_stream(d);
     d->next_staging = (d->next_staging + 1) % LS_CUDA_N_STAGING;
     TRY(need(d, s, p.bytes, l->kept ? 0 : p.bytes));
     gather(l, &p, s->host);
+    if (is_more(l)) draw_all(l, (struct ls_cuda_drawn *)((char *)s->host + p.drawn));
     if (!l->kept) {
         TRY(LS_CUDA(cudaMemcpyAsync(d->landing, s->host, p.bytes, cudaMemcpyHostToDevice, stream)));
         TRY(LS_CUDA(cudaEventRecord(s->is_free, stream)));
-        return LS_CUDA(ls__cuda_run_augment(stream, augment_of(l, &p, d->landing)));
+        return run(stream, l, &p, d->landing);
     }
-    TRY(LS_CUDA(ls__cuda_run_augment(stream, augment_of(l, &p, s->host))));
+    TRY(run(stream, l, &p, s->host));
     return LS_CUDA(cudaEventRecord(s->is_free, stream));
 }
 

@@ -10,9 +10,6 @@
 
 static enum ls_status prepare_forward(const struct ls_prep *prep, struct ls_kernel **out)
 {
-    if (prep->node->attrs.dh > 1 || prep->node->attrs.dw > 1)
-        return ls_fail(LS_UNSUPPORTED, "cuda has no maxpool with dilation yet (layer %s); use --device cpu",
-                       prep->node->name);
     const bool is_small = prep->node->attrs.kh * prep->node->attrs.kw <= 256;
     TRY(is_small ? ls__cuda_prepare_pool(prep, out) : ls__cuda_prepare(prep, out));
     const struct ls_cuda_kernel *k = (struct ls_cuda_kernel *)*out;

@@ -1,6 +1,6 @@
 /* softmax_ce.c: softmax and cross entropy in one, with label smoothing, and the gradient of the mean loss.
  *
- * In:  logits [mb,c], labels i32 [mb]
+ * In:  logits [mb,c], labels i32 [mb], mix_labels i32 [mb]?, mix_shares [mb]?
  * Out: diff_logits [mb,c]?, stats [2]: sum of the losses, number right
  *
  * A label that is no class is a fault, which settle reports.
@@ -9,7 +9,6 @@
 
 static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out)
 {
-    if (prep->node->n_in > 2) return ls_fail(LS_UNSUPPORTED, "cuda has no --mixup and --cutmix yet; use --device cpu");
     TRY(ls__cuda_prepare(prep, out));
     struct ls_cuda_kernel *k = (struct ls_cuda_kernel *)*out;
     (*out)->scratch_bytes = 2 * (size_t)k->in[0].dims[0] * sizeof(double);
@@ -28,8 +27,8 @@ static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx 
                                       .smoothing = k->attrs.label_smoothing,
                                       .grad_scale = ctx->grad_scale,
                                       .fault_id = k->fault_id};
-    return LS_CUDA(ls__cuda_run_softmax_ce(ls__cuda_stream(k->device), b->in[0], b->in[1], b->out[0], b->out[1],
-                                           b->scratch, k->device->fault, a));
+    return LS_CUDA(ls__cuda_run_softmax_ce(ls__cuda_stream(k->device), b->in[0], b->in[1], b->in[2], b->in[3],
+                                           b->out[0], b->out[1], b->scratch, k->device->fault, a));
 }
 
 const struct ls_impl ls__cuda_softmax_ce = {

@@ -174,8 +174,7 @@ static enum ls_status init(struct ls_cuda_group *g, const struct card *cards)
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
     claim_hosts(cards, g->of);
-    const ncclResult_t result =
-        g->ncclCommInitRankConfig(&g->comm, g->of->n_ranks, cards[0].id, g->of->rank, &config);
+    const ncclResult_t result = g->ncclCommInitRankConfig(&g->comm, g->of->n_ranks, cards[0].id, g->of->rank, &config);
     return finish(g, result, "start");
 }
 
@@ -246,8 +245,7 @@ static enum ls_status add(struct ls_device *d, int64_t *data, int64_t n)
 {
     struct ls_cuda_group *g = d->group;
     if (!g || !g->comm) return ls_fail(LS_REMOTE, "NCCL: the group is gone");
-    return finish(
-        g, g->ncclAllReduce(data, data, (size_t)n, ncclInt64, ncclSum, g->comm, ls__cuda_stream(d)), "sum");
+    return finish(g, g->ncclAllReduce(data, data, (size_t)n, ncclInt64, ncclSum, g->comm, ls__cuda_stream(d)), "sum");
 }
 
 static enum ls_status tell(struct ls_device *d, int64_t *words, const int64_t *mine, int64_t n)

@@ -161,34 +161,48 @@ static float factor_of(float strength, uint32_t word)
     return (float)between(word, low, 1.0 + (double)strength);
 }
 
+struct ls_colours ls__augment_draw_colours(const struct ls_transform *t, uint64_t seed, int64_t epoch, int64_t sample)
+{
+    const struct ls_rng4 r = draw(seed, epoch, sample, BLOCK_COLOURS), o = draw(seed, epoch, sample, BLOCK_ORDER);
+    const bool is_on[LS_N_COLOURS] = {t->brightness > 0, t->contrast > 0, t->saturation > 0 && t->c == 3,
+                                      t->hue > 0 && t->c == 3};
+    struct ls_colours c = {.order = {LS_BRIGHTNESS, LS_CONTRAST, LS_SATURATION, LS_HUE},
+                           .by = {factor_of(t->brightness, r.v[0]), factor_of(t->contrast, r.v[1]),
+                                  factor_of(t->saturation, r.v[2]),
+                                  (float)between(r.v[3], -(double)t->hue, (double)t->hue)}};
+    for (int i = LS_N_COLOURS - 1; i > 0; i--) {
+        const int j = (int)ls__rng_below(o.v[i], (uint64_t)i + 1), kept = c.order[i];
+        c.order[i] = c.order[j];
+        c.order[j] = kept;
+    }
+    for (int i = 0; i < LS_N_COLOURS; i++)
+        if (!is_on[c.order[i]]) c.order[i] = -1;
+    return c;
+}
+
 void ls__augment_colours(const struct ls_transform *t, uint64_t seed, int64_t epoch, int64_t sample, float *image)
 {
     const int64_t plane = (int64_t)t->h * t->w;
-    const struct ls_rng4 r = draw(seed, epoch, sample, BLOCK_COLOURS), o = draw(seed, epoch, sample, BLOCK_ORDER);
-    int order[4] = {0, 1, 2, 3};
-    for (int i = 3; i > 0; i--) {
-        const int j = (int)ls__rng_below(o.v[i], (uint64_t)i + 1), kept = order[i];
-        order[i] = order[j];
-        order[j] = kept;
-    }
-    for (int i = 0; i < 4; i++) {
-        if (order[i] == 0 && t->brightness > 0)
-            blend(image, t->c * plane, factor_of(t->brightness, r.v[0]), 0);
-        else if (order[i] == 1 && t->contrast > 0)
-            blend(image, t->c * plane, factor_of(t->contrast, r.v[1]), mean_grey(image, t->c, plane));
-        else if (order[i] == 2 && t->saturation > 0 && t->c == 3)
-            saturate(image, plane, factor_of(t->saturation, r.v[2]));
-        else if (order[i] == 3 && t->hue > 0 && t->c == 3)
-            turn_hue(image, plane, (float)between(r.v[3], -(double)t->hue, (double)t->hue));
+    const struct ls_colours c = ls__augment_draw_colours(t, seed, epoch, sample);
+    for (int i = 0; i < LS_N_COLOURS; i++) {
+        if (c.order[i] == LS_BRIGHTNESS)
+            blend(image, t->c * plane, c.by[LS_BRIGHTNESS], 0);
+        else if (c.order[i] == LS_CONTRAST)
+            blend(image, t->c * plane, c.by[LS_CONTRAST], mean_grey(image, t->c, plane));
+        else if (c.order[i] == LS_SATURATION)
+            saturate(image, plane, c.by[LS_SATURATION]);
+        else if (c.order[i] == LS_HUE)
+            turn_hue(image, plane, c.by[LS_HUE]);
     }
 }
 
 /* --- erasing --- */
 
-void ls__augment_erase(const struct ls_transform *t, uint64_t seed, int64_t epoch, int64_t sample, float *image)
+struct ls_box ls__augment_draw_erasing(const struct ls_transform *t, uint64_t seed, int64_t epoch, int64_t sample)
 {
     const double log_of_10_3 = 1.20397280432593599262, log_of_3_3 = 1.19392246847243439; /* ratios 0.3 to 3.3 */
-    if (!(ls__rng_unit(draw(seed, epoch, sample, BLOCK_ERASE).v[0]) < t->erasing)) return;
+    const struct ls_box none = {0};
+    if (!(ls__rng_unit(draw(seed, epoch, sample, BLOCK_ERASE).v[0]) < t->erasing)) return none;
     for (int i = 0; i < N_TRIES; i++) {
         const struct ls_rng4 r = draw(seed, epoch, sample, BLOCK_ERASE_TRIES + i);
         const double area = (double)t->h * t->w * between(r.v[0], 0.02, 0.33);
@@ -197,9 +211,15 @@ void ls__augment_erase(const struct ls_transform *t, uint64_t seed, int64_t epoc
         if (h < 1 || w < 1 || h >= t->h || w >= t->w) continue;
         const int y0 = (int)ls__rng_below(r.v[2], (uint64_t)(t->h - h) + 1);
         const int x0 = (int)ls__rng_below(r.v[3], (uint64_t)(t->w - w) + 1);
-        for (int c = 0; c < t->c; c++)
-            for (int y = y0; y < y0 + h; y++)
-                memset(image + ((int64_t)c * t->h + y) * t->w + x0, 0, (size_t)w * sizeof *image);
-        return;
+        return (struct ls_box){y0, y0 + h, x0, x0 + w};
     }
+    return none;
+}
+
+void ls__augment_erase(const struct ls_transform *t, uint64_t seed, int64_t epoch, int64_t sample, float *image)
+{
+    const struct ls_box b = ls__augment_draw_erasing(t, seed, epoch, sample);
+    for (int c = 0; c < t->c; c++)
+        for (int y = b.y0; y < b.y1; y++)
+            memset(image + ((int64_t)c * t->h + y) * t->w + b.x0, 0, (size_t)(b.x1 - b.x0) * sizeof *image);
 }

@@ -43,26 +43,20 @@ double ls__augment_beta(double alpha, uint64_t seed, int64_t epoch, int64_t samp
     return 0.5;
 }
 
-/* The rectangle of a sample that comes from its partner. */
-struct box {
-    int y0, y1, x0, x1;
-};
-
 static int within(int x, int most)
 {
     return x < 0 ? 0 : x > most ? most : x;
 }
 
 /* *share: of the area that stays. */
-static struct box draw_box(const struct ls_load *l, int i, float *share)
+static struct ls_box draw_box(const struct ls_transform *t, uint64_t seed, int64_t epoch, int64_t sample, float *share)
 {
-    const struct ls_transform *t = l->transform;
-    const struct ls_rng4 r = draw(l->seed, l->epoch, l->samples[i], BLOCK_BOX);
+    const struct ls_rng4 r = draw(seed, epoch, sample, BLOCK_BOX);
     const int y = (int)ls__rng_below(r.v[0], (uint64_t)t->h), x = (int)ls__rng_below(r.v[1], (uint64_t)t->w);
     const double half = 0.5 * sqrt(1.0 - (double)*share);
     const int half_h = (int)(half * t->h), half_w = (int)(half * t->w);
-    const struct box b = {within(y - half_h, t->h), within(y + half_h, t->h), within(x - half_w, t->w),
-                          within(x + half_w, t->w)};
+    const struct ls_box b = {within(y - half_h, t->h), within(y + half_h, t->h), within(x - half_w, t->w),
+                             within(x + half_w, t->w)};
     *share = (float)(1.0 - (double)((b.y1 - b.y0) * (int64_t)(b.x1 - b.x0)) / ((double)t->h * t->w));
     return b;
 }
@@ -77,13 +71,13 @@ LS_VECTORIZE static void mix_up(float *restrict a, float *restrict b, float shar
     }
 }
 
-static bool is_in(const struct box *b, int y, int x)
+static bool is_in(const struct ls_box *b, int y, int x)
 {
     return y >= b->y0 && y < b->y1 && x >= b->x0 && x < b->x1;
 }
 
-static void swap_boxes(const struct ls_transform *t, float *a, float *b, const struct box *box_a,
-                       const struct box *box_b)
+static void swap_boxes(const struct ls_transform *t, float *a, float *b, const struct ls_box *box_a,
+                       const struct ls_box *box_b)
 {
     for (int c = 0; c < t->c; c++)
         for (int y = 0; y < t->h; y++)
@@ -94,26 +88,34 @@ static void swap_boxes(const struct ls_transform *t, float *a, float *b, const s
             }
 }
 
+struct ls_mix ls__augment_draw_mix(const struct ls_transform *t, uint64_t seed, int64_t epoch,
+                                   const uint32_t samples[2])
+{
+    const struct ls_rng4 r = draw(seed, epoch, samples[0], BLOCK_KIND);
+    struct ls_mix m = {.is_cut = t->cutmix > 0 && (t->mixup <= 0 || r.v[0] >> 31)};
+    const double alpha = (double)(m.is_cut ? t->cutmix : t->mixup);
+    for (int k = 0; k < 2; k++) {
+        m.share[k] = (float)ls__augment_beta(alpha, seed, epoch, samples[k]);
+        if (m.is_cut) m.box[k] = draw_box(t, seed, epoch, samples[k], &m.share[k]);
+    }
+    return m;
+}
+
 static void mix_pair(const struct ls_load *l, int i, int j)
 {
     const struct ls_transform *t = l->transform;
     const int64_t image = (int64_t)t->c * t->h * t->w;
     float *a = l->dst + i * image, *b = l->dst + j * image;
-    const struct ls_rng4 r = draw(l->seed, l->epoch, l->samples[i], BLOCK_KIND);
-    const bool is_cut = t->cutmix > 0 && (t->mixup <= 0 || r.v[0] >> 31);
-    const double alpha = (double)(is_cut ? t->cutmix : t->mixup);
-    float share_i = (float)ls__augment_beta(alpha, l->seed, l->epoch, l->samples[i]);
-    float share_j = (float)ls__augment_beta(alpha, l->seed, l->epoch, l->samples[j]);
-    if (is_cut) {
-        const struct box box_i = draw_box(l, i, &share_i), box_j = draw_box(l, j, &share_j);
-        swap_boxes(t, a, b, &box_i, &box_j);
-    } else {
-        mix_up(a, b, share_i, share_j, image);
-    }
+    const struct ls_mix m =
+        ls__augment_draw_mix(t, l->seed, l->epoch, (const uint32_t[2]){l->samples[i], l->samples[j]});
+    if (m.is_cut)
+        swap_boxes(t, a, b, &m.box[0], &m.box[1]);
+    else
+        mix_up(a, b, m.share[0], m.share[1], image);
     l->dst_mix_labels[i] = l->labels[j];
     l->dst_mix_labels[j] = l->labels[i];
-    l->dst_mix_shares[i] = share_i;
-    l->dst_mix_shares[j] = share_j;
+    l->dst_mix_shares[i] = m.share[0];
+    l->dst_mix_shares[j] = m.share[1];
 }
 
 /* Neighbours are pairs: the order of an epoch is a random one already, keyed by (seed, epoch). */

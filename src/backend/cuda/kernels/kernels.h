@@ -58,6 +58,44 @@ cudaError_t ls__cuda_run_relu_bwd(cudaStream_t stream, enum ls_cuda_type type, c
 cudaError_t ls__cuda_run_add(cudaStream_t stream, enum ls_cuda_type type, const void *a, const void *b, void *dst,
                              int64_t n, bool relu);
 
+/* activation.cu: as enum ls_activation numbers them; x: src, or dst for tanh and sigmoid */
+enum ls_cuda_function {
+    LS_CUDA_GELU,
+    LS_CUDA_GELU_TANH,
+    LS_CUDA_SILU,
+    LS_CUDA_HARDSWISH,
+    LS_CUDA_TANH,
+    LS_CUDA_SIGMOID,
+    LS_CUDA_LEAKY_RELU,
+    LS_CUDA_RELU6
+};
+cudaError_t ls__cuda_run_activation(cudaStream_t stream, enum ls_cuda_type type, enum ls_cuda_function f,
+                                    const void *src, void *dst, int64_t n, float alpha);
+cudaError_t ls__cuda_run_activation_bwd(cudaStream_t stream, enum ls_cuda_type type, enum ls_cuda_function f,
+                                        const void *x, const void *diff_dst, void *diff_src, int64_t n, float alpha);
+
+/* norm.cu: group norm and layer norm. What a set is: the pixels of c / groups channels of a sample, with a gamma for
+ * each channel; the channels of a pixel; a whole sample, with a gamma for each element. */
+enum ls_cuda_set { LS_CUDA_SET_GROUP, LS_CUDA_SET_PIXEL, LS_CUDA_SET_SAMPLE };
+struct ls_cuda_sets {
+    enum ls_cuda_set kind;
+    bool is_last;
+    int64_t n, count; /* sets, elements of each */
+    int64_t mb, c, hw, groups, n_params;
+    float eps;
+};
+cudaError_t ls__cuda_run_norm(cudaStream_t stream, enum ls_cuda_type type, const void *src, const float *gamma,
+                              const float *beta, void *dst, struct ls_cuda_sets n);
+struct ls_cuda_norm_bwd {
+    const void *src, *diff_dst;
+    const float *gamma;
+    void *diff_src;
+    float *diff_gamma, *diff_beta; /* may be NULL */
+    double *moments;               /* scratch, [n][2] */
+};
+cudaError_t ls__cuda_run_norm_bwd(cudaStream_t stream, enum ls_cuda_type type, struct ls_cuda_norm_bwd a,
+                                  struct ls_cuda_sets n);
+
 /* last.cu: rows of c channels, channels last, in either type. Sums in float32 per thread, then in double. */
 struct ls_cuda_rows {
     int64_t rows;
@@ -155,6 +193,9 @@ cudaError_t ls__cuda_run_batchnorm_bwd(cudaStream_t stream, struct ls_cuda_batch
 struct ls_cuda_pool {
     int64_t planes;
     int ih, iw, oh, ow, kh, kw, sh, sw, ph, pw;
+    int dh, dw;                 /* maxima: dilation, 1 or more */
+    bool skip_pad;              /* means: only what lies in the image counts */
+    bool has_rows, has_columns; /* means: oh (ow) parts that cover the image, instead of windows */
 };
 cudaError_t ls__cuda_run_maxpool(cudaStream_t stream, const float *src, float *dst, int32_t *chosen /* or NULL */,
                                  struct ls_cuda_pool p);
@@ -196,10 +237,10 @@ struct ls_cuda_softmax {
     float smoothing, grad_scale;
     int fault_id;
 };
-/* rows: scratch, [2][mb] doubles */
+/* others, shares: of mixed samples, or both NULL; rows: scratch, [2][mb] doubles */
 cudaError_t ls__cuda_run_softmax_ce(cudaStream_t stream, const float *logits, const int32_t *labels,
-                                    float *diff_logits /* or NULL */, float *stats, double *rows,
-                                    struct ls_cuda_fault *fault, struct ls_cuda_softmax a);
+                                    const int32_t *others, const float *shares, float *diff_logits /* or NULL */,
+                                    float *stats, double *rows, struct ls_cuda_fault *fault, struct ls_cuda_softmax a);
 
 /* jobs.cu: into fixed point (REDUCE), out of it (updates), and copies of parameters in bf16: many tensors at once. Only
  * the first may set fault->id; updates change nothing when it is set. */
@@ -290,6 +331,30 @@ struct ls_cuda_augment {
     uint32_t *dst_samples;
 };
 cudaError_t ls__cuda_run_augment(cudaStream_t stream, struct ls_cuda_augment a);
+
+/* more.cu: what backend/augment.h adds, as the host has drawn it for one sample. */
+struct ls_cuda_box {
+    int y0, y1, x0, x1;
+};
+enum { LS_CUDA_BRIGHTNESS, LS_CUDA_CONTRAST, LS_CUDA_SATURATION, LS_CUDA_HUE, LS_CUDA_N_COLOURS };
+struct ls_cuda_drawn {
+    int crop_y, crop_x, crop_h, crop_w; /* crop_h 0: no resized crop */
+    int colours[LS_CUDA_N_COLOURS];     /* in this order, -1: not */
+    float by[LS_CUDA_N_COLOURS];        /* in the order of the names */
+    struct ls_cuda_box erased, mixed;   /* empty: none */
+    bool is_cut;
+    float share; /* of itself; 1: not mixed */
+};
+struct ls_cuda_more {
+    struct ls_cuda_augment a; /* whose scale and offset make values from 0 to 1 where is_apart */
+    bool is_apart;            /* normalised afterwards by these: */
+    float scale[3], offset[3];
+    const struct ls_cuda_drawn *drawn; /* [n], what the card can read */
+    bool is_mixing;
+    int32_t *dst_mix_labels; /* NULL: the graph does not mix */
+    float *dst_mix_shares;
+};
+cudaError_t ls__cuda_run_more(cudaStream_t stream, struct ls_cuda_more m);
 
 #ifdef __cplusplus
 }

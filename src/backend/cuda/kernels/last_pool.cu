@@ -1,5 +1,6 @@
 /* last_pool.cu: maxima and means of windows, channels last. Gradients are gathered in the order of the windows, as in
  * pool.cu; where a maximum was is kept as its number in its window. */
+#include "backend/cuda/kernels/pool.cuh"
 #include "backend/cuda/kernels/typed.cuh"
 
 struct spot {
@@ -24,13 +25,6 @@ static __device__ __forceinline__ int64_t place(int64_t image, int y, int x, int
     return ((image * h + y) * w + x) * wide + c;
 }
 
-static __device__ __forceinline__ void holders(int i, int k, int s, int p, int n, int *first, int *end)
-{
-    const int last = i + p;
-    *first = last - k + 1 <= 0 ? 0 : (last - k + s) / s;
-    *end = min(last / s + 1, n);
-}
-
 template <class T, int V>
 static __global__ void maxpool(const void *src, void *dst, uint8_t *chosen, struct ls_cuda_last_pool a)
 {
@@ -44,7 +38,7 @@ static __global__ void maxpool(const void *src, void *dst, uint8_t *chosen, stru
         bool is_first = true;
         for (int ky = 0; ky < p.kh; ky++)
             for (int kx = 0; kx < p.kw; kx++) {
-                const int y = at.y * p.sh - p.ph + ky, x = at.x * p.sw - p.pw + kx;
+                const int y = at.y * p.sh - p.ph + ky * p.dh, x = at.x * p.sw - p.pw + kx * p.dw;
                 if (y < 0 || y >= p.ih || x < 0 || x >= p.iw) continue;
                 const struct floats<V> v = get<T, V>(src, place(at.image, y, x, p.ih, p.iw, wide, at.c));
 #pragma unroll
@@ -82,12 +76,13 @@ static __global__ void maxpool_bwd(const void *diff_dst, const uint8_t *chosen, 
         struct floats<V> sum = {
         };
         int y0, y1, x0, x1;
-        holders(at.y, p.kh, p.sh, p.ph, p.oh, &y0, &y1);
-        holders(at.x, p.kw, p.sw, p.pw, p.ow, &x0, &x1);
+        max_holders(p, at.y, at.x, &y0, &y1, &x0, &x1);
         for (int y = y0; y < y1; y++)
             for (int x = x0; x < x1; x++) {
                 const int64_t from = place(at.image, y, x, p.oh, p.ow, wide, at.c);
-                const int self = (at.y + p.ph - y * p.sh) * p.kw + at.x + p.pw - x * p.sw;
+                const int dy = at.y + p.ph - y * p.sh, dx = at.x + p.pw - x * p.sw;
+                if (dy % p.dh != 0 || dx % p.dw != 0) continue;
+                const int self = dy / p.dh * p.kw + dx / p.dw;
                 const struct stored<uint8_t, V> best =
                     reinterpret_cast<const struct stored<uint8_t, V> *>(chosen)[from];
                 const struct floats<V> d = get<T, V>(diff_dst, from);
@@ -126,7 +121,8 @@ extern "C" cudaError_t ls__cuda_run_last_maxpool_bwd(cudaStream_t stream, enum l
 {
     const int64_t n = a.p.planes * a.p.ih * a.p.iw * a.c;
     const struct ls_cuda_pool &p = a.p;
-    if (p.kh == p.sh && p.kw == p.sw && p.ph == 0 && p.pw == 0 && p.oh * p.sh == p.ih && p.ow * p.sw == p.iw) {
+    if (p.kh == p.sh && p.kw == p.sw && p.ph == 0 && p.pw == 0 && p.dh == 1 && p.dw == 1 && p.oh * p.sh == p.ih &&
+        p.ow * p.sw == p.iw) {
         const int64_t windows = p.planes * p.oh * p.ow * a.c;
 #define CALL(T, V)                                                                                                     \
     maxpool_bwd_apart<T, V><<<blocks_for(windows / V), THREADS, 0, stream>>>(diff_dst, chosen, diff_src, a);
@@ -144,16 +140,15 @@ template <class T, int V> static __global__ void avgpool(const void *src, void *
 {
     const struct ls_cuda_pool &p = a.p;
     const int wide = a.c / V;
-    const float divisor = (float)(p.kh * p.kw);
     FOR_EACH(i, p.planes * p.oh * p.ow * wide)
     {
         const struct spot at = spot_of(i, p.oh, p.ow, wide);
         struct floats<V> sum = {
         };
-        for (int ky = 0; ky < p.kh; ky++)
-            for (int kx = 0; kx < p.kw; kx++) {
-                const int y = at.y * p.sh - p.ph + ky, x = at.x * p.sw - p.pw + kx;
-                if (y < 0 || y >= p.ih || x < 0 || x >= p.iw) continue;
+        const struct span rows = rows_of(p, at.y), columns = columns_of(p, at.x);
+        const float divisor = (float)((int64_t)rows.n * columns.n);
+        for (int y = rows.begin; y < rows.end; y++)
+            for (int x = columns.begin; x < columns.end; x++) {
                 const struct floats<V> v = get<T, V>(src, place(at.image, y, x, p.ih, p.iw, wide, at.c));
 #pragma unroll
                 for (int k = 0; k < V; k++) sum.v[k] += v.v[k];
@@ -178,18 +173,17 @@ static __global__ void avgpool_bwd(const void *diff_dst, void *diff_src, struct 
 {
     const struct ls_cuda_pool &p = a.p;
     const int wide = a.c / V;
-    const float divisor = (float)(p.kh * p.kw);
     FOR_EACH(i, p.planes * p.ih * p.iw * wide)
     {
         const struct spot at = spot_of(i, p.ih, p.iw, wide);
         struct floats<V> sum = {
         };
         int y0, y1, x0, x1;
-        holders(at.y, p.kh, p.sh, p.ph, p.oh, &y0, &y1);
-        holders(at.x, p.kw, p.sw, p.pw, p.ow, &x0, &x1);
+        mean_holders(p, at.y, at.x, &y0, &y1, &x0, &x1);
         for (int y = y0; y < y1; y++)
             for (int x = x0; x < x1; x++) {
                 const struct floats<V> d = get<T, V>(diff_dst, place(at.image, y, x, p.oh, p.ow, wide, at.c));
+                const float divisor = (float)((int64_t)rows_of(p, y).n * columns_of(p, x).n);
 #pragma unroll
                 for (int k = 0; k < V; k++) sum.v[k] += d.v[k] / divisor;
             }

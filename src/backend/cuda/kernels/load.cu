@@ -1,24 +1,8 @@
 /* load.cu: bytes to normalised floats with augmentation: ls_transform_apply (ref/load.c) for one sample per row of
  * blocks, with the same random numbers and the same two roundings per pixel. */
-#include "backend/cuda/kernels/common.cuh"
-
-#define LS_RNG_FN static __device__ __forceinline__
-#include "backend/placement.h"
+#include "backend/cuda/kernels/placement.cuh"
 
 enum { CHUNK = 4096 }; /* elements of a block */
-
-struct drawn {
-    struct ls_placement at;
-    struct ls_cutout cut;
-};
-
-static __device__ struct drawn draw(const struct ls_cuda_augment &a, uint32_t sample)
-{
-    struct drawn d = {};
-    if (a.is_moved) d.at = ls__placement_draw(a.seed, a.epoch, sample, a.crop_pad, a.flip);
-    if (a.cutout > 0) d.cut = ls__cutout_draw(a.seed, a.epoch, sample, a.h, a.w, a.cutout);
-    return d;
-}
 
 static __device__ __forceinline__ float pixel_at(const struct ls_cuda_augment &a, const struct drawn &d,
                                                  const uint8_t *plane, int c, int y, int x)

@@ -47,8 +47,9 @@ static __device__ void clear(float *x, int64_t n, int lane)
 }
 
 /* rows [2][mb]: loss, right. */
-static __global__ void softmax_rows(const float *all_logits, const int32_t *labels, float *diff_logits, double *rows,
-                                    struct ls_cuda_fault *fault, struct ls_cuda_softmax a)
+static __global__ void softmax_rows(const float *all_logits, const int32_t *labels, const int32_t *others,
+                                    const float *shares, float *diff_logits, double *rows, struct ls_cuda_fault *fault,
+                                    struct ls_cuda_softmax a)
 {
     const int lane = threadIdx.x % WARP;
     const int64_t i = (int64_t)blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP, n = a.n;
@@ -56,9 +57,11 @@ static __global__ void softmax_rows(const float *all_logits, const int32_t *labe
     const float *logits = all_logits + i * n;
     float *diff = diff_logits ? diff_logits + i * n : NULL;
     const int32_t label = i < a.n_valid ? labels[i] : -1;
+    const int32_t other = others && label >= 0 ? others[i] : label;
+    const double share = others && label >= 0 ? (double)shares[i] : 1.0;
     if (lane == 0) rows[i] = rows[a.mb + i] = 0.0;
-    if (label < 0 || label >= n) {
-        if (label >= n && lane == 0) report(fault, a.fault_id, label);
+    if (label < 0 || label >= n || other >= n) {
+        if (label >= 0 && lane == 0) report(fault, a.fault_id, label >= n ? label : other);
         clear(diff, n, lane);
         return;
     }
@@ -73,11 +76,13 @@ static __global__ void softmax_rows(const float *all_logits, const int32_t *labe
     total = warp_total(total);
     const double log_sum = most + log(sum);
     if (lane == 0) {
-        rows[i] = (1.0 - smoothing) * (log_sum - (double)logits[label]) + smoothing * (log_sum - total / (double)n);
-        rows[a.mb + i] = top.at == label ? 1.0 : 0.0;
+        const double own = share * (double)logits[label] + (1.0 - share) * (double)logits[other];
+        rows[i] = (1.0 - smoothing) * (log_sum - own) + smoothing * (log_sum - total / (double)n);
+        rows[a.mb + i] = top.at == (share >= 0.5 ? label : other) ? 1.0 : 0.0;
     }
     for (int64_t c = lane; diff && c < n; c += WARP) {
-        const double t = smoothing / (double)n + (c == label ? 1.0 - smoothing : 0.0);
+        const double is = (c == label ? share : 0.0) + (c == other ? 1.0 - share : 0.0);
+        const double t = smoothing / (double)n + (1.0 - smoothing) * is;
         diff[c] = (float)((exp((double)logits[c] - log_sum) - t) * (double)a.grad_scale);
     }
 }
@@ -94,12 +99,13 @@ static __global__ void softmax_totals(const double *rows, float *stats, int64_t 
 }
 
 extern "C" cudaError_t ls__cuda_run_softmax_ce(cudaStream_t stream, const float *logits, const int32_t *labels,
-                                               float *diff_logits, float *stats, double *rows,
-                                               struct ls_cuda_fault *fault, struct ls_cuda_softmax a)
+                                               const int32_t *others, const float *shares, float *diff_logits,
+                                               float *stats, double *rows, struct ls_cuda_fault *fault,
+                                               struct ls_cuda_softmax a)
 {
     const int64_t per_block = THREADS / WARP;
-    softmax_rows<<<(unsigned)((a.mb + per_block - 1) / per_block), THREADS, 0, stream>>>(logits, labels, diff_logits,
-                                                                                         rows, fault, a);
+    const unsigned blocks = (unsigned)((a.mb + per_block - 1) / per_block);
+    softmax_rows<<<blocks, THREADS, 0, stream>>>(logits, labels, others, shares, diff_logits, rows, fault, a);
     softmax_totals<<<1, THREADS, 0, stream>>>(rows, stats, a.mb);
     return cudaGetLastError();
 }
