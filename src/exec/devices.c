@@ -38,6 +38,11 @@ enum ls_status ls__devices_join(struct ls_exec *e, bool *has_joined)
     return LS_OK;
 }
 
+bool ls_exec_adds_by_devices(const struct ls_exec *e)
+{
+    return e->together == &ls__devices;
+}
+
 void ls__devices_leave(struct ls_exec *e)
 {
     if (e->together == &ls__devices) e->backend->sums->leave(e->device);

@@ -35,6 +35,8 @@ size_t ls_exec_arena_bytes(const struct ls_exec *exec); /* of one thread */
  * shards of the machine; sums go over all machines. From here on every call that trains, evaluates or initialises is
  * made by all ranks. is_balanced: slower machines get fewer shards. */
 enum ls_status ls_exec_join_job(struct ls_exec *exec, struct ls_comm *comm, bool is_balanced) LS_MUST_CHECK;
+/* Whether the devices of the job add their sums themselves; else they travel by the job's own means. */
+bool ls_exec_adds_by_devices(const struct ls_exec *exec);
 
 /* Rounds every gradient to `bits` bits (8 or 16) before it is summed, with the remainder added at the next step; 0:
  * off. Fewer bits travel between machines. The weights differ from those without, but not by the number of workers. */

@@ -368,6 +368,7 @@ enum ls_status ls__forecast_make(struct forecast *f, struct session *s, uint64_t
     struct ls_batch batch;
     *f = (struct forecast){0};
     if (!s->comm || ls_comm_place(s->comm)->n_machines == 1) return LS_OK;
+    if (ls_exec_adds_by_devices(s->exec)) return LS_OK; /* the network that is measured here is not theirs */
     f->n_machines = ls_comm_place(s->comm)->n_machines;
     const struct ls_loader_options lo = {
         .batch_size = (int)s->batch_size, .seed = seed, .shuffle = true, .n_threads = 1, .kept = s->train_kept};

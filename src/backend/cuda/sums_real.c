@@ -89,6 +89,19 @@ static void abort_group(struct ls_cuda_group *g)
     g->comm = NULL;
 }
 
+/* NCCL hears of a lost peer at once, but cannot say which; those who watch over the ranks can, a moment later. */
+static enum ls_status lost(struct ls_cuda_group *g, ncclResult_t error, const char *what)
+{
+    enum { PATIENCE_S = 5, NAP_NS = 20000000 };
+    const int64_t began = ls__now_ns();
+    abort_group(g);
+    while (error == ncclRemoteError && ls__seconds_since(began) < PATIENCE_S) {
+        TRY(g->of->check(g->of->context, 0));
+        nap(NAP_NS);
+    }
+    return failure(g, error, what);
+}
+
 /* Until NCCL has done what a call that did not block began. */
 static enum ls_status finish(struct ls_cuda_group *g, ncclResult_t result, const char *what)
 {
@@ -103,9 +116,7 @@ static enum ls_status finish(struct ls_cuda_group *g, ncclResult_t result, const
         const ncclResult_t asked = g->ncclCommGetAsyncError(g->comm, &result);
         if (asked != ncclSuccess) result = asked;
     }
-    if (result == ncclSuccess) return LS_OK;
-    abort_group(g);
-    return failure(g, result, what);
+    return result == ncclSuccess ? LS_OK : lost(g, result, what);
 }
 
 /* The stream may hang in a sum that waits for another rank. */
@@ -123,7 +134,7 @@ enum ls_status ls__cuda_wait(struct ls_device *d)
         enum ls_status status = g->of->check(g->of->context, ls__seconds_since(began));
         if (status == LS_OK && g->ncclCommGetAsyncError(g->comm, &result) == ncclSuccess && result != ncclSuccess &&
             result != ncclInProgress)
-            status = failure(g, result, "sum");
+            return lost(g, result, "sum");
         if (status != LS_OK) {
             abort_group(g);
             return status;
