@@ -132,8 +132,8 @@ static enum ls_status take_option(struct ls_options *o, const struct ls_options 
 /* How many processes, and where: another launcher's own affair. */
 static bool is_of_launch(const struct ls_setting *s)
 {
-    static const char *const names[] = {"workers",  "gpus",  "hosts", "procs-per-node", "max-restarts",
-                                        "mpi-args", "nodes", "network"};
+    static const char *const names[] = {"workers",      "gpus",     "hosts", "procs-per-node",
+                                        "max-restarts", "mpi-args", "nodes", "network"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], s->name) == 0) return true;
     return false;
