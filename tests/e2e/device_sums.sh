@@ -41,6 +41,16 @@ for sums in 1 one-cannot; do
     has "it names the layer" nan.err "came out of"
 done
 
+# A card that is lost in the middle: all end and say it, what was saved is there, and going on from it gives the same weights.
+for w in 1 2; do
+    LOCKSTEP_FAR_LOST=55 "$lockstep" train "${run[@]}" --checkpoint-every 1 --device far -w $w --threads 1 --run "lost$w" >lost.out 2>lost.err
+    equal "exit code of $w with a card that is lost" $? 1
+    has "it is said" lost.err "far: the card failed"
+    [ -n "$(newest_of "lost$w")" ] && ok "what was saved is there" || bad "no checkpoint in lost$w"
+    "$lockstep" train --resume "lost$w" --device far -w $w --threads 1 --no-eval --json >lost.out 2>lost.err || note "$(tail -n 1 lost.err)"
+    equal "resumed afterwards" "$(field weights_hash lost.out)" "$one"
+done
+
 # A process that dies while the others wait for its sums.
 LOCKSTEP_FAR_LAG_MS=20 "$lockstep" train lenet5 digits -i 100000 -b 64 --shards 4 --no-eval --device far -w 2 --threads 1 --timeout 5 \
     --log-every 1 --run killed >killed.out 2>killed.err &

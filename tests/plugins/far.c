@@ -129,6 +129,14 @@ static enum ls_status mem_fill(struct ls_device *device, void *data, int byte, s
     return LS_OK;
 }
 
+/* LOCKSTEP_FAR_LOST: after so many waits the card is gone, and all that is asked of it fails. */
+static bool is_lost(void)
+{
+    static atomic_int n_waits;
+    const char *after = getenv("LOCKSTEP_FAR_LOST");
+    return after && atomic_fetch_add(&n_waits, 1) >= strtol(after, NULL, 10);
+}
+
 /* LOCKSTEP_FAR_LAG_MS: for so long the device is still computing when the host asks. */
 static void lag(void)
 {
@@ -139,6 +147,8 @@ static void lag(void)
 static enum ls_status settle(struct ls_device *device)
 {
     lag();
+    if (is_lost())
+        return ls_fail(LS_ERROR, "far: the card failed; checkpoints are whole, --resume goes on from the newest");
     pthread_mutex_lock(&card.lock);
     enum ls_status status = card.failure;
     if (status != LS_OK) status = ls_fail(status, "%s", card.message);
