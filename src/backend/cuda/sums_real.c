@@ -71,7 +71,8 @@ static bool load_library(struct ls_cuda_group *g, char *why, size_t size)
 
 static enum ls_status failure(const struct ls_cuda_group *g, ncclResult_t error, const char *what)
 {
-    return ls_fail(LS_ERROR, "NCCL: %s: %s; NCCL_DEBUG=WARN tells more, LOCKSTEP_NCCL=0 does without it", what,
+    return ls_fail(error == ncclRemoteError ? LS_REMOTE : LS_ERROR,
+                   "NCCL: %s: %s; NCCL_DEBUG=WARN tells more, LOCKSTEP_NCCL=0 does without it", what,
                    g->ncclGetErrorString(error));
 }
 
