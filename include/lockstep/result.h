@@ -21,6 +21,7 @@ struct ls_seconds {
 /* What one rank of the job did, in this sitting. */
 struct ls_rank {
     char host[64];
+    int64_t epoch;  /* of the last step, from 1 */
     double lr;      /* of the last step */
     int64_t images; /* it computed in training: its shards */
     double total_seconds;

@@ -60,11 +60,11 @@ static void print_ranks(const struct ls_result *r)
 {
     enum { SHOWN = 16 };
     if (r->workers < 2) return;
-    printf("\n  epoch rank    loss accuracy       lr   images     time  compute   comm.     sent\n");
+    printf("\n  epoch rank    loss accuracy       lr   images    time compute   comm.     sent\n");
     for (int i = 0; i < r->n_ranks_told && i < SHOWN; i++) {
         const struct ls_rank *k = &r->ranks[i];
         char sent[LS_TEXT_BYTES];
-        printf("  %5" PRId64 " %4d %7.4f %7.2f%% %8.3g %8" PRId64 " %8.2f %8.2f %7.2f %8s\n", r->epochs, i,
+        printf("  %5" PRId64 " %4d %7.4f %7.2f%% %8.3g %8" PRId64 " %7.2f %7.2f %7.2f %8s\n", k->epoch, i,
                r->train_loss, 100 * r->train_accuracy, k->lr, k->images, k->total_seconds, k->seconds.compute,
                k->seconds.communicate, ls__bytes_text((double)k->bytes_sent, sent));
     }

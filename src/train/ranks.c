@@ -166,7 +166,8 @@ enum ls_status ls__ranks_result(struct trainer *t, struct ls_result *r)
     r->n_ranks_told = !t->is_chief ? 0 : n < LS_RANKS_TOLD ? n : LS_RANKS_TOLD;
     for (int i = 0; i < r->n_ranks_told; i++) {
         const struct done *d = &k->now[i];
-        r->ranks[i] = (struct ls_rank){.lr = last_lr(t),
+        r->ranks[i] = (struct ls_rank){.epoch = t->st.epoch + (t->st.epoch_step > 0),
+                                       .lr = last_lr(t),
                                        .images = d->images,
                                        .total_seconds = d->total_seconds,
                                        .seconds = d->seconds,

@@ -28,7 +28,7 @@ static json_t *rank_json(const struct ls_result *of, int rank)
 {
     const struct ls_rank *r = &of->ranks[rank];
     const struct ls_seconds *s = &r->seconds;
-    json_t *row = json_pack("{s:I, s:i, s:o, s:o, s:o, s:o, s:I, s:o}", "epoch", (json_int_t)of->epochs, "rank", rank,
+    json_t *row = json_pack("{s:I, s:i, s:o, s:o, s:o, s:o, s:I, s:o}", "epoch", (json_int_t)r->epoch, "rank", rank,
                             "host", ls__json_text(r->host), "loss", ls__json_number(of->train_loss), "accuracy",
                             ls__json_number(of->train_accuracy), "lr", ls__json_number(r->lr), "images",
                             (json_int_t)r->images, "total_seconds", ls__json_number(r->total_seconds));

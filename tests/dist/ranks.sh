@@ -21,6 +21,7 @@ for r in rows:
     if r["loss"] != rows[rows.index(r) // n * n]["loss"]: say("ranks with other losses")
 for k, rank in enumerate(result["ranks"]):
     if rank["rank"] != k or sum(rank[p] for p in parts + ["setup"]) > 1.01 * rank["total_seconds"] or rank["compute"] <= 0: say("rank", rank)
+    if rank["epoch"] != int(rows[-1]["epoch"]): say("a rank's epoch", rank["epoch"])
     mine = [r for r in rows if r["rank"] == str(k) and int(r["step"]) > (ends[-2] if len(ends) > 2 else 0)]
     if len(ends) < 3 and sum(int(r["images"]) for r in mine) != rank["images"]: say("a rank's images", rank["images"], mine)
 if sum(r["bytes_sent"] for r in result["ranks"]) > result["bytes_sent"]: say("bytes")
@@ -28,14 +29,15 @@ END
 }
 "$lockstep" train lenet5 fake:1x28x28:10:640 -b 64 -i 15 -w 2 --run "$work/a" >out 2>err || bad "exit $?: $(tail -n 1 err)"
 equal 'an epoch and a half' "$(wrong a 10 15)" ''
-has 'a table for people' out '  rank    images     time  compute   update   load communicate     wait     sent'
-equal 'of 80 columns at most' "$(sed -n '/^  rank /,/^$/p' out | awk 'length > 80')" ''
+has 'a table for people' out '  epoch rank    loss accuracy       lr   images    time compute   comm.     sent'
+equal 'of 80 columns at most' "$(sed -n '/^  epoch rank /,/^$/p' out | awk 'length > 80')" ''
+equal 'with the epoch under way' "$(sed -n '/^  epoch rank /,/^$/p' out | awk 'NF > 9 && $1 != "epoch" {print $1 ":" $2}' | tr '\n' ' ')" '2:0 2:1 '
 "$lockstep" train --resume "$work/a" -i 25 >out 2>err || bad "exit $?: $(tail -n 1 err)"
 equal 'a resumed run goes on' "$(wrong a 10 15 20 25)" ''
 "$lockstep" train lenet5 fake:1x28x28:10:640 -b 64 --epochs 1 -w 2 --run "$work/b" --mpi-args "$as machines 1 --" --sync local:3 >out 2>err ||
     bad "exit $?: $(tail -n 1 err)"
 equal 'two machines that train apart' "$(wrong b 10)" ''
 "$lockstep" train lenet5 fake:1x28x28:10:640 -b 64 --epochs 1 --run "$work/c" --no-record >out 2>err
-equal 'one worker: no table' "$(grep -c '^  rank ' out)" 0
+equal 'one worker: no table' "$(grep -c '^  epoch rank ' out)" 0
 if [ ! -e c/ranks.csv ]; then ok 'no file with --no-record'; else bad 'a file with --no-record'; fi
 finish
