@@ -148,18 +148,22 @@ static const char *ratio_text(const struct ls_lab_view *v, const struct ls_sprea
     return ls__page_format(v->p, "%.2f (%.2f to %.2f)", a->median / b->median, a->low / b->high, a->high / b->low);
 }
 
+static bool has_reference(const struct ls_lab_view *v, const struct ls_lab_question *q)
+{
+    for (int i = 0; i < q->n_runs; i++)
+        if (ls__lab_reference(v, q, q->runs[i]) >= 0) return true;
+    return false;
+}
+
 static void add_speedups(const struct ls_lab_view *v, const struct ls_lab_question *q)
 {
-    const char *cells[7] = {"run",
-                            "workers",
-                            "images/s",
-                            ls__page_format(v->p, "speed-up over %s", v->lab->runs[q->baseline].name),
-                            "against",
-                            "of the ideal (%)",
-                            "published, another machine"};
+    bool is_published = has_published(q, LS_SHOW_SPEEDUP) || has_published(q, LS_SHOW_TIME),
+         has_ideal = has_reference(v, q);
+    const char *cells[7] = {"run", "workers", "images/s", "speed-up", "against", "of the ideal (%)"};
     struct ls_spread base = ls__lab_spread(v, q->baseline, LS_LAB_RATE);
-    int n = 6 + (has_published(q, LS_SHOW_SPEEDUP) || has_published(q, LS_SHOW_TIME));
-    ls__page_row(v->p, cells, n);
+    int n_own = has_ideal ? 6 : 4;
+    cells[n_own] = "published, another machine";
+    ls__page_row(v->p, cells, n_own + is_published);
     for (int i = 0; i < q->n_runs; i++) {
         int run = q->runs[i], reference = ls__lab_reference(v, q, run);
         struct ls_spread rate = ls__lab_spread(v, run, LS_LAB_RATE);
@@ -174,13 +178,14 @@ static void add_speedups(const struct ls_lab_view *v, const struct ls_lab_questi
             cells[4] = v->lab->runs[reference].name;
             cells[5] = ls__page_format(v->p, "%.0f", 100 * rate.median / one.median / ideal);
         }
-        cells[6] = published_speedup(v, q, run);
-        ls__page_row(v->p, cells, n);
+        cells[n_own] = published_speedup(v, q, run);
+        ls__page_row(v->p, cells, n_own + is_published);
     }
-    ls__page_note(v->p,
-                  "Speed-up is images per second over those of %s. Of the ideal: images per second and worker, over "
-                  "those of the run named under `against`, which has the fewest workers of the same training.",
-                  v->lab->runs[q->baseline].name);
+    ls__page_note(v->p, "Speed-up is images per second over those of %s.%s", v->lab->runs[q->baseline].name,
+                  has_ideal
+                      ? " Of the ideal: images per second and worker, over those of the run named under `against`, "
+                        "which has the fewest workers of the same training."
+                      : "");
 }
 
 /* --- curves --- */

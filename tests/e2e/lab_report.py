@@ -278,7 +278,8 @@ class Question:
     def speedups(self):
         q, base = self.q, self.spread(self.q["baseline"], "images_per_second")
         is_published = any(what in ("time", "speed-up") for what, _ in q["published"])
-        rows = [["run", "workers", "images/s", f"speed-up over {q['baseline']}", "against", "of the ideal (%)"] + ["published, another machine"] * is_published]
+        has_ideal = any(self.reference(run) for run in q["runs"])
+        rows = [["run", "workers", "images/s", "speed-up"] + ["against", "of the ideal (%)"] * has_ideal + ["published, another machine"] * is_published]
         for run in q["runs"]:
             rate, reference = self.spread(run, "images_per_second"), self.reference(run)
             ratio = ""
@@ -294,7 +295,7 @@ class Question:
             mine, its = self.published("time", run), self.published("time", q["baseline"])
             if not there and mine and its:
                 there = "%.2f" % (sum(its) / sum(mine))
-            rows.append([run, count(self.workers(run)), rate.text(), ratio, reference or "", ideal] + [there] * is_published)
+            rows.append([run, count(self.workers(run)), rate.text(), ratio] + [reference or "", ideal] * has_ideal + [there] * is_published)
         return rows
 
     def curves(self):
