@@ -4,7 +4,7 @@
 # Rows: softmax, LeNet-5, the SVHN CNN and a small residual network with batch norm; among them dropout, augmentation, a clipped
 # gradient, AdamW and label smoothing; group and layer norm with validation data, frozen layers and rates by name; an MLP, whose large layer is updated while its gradient is summed, but not over machines; compressed
 # gradients and local SGD. Columns: threads, processes, machines (ranks that are told to be on different ones), the other
-# MPI, a killed rank, another number of workers after it, and a slow machine that gets fewer shards.
+# MPI, nodes that are started by hand without any, a killed rank, another number of workers after it, and a slow machine that gets fewer shards.
 # PROMISE_ROWS="norms mlp" in the environment: only these rows.
 # test: timeout=3600
 # shellcheck disable=SC2154,SC2086,SC2206 # what lib.sh assigns; words without blanks
@@ -67,7 +67,7 @@ declare -A line=(
     [local]="lenet5 digits -b 64 -i 40 --sync local:4 --checkpoint-every 7"
 )
 
-columns=('1 thread' '4 threads' '2 workers' '3 workers' '4 workers' '2 x 2 threads' '3 machines' '2 machines x 2' 'MPICH' 'killed'
+columns=('1 thread' '4 threads' '2 workers' '3 workers' '4 workers' '2 x 2 threads' '3 machines' '2 machines x 2' 'MPICH' 'by hand' 'killed'
     'other number' 'slow machine')
 
 # One cell: leaves its hash, or what went wrong, in `cell`.
@@ -85,10 +85,26 @@ cell_of() { # ROW COLUMN
         '3 machines') cell=$(hash_of "${args[@]}" -w 3 --mpi-args "$as machines 1 --") ;;
         '2 machines x 2') cell=$(hash_of "${args[@]}" -w 4 --mpi-args "$as machines 2 --") ;;
         MPICH) if has_mpi mpich; then cell=$(LOCKSTEP_MPI=mpich hash_of "${args[@]}" -w 2); else cell=skipped; fi ;;
+        'by hand') by_hand "${args[@]}" ;;
         killed) killed "${args[@]}" ;;
         'other number') killed_and_resumed "${args[@]}" ;;
         'slow machine') slowed "${args[@]}" ;;
     esac
+}
+
+# Three nodes on two machines that are started one by one, without MPI.
+by_hand() {
+    local rank others=() port
+    if ! "$lockstep" doctor 2>/dev/null | grep -q '^ok *messages'; then cell=skipped; return; fi
+    port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    for rank in 1 2; do
+        LOCKSTEP_MACHINE=machine$((rank / 2)) "$lockstep" train "$@" --nodes 3 --rank $rank --master "127.0.0.1:$port" --run "$work/r" -q \
+            >/dev/null 2>&1 </dev/null &
+        others+=($!)
+        pids+=($!)
+    done
+    cell=$(LOCKSTEP_MACHINE=machine0 hash_of "$@" --nodes 3 --rank 0 --master "127.0.0.1:$port" --run "$work/r")
+    wait "${others[@]}"
 }
 
 # A rank, another one in each row, dies after the first checkpoint; the launcher starts the job again.
