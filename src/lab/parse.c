@@ -250,10 +250,11 @@ static enum ls_status find_show(const struct place *at, const char *word, enum l
     struct ls_buf all = LS_BUF_INIT;
     int distance = -1;
     for (int i = 0; i < LS_N_SHOWS; i++) {
-        if (strcmp(ls__lab_show_words[i], word) == 0) {
-            *show = (enum ls_lab_show)i;
-            return LS_OK;
-        }
+        if (strcmp(ls__lab_show_words[i], word) != 0) continue;
+        *show = (enum ls_lab_show)i;
+        return LS_OK;
+    }
+    for (int i = 0; i < LS_N_SHOWS; i++) {
         ls__suggest(word, ls__lab_show_words[i], &best, &distance);
         ls__buf_addf(&all, "%s%s", i ? " " : "", ls__lab_show_words[i]);
     }

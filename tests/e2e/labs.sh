@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# labs.sh LOCKSTEP: the labs that are part of the program run from start to end at a tiny scale, with a report each. Modes that this build does not
+# have, and networks where we are not root, are failed runs that are told; everything else is done.
+# test: timeout=1500
+# shellcheck disable=SC2154 # what lib.sh assigns
+source "$(dirname "$0")/lib.sh"
+command -v python3 >/dev/null || skip_all "python3 is not installed"
+command -v mpirun >/dev/null || skip_all "mpirun is not installed"
+
+# finished DIR: nothing if every run is done, or failed for a reason that is the machine's or the build's
+finished() {
+    python3 - "$1" <<'END'
+import json, sys
+state = json.load(open(sys.argv[1] + "/state.json"))
+known = ("this build synchronises by", "train takes no --servers", "only root", "/dev/net/tun", "--network")
+for job in state["jobs"]:
+    if job["state"] == "done":
+        result = json.load(open(f'{sys.argv[1]}/{job["dir"]}/result.json'))
+        if not result["weights_hash"]: print(job["run"], "has no hash")
+    elif not (job["state"] == "failed" and any(k in job["message"] for k in known)):
+        print(job["run"], job["state"], job["exit_code"], job["message"])
+END
+}
+
+# hash DIR RUN
+hash() { field weights_hash "$1/runs/$2-r1/result.json"; }
+
+tiny() { # LAB SCALE OPTIONS...
+    local lab=$1 scale=$2 said file
+    shift 2
+    "$lockstep" lab run "$lab" --stand-in --repeat 1 --scale "$scale" --run "$lab" "$@" >out 2>err </dev/null
+    code=$?
+    if [ $code -le 1 ]; then ok "$lab: exit code $code"; else bad "$lab: exit code $code: $(tail -n 3 err)"; fi
+    equal "$lab: all runs" "$(finished "$lab")" ''
+    if [ -e "$here/lab_report.py" ]; then # the report, computed a second time from the files of the runs
+        if said=$(python3 "$here/lab_report.py" "$lab" 2>&1); then ok "$lab: $said"; else bad "$lab: $said"; fi
+    fi
+    for file in report.html report.md; do if [ -s "$lab/$file" ]; then ok "$lab: $file"; else bad "$lab: no $file"; fi; done
+}
+
+tiny mnist 1/1024
+tiny svhn 1/2048
+equal 'svhn: the same training on any number of nodes' "$(hash svhn nodes-1)" "$(hash svhn cnn)"
+if [ -e svhn/runs/nodes-3-r1/result.json ]; then
+    equal 'svhn: and on three' "$(hash svhn nodes-3)" "$(hash svhn cnn)"
+    equal 'svhn: and on six processes' "$(hash svhn two-each-3)" "$(hash svhn cnn)"
+fi
+tiny gpu 1/4096
+equal 'gpu: strong scaling is one training' "$(hash gpu strong-4)" "$(hash gpu strong-1)"
+differs 'gpu: weak scaling is not' "$(hash gpu weak-512-1)" "$(hash gpu weak-512-4)"
+tiny allreduce-vs-ps 1/256
+tiny alexnet-vgg 1/1024 --only Q1,Q2,Q3,Q4,Q6,Q7,Q8
+equal 'alexnet-vgg: two and four workers train what one does' "$(hash alexnet-vgg alexnet-2) $(hash alexnet-vgg alexnet-4)" \
+    "$(hash alexnet-vgg alexnet) $(hash alexnet-vgg alexnet)"
+equal 'alexnet-vgg: checkpoints change nothing' "$(hash alexnet-vgg alexnet-checkpoints)" "$(hash alexnet-vgg alexnet)"
+finish
