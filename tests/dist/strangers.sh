@@ -17,12 +17,13 @@ common=("${args[@]}" --nodes 2 --master "$address" --key keys/node.key --run "$w
 
 # attack WHEN: a half of all
 attack() {
-    local kind n
+    local kind n status
     for kind in raw keyless replay insider; do
         n=$((total / 8))
         if [ $kind = replay ]; then n=$((total / 80)); elif [ $kind = insider ]; then n=$((total * 19 / 80)); fi
         "$stranger" $kind "$address" "$n" keys/node.key >out.s 2>err.s
-        equal "$1: exit code of stranger $kind: $(cat out.s err.s)" $? 0
+        status=$?
+        equal "$1: exit code of stranger $kind: $(cat out.s err.s)" $status 0
     done
 }
 
