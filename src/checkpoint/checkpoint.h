@@ -62,7 +62,6 @@ enum ls_status ls_ckpt_writer_submit(struct ls_ckpt_writer *w, int64_t step, boo
                                      const struct ls_ckpt_meta *meta, int n_meta) LS_MUST_CHECK;
 enum ls_status ls_ckpt_writer_finish(struct ls_ckpt_writer *w) LS_MUST_CHECK; /* waits until all is on disk */
 void ls_ckpt_writer_destroy(struct ls_ckpt_writer **w);                       /* waits too */
-double ls_ckpt_writer_seconds(const struct ls_ckpt_writer *w); /* time submit held up its caller, in all */
 
 /* Opens the newest checkpoint of a folder that verifies, warning (log) about each newer one that is skipped and why.
  * *path (LS_PATH_BYTES) gets its name. LS_CHECKPOINT if there is none; *n_seen says how many files were looked at. */

@@ -14,7 +14,6 @@
  * known to be a dead process's. The lock ends with the process, however it ends.
  */
 #include "checkpoint/writer.h"
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/pool.h"
@@ -55,7 +54,6 @@ struct ls_ckpt_writer {
     int64_t best_step; /* NO_STEP: none */
     bool has_warned_links;
     struct ls_lane *lane; /* set before the first submit, the thread's from then on */
-    double seconds;
 };
 
 /* --- a copy --- */
@@ -225,10 +223,8 @@ static enum ls_status take(struct ls_ckpt_writer *w, int64_t step, bool is_best,
 enum ls_status ls__ckpt_writer_take(struct ls_ckpt_writer *w, int64_t step, bool is_best,
                                     const struct ls_ckpt_state *state)
 {
-    int64_t start = ls__now_ns();
     enum ls_status status = take(w, step, is_best, state);
     if (status != LS_OK) state->release(state->owner);
-    w->seconds += ls__seconds_since(start);
     return status;
 }
 
@@ -237,10 +233,8 @@ enum ls_status ls_ckpt_writer_submit(struct ls_ckpt_writer *w, int64_t step, boo
                                      const struct ls_ckpt_meta *meta, int n_meta)
 {
     struct ls_ckpt_state state;
-    int64_t start = ls__now_ns();
     enum ls_status status = wait_until_empty(w);
     if (status == LS_OK) status = copy_state(&state, tensors, n_tensors, meta, n_meta);
-    w->seconds += ls__seconds_since(start);
     return status == LS_OK ? ls__ckpt_writer_take(w, step, is_best, &state) : status;
 }
 
@@ -259,11 +253,6 @@ enum ls_status ls__ckpt_writer_try(struct ls_ckpt_writer *w, int64_t step, const
 {
     char name[LS_CKPT_NAME_BYTES];
     return ls__ckpt_write_in(&w->folder, ls__ckpt_step_name(step, name), tensors, n_tensors, meta, n_meta, true);
-}
-
-double ls_ckpt_writer_seconds(const struct ls_ckpt_writer *w)
-{
-    return w->seconds;
 }
 
 /* --- life --- */

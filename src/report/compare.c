@@ -326,7 +326,7 @@ void ls__report_several(struct ls_page *p, struct ls_history *const *runs, int n
         differs ? ls__page_format(p, "What differs: %s", differs) : "The runs have the same options: they are repeats.";
     ls__page_heading(p, "Findings");
     ls__compare_findings(p, g);
-    ls__page_heading(p, "Side by side");
+    if (g->n_groups > 1) ls__page_heading(p, "Side by side");
     ls__compare_figures(p, g);
     ls__page_heading(p, "Curves");
     ls__page_tab(p, "curves", "over time", ls__figure_together(p, runs, n, labels, LS_OVER_SECONDS));

@@ -16,9 +16,9 @@ static void log_step(struct trainer *t, double lr)
     struct tally *y = &t->st.log_tally;
     if (!ls__run_is_line_due(t->st.step, t->o->log_every) || y->n == 0) return;
     ls__trainer_metric(t, "train", y->loss_sum / (double)y->n, (double)y->n_correct / (double)y->n, lr, y->n,
-                       ls__seconds_since(t->log_ns));
+                       t->st.log_seconds);
     *y = (struct tally){0};
-    t->log_ns = ls__now_ns();
+    t->st.log_seconds = 0;
 }
 
 static enum ls_status load_and_train(struct trainer *t, double lr, struct ls_exec_stats *stats)
@@ -61,6 +61,7 @@ static enum ls_status one_step(struct trainer *t, struct ls_step *out)
     ls__forecast_note(&t->forecast, seconds);
     st->train_seconds += seconds;
     st->epoch_seconds += seconds;
+    st->log_seconds += seconds;
     if (t->first_step_seconds == 0) t->first_step_seconds = ls__seconds_since(t->opened_ns);
     st->step++;
     st->epoch_step++;
@@ -109,7 +110,6 @@ bool ls__trainer_stop_wanted(const struct trainer *t)
 enum ls_status ls__trainer_step(struct trainer *t, struct ls_step *step)
 {
     const struct ls_control *control = t->o->control;
-    if (t->log_ns == 0) t->log_ns = ls__now_ns() - (int64_t)(1e9 * t->st.log_seconds);
     TRY(one_step(t, step));
     log_step(t, step->lr);
     show_progress(t);

@@ -45,7 +45,6 @@ void ls__trainer_count_seconds(struct trainer *t)
     const struct ls_seconds now = ls__trainer_seconds(t);
     t->st.total_seconds = t->earlier.total_seconds + ls__seconds_since(t->opened_ns);
     t->st.parts = sum(&t->earlier.parts, &now);
-    t->st.log_seconds = t->log_ns ? ls__seconds_since(t->log_ns) : 0;
 }
 
 /* What validation data said, and what --target asked. */

@@ -57,7 +57,6 @@ struct trainer {
     int64_t last_step;        /* stop after this many */
     int64_t checkpoint_steps; /* every so many steps; 0: per epoch; -1: never */
     int64_t saved_step;       /* of the last checkpoint, -1 none */
-    int64_t log_ns;           /* since the last metric line */
     int64_t images;           /* in this sitting */
     double first_step_seconds;
     struct train_state earlier; /* its seconds: those of earlier sittings */

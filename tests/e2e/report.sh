@@ -36,7 +36,7 @@ check 'its report says so' silent.html 'text=What each layer costs was not recor
 run "$lockstep" report a b -o ab.html
 check 'two numbers of threads' ab.html ratio=a,b 'text=What differs: threads' 'text=The weights of all 2 runs are identical' 'text=Speed-up' 'text=Efficiency'
 run "$lockstep" report a c -o ac.html
-check 'two seeds are repeats' ac.html 'text=they are repeats' 'text=2 repeats'
+check 'two seeds are repeats' ac.html 'text=they are repeats' 'text=2 repeats' 'no=Side by side'
 mkdir folder && cp -r a b c folder/
 run "$lockstep" report folder -o folder.md
 equal 'a folder as Markdown: exit code' "$code" 0
