@@ -6,7 +6,10 @@
  * machines ask one after the other: a question that waits behind another's would only be a slow one.
  */
 #include "base/clock.h"
+#include "base/mem.h"
 #include "comm/comm_internal.h"
+
+#include <stdlib.h>
 
 enum { QUESTIONS = 16 };
 
@@ -48,10 +51,12 @@ enum ls_status ls_comm_clock(struct ls_comm *c, struct ls_comm_clock *clock)
     *clock = (struct ls_comm_clock){0};
     if (c->place.n_machines == 1) return LS_OK;
     if (c->place.local_rank == 0) TRY(ls__comm_thread_call(c, compare, clock));
-    for (int m = 1; m < c->place.n_machines; m++) {
-        struct ls_comm_clock theirs = *clock;
-        TRY(ls_comm_broadcast(c, c->leaders[m], &theirs, sizeof theirs));
-        if (m == c->place.machine) *clock = theirs;
-    }
-    return LS_OK;
+    struct ls_comm_clock *all; /* by rank; a machine's is its leader's */
+    const size_t n = (size_t)c->place.n_ranks;
+    TRY(ls__calloc(&all, n, sizeof *all));
+    enum ls_status status = ls_comm_gather(c, clock, sizeof *clock, all);
+    if (status == LS_OK) status = ls_comm_broadcast(c, 0, all, n * sizeof *all);
+    *clock = all[c->leaders[c->place.machine]];
+    free(all);
+    return status;
 }

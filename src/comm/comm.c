@@ -251,15 +251,8 @@ enum ls_status ls_comm_gather(struct ls_comm *c, const void *mine, size_t bytes,
     return LS_OK;
 }
 
-struct broadcast {
-    char *data;
-    size_t bytes;
-    int root;
-    bool is_among_machines;
-};
-
 /* A tree, counted from the root: place i has from its parent and hands on to i + 2^k. */
-static enum ls_status broadcast(struct ls_comm *c, void *arg)
+enum ls_status ls__broadcast(struct ls_comm *c, void *arg)
 {
     const struct broadcast *b = arg;
     int n = b->is_among_machines ? c->place.n_machines : c->place.n_ranks;
@@ -271,7 +264,7 @@ static enum ls_status broadcast(struct ls_comm *c, void *arg)
         if (me > 0) {
             int from = (me - reach / 2 + b->root) % n;
             TRY(ls__link_receive(c, b->data + at, bytes, b->is_among_machines ? c->leaders[from] : from, TAG_BROADCAST,
-                                 c->timeout));
+                                 c->timeout + b->more_seconds));
         }
         for (; me + reach < n; reach *= 2) {
             int to = (me + reach + b->root) % n;
@@ -284,14 +277,14 @@ static enum ls_status broadcast(struct ls_comm *c, void *arg)
 
 enum ls_status ls_comm_broadcast(struct ls_comm *c, int root, void *data, size_t bytes)
 {
-    struct broadcast b = {data, bytes, root, false};
-    return c->place.n_ranks == 1 ? LS_OK : ls__comm_thread_call(c, broadcast, &b);
+    struct broadcast b = {.data = data, .bytes = bytes, .root = root};
+    return c->place.n_ranks == 1 ? LS_OK : ls__comm_thread_call(c, ls__broadcast, &b);
 }
 
 enum ls_status ls_comm_broadcast_machines(struct ls_comm *c, int root, void *data, size_t bytes)
 {
-    struct broadcast b = {data, bytes, root, true};
-    return c->place.n_machines == 1 || c->place.local_rank > 0 ? LS_OK : ls__comm_thread_call(c, broadcast, &b);
+    struct broadcast b = {.data = data, .bytes = bytes, .root = root, .is_among_machines = true};
+    return c->place.n_machines == 1 || c->place.local_rank > 0 ? LS_OK : ls__comm_thread_call(c, ls__broadcast, &b);
 }
 
 /* --- sums over the machines --- */

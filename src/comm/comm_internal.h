@@ -36,6 +36,7 @@ struct peer {
     char computer[40];    /* ranks with equal ones share CPUs: the boot's id */
     char sums[32];        /* LOCKSTEP_SUMS; rank 0's counts for all */
     uint64_t network;  /* number of its network namespace; of one computer and one network: messages stay in memory */
+    uint64_t pids;     /* number of its pid namespace; of one computer and one of these: a pid says who lives */
     uint64_t cpus[16]; /* bit by bit those it may use */
     int32_t pid, machine, local_rank;
 };
@@ -165,7 +166,7 @@ struct comm_thread {
     /* the communication thread's own */
     bool is_under_way, is_awaited;   /* as measured: sums travel, and somebody waits for them */
     struct ls_begun travel, awaited; /* since when */
-    int64_t last_heartbeat_ns, listened_ns;
+    int64_t last_heartbeat_ns, listened_ns, watched_ns;
     int64_t hurried_until_ns; /* somebody wants to hear from us often */
     int64_t lost_ns;          /* when the transport first said that a rank is gone, or 0 */
     int64_t ended_ns;         /* when the launcher was seen to end us, or 0: the others are asked to answer */
@@ -206,6 +207,7 @@ enum ls_status ls__route_choose(struct ls_comm *c) LS_MUST_CHECK; /* for the job
  * (board->summed). The communication thread's. */
 enum ls_status ls__travel(struct ls_comm *c) LS_MUST_CHECK;
 void ls__travel_release(struct ls_comm *c);
+bool ls__travel_sends_to(const struct ls_comm *c, int machine); /* has not got rid of a message to it */
 
 /* Threads: main is the one that opened the job; workers are its pool, which only claim, lock, contribute and wait. The
  * communication thread is ours. "Set up": written while the job opens, before the communication thread reads it by a
@@ -254,6 +256,16 @@ void ls__comm_thread_sum(struct ls_comm *c, const struct sum_job *job);
  * measured. The communication thread's. */
 void ls__sum_travels(struct ls_comm *c, bool is_under_way);
 
+/* comm.c: from `root` to all ranks, or from the leader of machine `root` to all leaders. A comm_thread_fn. */
+struct broadcast {
+    char *data;
+    size_t bytes;
+    int root;
+    bool is_among_machines;
+    double more_seconds; /* than the timeout: the root itself may have to wait for somebody, and is the one to say so */
+};
+enum ls_status ls__broadcast(struct ls_comm *c, void *arg /* struct broadcast */) LS_MUST_CHECK;
+
 /* link.c */
 enum ls_status ls__link_begin_send(struct ls_comm *c, const void *data, size_t bytes, int to, int tag,
                                    struct ls_request *request) LS_MUST_CHECK;
@@ -295,10 +307,17 @@ bool ls__late_is_any_dead(const struct ls_comm *c);                             
 /* Of the other leaders, after more than the timeout. One that lives but waits for its own ranks gets a second more, in
  * which its machine names them. */
 enum ls_status ls__late_peers(struct ls_comm *c, double seconds) LS_MUST_CHECK;
+/* Posts it when the leader of the machine before or after this one is dead, where that is the same computer: long
+ * before its silence says so. */
+void ls__late_neighbours(struct ls_comm *c);
 /* The launcher ends everyone when a rank dies but does not say which: the leader that does not answer now. */
 enum ls_status ls__late_ended(struct ls_comm *c) LS_MUST_CHECK;
 /* The state letter of a process, as in /proc: 'Z' dead, 'T' stopped, 0 gone. */
 char ls__process_state(pid_t pid);
+
+/* cards.c: c->peers, c->leaders and c->place. */
+enum ls_status ls__cards_exchange(struct ls_comm *c) LS_MUST_CHECK;
+void ls__cards_number(struct ls_comm *c); /* machines, from the keys of the cards */
 
 /* machine.c */
 enum ls_status ls__comm_machine_open(struct ls_comm *c) LS_MUST_CHECK; /* finds who shares a machine, and the board */

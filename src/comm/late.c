@@ -138,14 +138,71 @@ static enum ls_status leader_lost(struct ls_comm *c, int machine)
     return ls__ending_check(c);
 }
 
+/* While the launcher ends everyone who is gone may have been ended. */
+static bool is_found_dead(struct ls_comm *c, int machine)
+{
+    const struct peer *me = &c->peers[c->place.rank], *p = &c->peers[c->leaders[machine]];
+    if (machine == c->place.machine || p->pids == 0 || p->pids != me->pids) return false;
+    if (strcmp(p->computer, me->computer) != 0 || !ls__late_is_dead(ls__process_state(p->pid))) return false;
+    return !c->thread.ended_ns && !(c->is_ended && c->is_ended(c->is_ended_context));
+}
+
+/* Of the two that find it the lower one tells, so that one is left if the other is ended meanwhile; but nothing that
+ * was known before, such as why it left, is overridden. */
+static void post_death(struct ls_comm *c, int machine)
+{
+    const int rank = c->leaders[machine];
+    const struct heartbeat *last = &c->heard[machine].last;
+    struct ending e = {.by = c->place.rank, .sureness = ENDING_SURE, .status = LS_REMOTE}, known;
+    int len = snprintf(e.message, sizeof e.message, "rank %d on %s (pid %d) died;", rank, c->peers[rank].host,
+                       (int)c->peers[rank].pid);
+    if (ls__ending_read(c, &known) && strncmp(known.message, e.message, (size_t)len) != 0) return;
+    snprintf(e.message + len, sizeof e.message - (size_t)len, " it was last heard of at step %lld, %s",
+             (long long)last->step, last->what);
+    ls__ending_post(c, &e);
+}
+
+void ls__late_neighbours(struct ls_comm *c)
+{
+    const int n = c->place.n_machines, around[2] = {(c->place.machine + 1) % n, (c->place.machine + n - 1) % n};
+    for (int i = 0; i < 2; i++) {
+        struct heard *h = &c->heard[around[i]];
+        if (h->is_broken || h->last.is_last || !is_found_dead(c, around[i])) continue;
+        h->is_broken = true; /* Open MPI ends who sends to it, and this rank is to tell */
+        if (!ls__travel_sends_to(c, around[i])) post_death(c, around[i]); /* else the machine on its other side tells */
+    }
+}
+
 static bool is_silent(const struct ls_comm *c, int machine)
 {
     return machine != c->place.machine && !c->heard[machine].has_answered;
 }
 
+/* Silent machines that exchange with it in pairs (doubling.c): Open MPI ends a rank that sends to a dead one. */
+static int n_silent_partners(const struct ls_comm *c, int machine)
+{
+    int n = 0;
+    for (int distance = 1; distance < c->place.n_machines; distance *= 2)
+        n += (machine ^ distance) < c->place.n_machines && is_silent(c, machine ^ distance);
+    return n;
+}
+
+/* Whether of two silent machines `a` is the likelier to have died first. Among a power of two of machines it is the one
+ * that more of the silent ones send to; else, and of equals, in the ring the last of silent neighbours: the one before
+ * it was ended because it sent to it. */
+static bool is_likelier(const struct ls_comm *c, int a, int b)
+{
+    const int n = c->place.n_machines;
+    const bool is_even = (n & (n - 1)) == 0;
+    const int partners = is_even ? n_silent_partners(c, a) - n_silent_partners(c, b) : 0;
+    const bool is_a_last = !is_silent(c, (a + 1) % n), is_b_last = !is_silent(c, (b + 1) % n);
+    if (partners != 0) return partners > 0;
+    if (is_a_last != is_b_last) return is_a_last;
+    return c->heard[a].heard_ns < c->heard[b].heard_ns;
+}
+
 /* Every rank that lives is ended by the launcher too, or asked by one that is, and says so; one that died before never
- * does. While more than one is missing it may be slow, and to name it would be a guess. But Open MPI ends a rank that
- * sends to a dead one, and then the one that sends to that: of silent neighbours in the ring the last died first. */
+ * does. While more than one is missing it may be slow, and to name it would be a guess. */
 static enum ls_status by_silence(struct ls_comm *c)
 {
     const double enough = 0.4, most = 0.8; /* seconds; mpirun gives us one */
@@ -157,8 +214,7 @@ static enum ls_status by_silence(struct ls_comm *c)
     for (int n = 0; n < c->place.n_machines; n++) {
         if (!is_silent(c, n)) continue;
         n_silent++;
-        bool is_last = !is_silent(c, (n + 1) % c->place.n_machines);
-        if (is_last && (first < 0 || c->heard[n].heard_ns < c->heard[first].heard_ns)) first = n;
+        if (first < 0 || is_likelier(c, n, first)) first = n;
     }
     if (first < 0 || (n_silent > 1 && waited < most)) return LS_OK;
     return leader_lost(c, first);

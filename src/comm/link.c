@@ -83,7 +83,15 @@ enum ls_status ls__link_receive(struct ls_comm *c, void *data, size_t bytes, int
 
 /* --- heartbeat --- */
 
-enum { HURRY_NS = 500000000, LISTEN_NS = 2000000 };
+enum { HURRY_NS = 500000000, WATCH_NS = 10000000 };
+
+/* Between two looks at what the others say. A look costs more the more they are, so there are fewer: the cost stays. */
+static int64_t listen_ns(const struct ls_comm *c)
+{
+    enum { LEAST_NS = 2000000, EACH_NS = 250000 };
+    int64_t ns = (int64_t)c->place.n_machines * EACH_NS;
+    return ns < LEAST_NS ? LEAST_NS : ns;
+}
 
 static void hear(struct ls_comm *c, struct heard *h)
 {
@@ -194,9 +202,13 @@ void ls__link_pump(struct ls_comm *c)
     if (!c->heard) return;
     int64_t now = ls__now_ns();
     if (!k->ended_ns && c->is_ended && c->is_ended(c->is_ended_context)) k->ended_ns = now;
+    if (now - k->watched_ns >= WATCH_NS) {
+        k->watched_ns = now;
+        ls__late_neighbours(c);
+    }
     bool is_hurried = k->ended_ns || now < k->hurried_until_ns || atomic_load(&c->board->has_ending);
     bool is_time = now - k->last_heartbeat_ns >= heartbeat_ns(c, is_hurried);
-    if (!is_time && now - k->listened_ns < LISTEN_NS) return;
+    if (!is_time && now - k->listened_ns < listen_ns(c)) return;
     k->listened_ns = now;
     poll_heartbeats(c);
     listen(c);

@@ -42,6 +42,13 @@ static enum ls_status go_round(struct ls_comm *c, void *data, size_t bytes)
     return ls__link_send(c, data, bytes, next_of(c), TAG_PROBE, c->timeout);
 }
 
+/* Machine 0's, to all: in a tree, since a round takes the longer the more machines there are. */
+static enum ls_status hear_word(struct ls_comm *c, int64_t *word)
+{
+    struct broadcast b = {.data = (char *)word, .bytes = sizeof *word, .is_among_machines = true};
+    return ls__broadcast(c, &b);
+}
+
 /* Numbers that take as many bytes as gradients do, added up over the machines. */
 static enum ls_status sum_up(struct ls_comm *c, int64_t *sums, int64_t n)
 {
@@ -156,7 +163,7 @@ static enum ls_status measure_sums(struct ls_comm *c, struct probe *p, struct cr
     int n_rounds = 0;
     int64_t begin = ls__now_ns(), n = MIN_SUMS;
     for (;;) {
-        TRY(go_round(c, &n, sizeof n)); /* machine 0's word */
+        TRY(hear_word(c, &n));
         if (n == 0) break;
         int64_t start = ls__now_ns(), work_start = crowd_work(crowd), sent = atomic_load(&c->bytes_sent);
         TRY(sum_up(c, p->data, n));
@@ -235,7 +242,7 @@ static enum ls_status measure_stream(struct ls_comm *c, struct probe *p, double 
     int64_t begin = ls__now_ns(), n = p->is_far ? FIRST : 0;
     *bandwidth = 0;
     for (;;) {
-        TRY(go_round(c, &n, sizeof n)); /* machine 0's word */
+        TRY(hear_word(c, &n));
         if (n == 0) return LS_OK;
         int64_t start = ls__now_ns();
         TRY(stream(c, p, n));
@@ -288,13 +295,14 @@ static enum ls_status measure_busy(struct ls_comm *c, struct probe *p, double su
 
 static enum ls_status measure(struct ls_comm *c, struct probe *p)
 {
+    enum { FIRST = 2 }; /* a round passes every machine: with many of them even a few take long */
     double sums = 0;
     int64_t start = ls__now_ns();
-    TRY(measure_latency(c, p, 4)); /* connections are made with the first message */
-    double first = ls__seconds_since(start) / 4;
+    TRY(measure_latency(c, p, FIRST)); /* connections are made with the first message */
+    double first = ls__seconds_since(start) / FIRST;
     int64_t n_rounds = (int64_t)(p->seconds / 4 / (first > 1e-6 ? first : 1e-6));
-    n_rounds = n_rounds < 5 ? 5 : n_rounds > MAX_ROUNDS ? MAX_ROUNDS : n_rounds;
-    TRY(go_round(c, &n_rounds, sizeof n_rounds)); /* machine 0's word */
+    n_rounds = n_rounds < FIRST ? FIRST : n_rounds > MAX_ROUNDS ? MAX_ROUNDS : n_rounds;
+    TRY(hear_word(c, &n_rounds));
     TRY(measure_latency(c, p, (int)n_rounds));
     p->seconds *= 0.35;
     TRY(measure_idle(c, p, &sums));

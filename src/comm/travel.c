@@ -157,6 +157,13 @@ void ls__travel_release(struct ls_comm *c)
     c->chunks = NULL;
 }
 
+bool ls__travel_sends_to(const struct ls_comm *c, int machine)
+{
+    for (int i = 0; c->chunks && i < WINDOW; i++)
+        if (c->chunks[i].is_active && c->chunks[i].sending.is_open && c->chunks[i].now.to == machine) return true;
+    return false;
+}
+
 /* Puts chunks into free slots, as far as buckets are ready. Chunks start in order and each has its own slot. */
 static enum ls_status start_chunks(struct ls_comm *c, struct progress *p)
 {

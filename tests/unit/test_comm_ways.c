@@ -149,6 +149,7 @@ static void test_routes(void **state)
         assert_int_equal(large.n_hops, 2 * (p - 1));
     }
     assert_string_equal(ls_comm_route(60000, 6, false, NULL).way, "ring"); /* those beyond four would send everything */
+    assert_string_equal(ls_comm_route(60000, 48, false, NULL).way, "doubling"); /* 94 messages after each other */
     assert_string_equal(ls_comm_route(20, 6, false, NULL).way, "doubling");
     assert_int_equal(ls_comm_route(60000, 2, false, NULL).n_hops, 1);
 }
