@@ -307,6 +307,7 @@ bool ls__late_is_any_dead(const struct ls_comm *c);                             
 /* Of the other leaders, after more than the timeout. One that lives but waits for its own ranks gets a second more, in
  * which its machine names them. */
 enum ls_status ls__late_peers(struct ls_comm *c, double seconds) LS_MUST_CHECK;
+bool ls__late_is_gone(const struct ls_comm *c, int machine); /* its leader, as far as this computer can say */
 /* Posts it when the leader of the machine before or after this one is dead, where that is the same computer: long
  * before its silence says so. */
 void ls__late_neighbours(struct ls_comm *c);

@@ -138,12 +138,17 @@ static enum ls_status leader_lost(struct ls_comm *c, int machine)
     return ls__ending_check(c);
 }
 
-/* While the launcher ends everyone who is gone may have been ended. */
-static bool is_found_dead(struct ls_comm *c, int machine)
+bool ls__late_is_gone(const struct ls_comm *c, int machine)
 {
     const struct peer *me = &c->peers[c->place.rank], *p = &c->peers[c->leaders[machine]];
     if (machine == c->place.machine || p->pids == 0 || p->pids != me->pids) return false;
-    if (strcmp(p->computer, me->computer) != 0 || !ls__late_is_dead(ls__process_state(p->pid))) return false;
+    return strcmp(p->computer, me->computer) == 0 && ls__late_is_dead(ls__process_state(p->pid));
+}
+
+/* While the launcher ends everyone who is gone may have been ended. */
+static bool is_found_dead(struct ls_comm *c, int machine)
+{
+    if (!ls__late_is_gone(c, machine)) return false;
     return !c->thread.ended_ns && !(c->is_ended && c->is_ended(c->is_ended_context));
 }
 

@@ -153,11 +153,13 @@ static void listen(struct ls_comm *c)
     }
 }
 
-/* Open MPI ends a rank that sends to one that is gone. So who knows the ending, and may have left, is sent nothing
- * more; and while the launcher ends us a rank that does not answer is asked once only. */
-static bool is_told_enough(const struct heard *h, const struct heartbeat *word)
+/* Open MPI ends a rank that sends to one that is gone. So who is known to be gone, or knows the ending and may have
+ * left, is sent nothing more; and while the launcher ends us a rank that does not answer is asked once only. */
+static bool is_told_enough(const struct ls_comm *c, int machine, const struct heartbeat *word)
 {
+    const struct heard *h = &c->heard[machine];
     const struct heartbeat *last = &h->last;
+    if ((word->has_ending || word->is_ended) && ls__late_is_gone(c, machine)) return true;
     if (word->has_ending && last->has_ending && last->ending.by == word->ending.by &&
         last->ending.sureness == word->ending.sureness)
         return true;
@@ -168,7 +170,7 @@ static void speak(struct ls_comm *c, const struct heartbeat *word)
 {
     int machine = -1;
     for (struct heard *h; (h = next_heard(c, &machine));) {
-        if (h->sending.is_open || is_told_enough(h, word)) continue; /* the last one has not left yet */
+        if (h->sending.is_open || is_told_enough(c, machine, word)) continue; /* the last one has not left yet */
         h->is_asked = word->is_ended;
         h->out = *word;
         h->is_broken = c->transport->send(&h->out, sizeof h->out, c->leaders[machine], TAG_HEARTBEAT, &h->sending);

@@ -13,6 +13,7 @@
 #include "settings/validation.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -229,6 +230,24 @@ static enum ls_status check_device(const struct session *s, const struct session
                    is_sync ? "--sync " : "--compress", is_sync ? o->sync->usage : "", s->backend->name);
 }
 
+/* A worker without a shard waits for the others in every step. The chief says so. */
+static void warn_of_idle_workers(const struct session *s, const struct session_options *o)
+{
+    const int n = s->comm ? ls_comm_place(s->comm)->n_ranks : 1;
+    char advice[160] = "";
+    if (n <= s->shards || !o->is_training) return;
+    if (n <= s->batch_size)
+        snprintf(
+            advice, sizeof advice,
+            ", or --shards %d (more shards change the rounding and batch norm's groups, so the weights will differ)",
+            n);
+    ls__log(LS_LOG_WARN,
+            "%d workers but only %lld shards in a batch of %lld: %lld of them without work in every step; use "
+            "-w %lld%s",
+            n, (long long)s->shards, (long long)s->batch_size, (long long)(n - s->shards), (long long)s->shards,
+            advice);
+}
+
 /* More threads than shards would idle. They are not started, and the user hears how to use them. */
 static void fit_threads(struct session *s, const struct session_options *o)
 {
@@ -331,6 +350,7 @@ enum ls_status ls__session_open(struct session *s, const struct session_options 
     TRY(s->comm ? ls__workers_agree_inputs(s->comm, status, s) : status);
     TRY(choose_threads(s, o));
     fit_threads(s, o);
+    warn_of_idle_workers(s, o);
     TRY(ls_store_create(&s->store));
     TRY(ls_exec_create(&s->exec, s->backend, s->device, s->store, s->threads));
     TRY(ls_exec_measure(s->exec, s->trace, s->lane));

@@ -40,4 +40,6 @@ equal 'two machines that train apart' "$(wrong b 10)" ''
 "$lockstep" train lenet5 fake:1x28x28:10:640 -b 64 --epochs 1 --run "$work/c" --no-record >out 2>err
 equal 'one worker: no table' "$(grep -c '^  epoch rank ' out)" 0
 if [ ! -e c/ranks.csv ]; then ok 'no file with --no-record'; else bad 'a file with --no-record'; fi
+"$lockstep" train softmax digits -b 64 --shards 2 -i 1 --no-eval --checkpoint-every none -w 3 --run "$work/d" >out 2>err || bad "exit $?: $(tail -n 1 err)"
+has 'more workers than shards' err 'warning: 3 workers but only 2 shards in a batch of 64: 1 of them without work in every step; use -w 2, or --shards 3'
 finish
