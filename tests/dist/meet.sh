@@ -100,7 +100,7 @@ part_dead() {
     for victim in 0 2; do
         begin m --timeout 300
         kill -KILL "${node[$victim]}"
-        ends_named "killed rank $victim of machines" $victim "m$victim died or was cut off"
+        ends_named "killed rank $victim of machines" $victim "m$victim (pid ${node[$victim]}) died;"
     done
     begin '' --timeout 300
     kill -KILL "${node[1]}"
