@@ -52,6 +52,14 @@ static const struct ls_history *any_run(const struct ls_lab_view *v)
     return NULL;
 }
 
+/* A question that was not asked for (--only) may share runs with one that was. */
+static bool is_asked(const struct ls_lab_view *v, const struct ls_lab_question *q)
+{
+    for (int i = 0; i < q->n_runs; i++)
+        if (v->seen[q->runs[i]].n_asked == 0) return false;
+    return true;
+}
+
 /* --- parts of the page --- */
 
 static void add_paragraphs(struct ls_page *p, const char *text)
@@ -89,7 +97,7 @@ static void add_summary(const struct ls_lab_view *v)
     for (int i = 0; i < v->lab->n_questions; i++) {
         const struct ls_lab_question *q = &v->lab->questions[i];
         const char *first;
-        if (!ls__lab_is_asked(s, q)) continue;
+        if (!is_asked(v, q)) continue;
         ls__lab_paragraph(v, q, &first);
         ls__page_point(v->p, "%s: %s", q->id, *first ? first : "nothing is done yet.");
     }
@@ -113,7 +121,7 @@ static void add_missing_of(const struct ls_lab_view *v, const struct ls_lab_ques
     const char *names = "";
     for (int i = 0; i < q->n_runs; i++) {
         const struct ls_lab_seen *s = &v->seen[q->runs[i]];
-        if (s->n_done < s->n_asked || s->n_asked == 0)
+        if (s->n_done < s->n_asked)
             names = ls__page_format(v->p, "%s%s%s (%d of %d)", names, *names ? ", " : "", v->lab->runs[q->runs[i]].name,
                                     s->n_done, s->n_asked);
     }
@@ -214,7 +222,7 @@ static enum ls_status write_report(struct ls_lab_view *v, const char *dir, const
                                  v->state->n_jobs);
     add_summary(v);
     for (int i = 0; i < v->lab->n_questions; i++)
-        if (ls__lab_is_asked(v->state, &v->lab->questions[i])) add_question(v, &v->lab->questions[i]);
+        if (is_asked(v, &v->lab->questions[i])) add_question(v, &v->lab->questions[i]);
     add_missing(v);
     add_environment(v);
     TRY(v->p->status);

@@ -561,7 +561,7 @@ def main():
     problems, n_lines = [], 0
     top = next(lines for head, lines in found.items() if head.startswith("# "))
     for q in questions:
-        if not any((r, 1) in jobs for r in q["runs"]):
+        if not all((r, 1) in jobs for r in q["runs"]):
             if f"## {q['id']}: {q['title']}" in found:
                 problems.append(f"{q['id']}: told though it was not asked")
             continue
