@@ -43,7 +43,7 @@ dies() {
     begin=$(now_ms)
     job_end
     equal "$n machines, one killed: exit code" "$code" 6
-    has "$n machines, one killed: it is named, $(($(now_ms) - begin)) ms later" err "^lockstep: rank $victim on machine$victim"
+    has "$n machines, one killed: it is named, $(($(now_ms) - begin)) ms later" err "lockstep: rank $victim on machine$victim "
     leaves_nothing "$n machines, one killed" "$work/dead$n"
 }
 
