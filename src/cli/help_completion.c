@@ -6,11 +6,18 @@
 #include "cli/help.h"
 
 #include "data/catalog.h"
+#include "lab/lab.h"
 #include "model/model.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+
+static void add_labs(struct ls_buf *b)
+{
+    for (const struct ls_lab_entry *e = ls__labs; e->name; e++)
+        ls__buf_addf(b, "%s%s", e == ls__labs ? "" : " ", e->name);
+}
 
 static void add_models(struct ls_buf *b)
 {
@@ -96,9 +103,9 @@ static void add_valued_words(struct ls_buf *b, enum ls_cmd cmd)
 /* What kind of thing a word of a command's usage stands for: "[DATA]" -> data. NULL: nothing that can be offered. */
 static const char *kind_of(const char *word)
 {
-    static const char *const kinds[][2] = {{"MODEL", "model"}, {"DATA", "data"},  {"SPEC", "data"},
-                                           {"NAME", "data"},   {"RUN", "run"},    {"COMMAND", "cmd"},
-                                           {"DIR", "folder"},  {"IMAGE", "file"}, {"FILE", "file"}};
+    static const char *const kinds[][2] = {{"MODEL", "model"}, {"DATA", "data"},   {"SPEC", "data"},  {"NAME", "data"},
+                                           {"RUN", "run"},     {"COMMAND", "cmd"}, {"DIR", "folder"}, {"LAB", "lab"},
+                                           {"IMAGE", "file"},  {"FILE", "file"}};
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (strstr(word, kinds[i][0])) return kinds[i][1];
     return NULL;
@@ -172,6 +179,9 @@ static void add_bash(struct ls_buf *b)
                     "    data) COMPREPLY=($(compgen -W '");
     add_data_sets(b);
     ls__buf_adds(b, "' -- \"$cur\")) ;;\n"
+                    "    lab) COMPREPLY=($(compgen -W '");
+    add_labs(b);
+    ls__buf_adds(b, "' -- \"$cur\") $(compgen -f -X '!*.lab' -- \"$cur\")) ;;\n"
                     "    run) COMPREPLY=($(compgen -d -- \"$cur\") $(compgen -d -- \"runs/$cur\")) ;;\n"
                     "    folder) COMPREPLY=($(compgen -d -- \"$cur\")) ;;\n"
                     "    file) COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n"
