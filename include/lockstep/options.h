@@ -30,6 +30,17 @@ extern "C" {
 
 struct ls_images;
 
+/* With sync "ps", "async" or "ssp:K" this process is the server: it listens, and workers come
+ * (`lockstep train --server ADDRESS`). All borrowed. */
+struct ls_elastic {
+    const char *listen; /* "127.0.0.1:0": the port is then any free one */
+    const char *key;    /* a key file (docs/guide/parameter-server.md); NULL: only this machine may connect */
+    const char *ticket; /* what a worker has to show besides, as $LOCKSTEP_TICKET; NULL: nothing */
+    void *context;
+    void (*on_listening)(void *context, const char *address); /* (optional) from now on workers may come */
+    bool (*is_hopeless)(void *context); /* (optional) true: none will come any more, so do not wait */
+};
+
 struct ls_train_options {
     const char *model, *data; /* "lenet5", "digits" */
     const char *data_dir;     /* NULL: $LOCKSTEP_DATA, the cache, the distribution's place */
@@ -93,13 +104,15 @@ struct ls_train_options {
     bool json;               /* for the program; the library prints no results */
     bool deterministic_only; /* reserved */
     const char *memory;      /* "normal", "low": activations are computed again in backward; the same weights */
-    const char *sync;        /* "allreduce", "local:H" */
+    const char *sync;        /* "allreduce", "local:H", "ps", "async", "ssp:K" */
     int64_t workers;         /* ranks the job must have; 0: as many as were started */
     int64_t gpus;            /* cards per machine, each with a process of its own; 0: processes share those there are */
     double timeout;          /* seconds to wait for a worker that does not answer */
     bool balance;            /* slower machines get fewer shards */
     int64_t rescue_every;    /* steps between copies of the state in memory, kept for a restart; 0: none */
     int64_t compress;        /* bits of a gradient that leaves a shard: 8, 16; 0: all */
+    double lease;            /* ps, async, ssp: seconds a worker may be silent before others get its work */
+    int64_t backup;          /* ps: slow workers whose shards are computed a second time by who has nothing to do */
     const char *sum;         /* "fixed" (the promise) or "float" (plain float32 sums, for comparison only) */
 
     /* For programs only: no words of the command line. All borrowed. */
@@ -108,6 +121,7 @@ struct ls_train_options {
     /* Images from memory (data.h) instead of a data set; `data` is then their name, "memory" if NULL. Without
      * test_images no_eval must be set. */
     const struct ls_images *train_images, *test_images;
+    const struct ls_elastic *elastic; /* NULL: this process serves nobody */
 };
 
 void ls_train_options_default(struct ls_train_options *o);

@@ -30,6 +30,29 @@ struct ls_rank {
 };
 enum { LS_RANKS_TOLD = 64 };
 
+/* What one worker of a parameter server did, in this sitting. */
+struct ls_elastic_worker {
+    char host[64];
+    int64_t shards, batches; /* that counted: batches where a worker gets whole ones (async, ssp) */
+    int64_t pushes, rejected;
+    double wait_seconds, compute_seconds;
+    double staleness_mean; /* of its updates: others applied between its parameters and them */
+    int64_t staleness_max;
+    int64_t joined_step, left_step;     /* -1: it stayed */
+    int64_t bytes_sent, bytes_received; /* by it */
+};
+enum { LS_ELASTIC_TOLD = 64, LS_STALENESS_BINS = 16 };
+
+/* A training by parameter server. n_workers is 0 in any other. */
+struct ls_elastic_result {
+    int servers, n_workers; /* workers that ever took part */
+    int n_told;
+    struct ls_elastic_worker workers[LS_ELASTIC_TOLD]; /* the first of them */
+    int64_t updates, staleness_max;
+    double staleness_mean;
+    int64_t staleness[LS_STALENESS_BINS]; /* updates with a staleness of 0, 1, ...; the last: and more */
+};
+
 /* What result.json holds; the names are the JSON keys. */
 struct ls_result {
     char model[128], data[256], device[32], precision[16], sync[32];
@@ -58,6 +81,7 @@ struct ls_result {
     } step;
     struct ls_rank ranks[LS_RANKS_TOLD]; /* the first of them; ranks.csv has all */
     int n_ranks_told;                    /* of these; on rank 0 only */
+    struct ls_elastic_result elastic;
     char run_dir[512];
     int rank;               /* of the process that holds this result; 0 has all of it */
     bool is_told_elsewhere; /* of a failure: the process that knows its cause tells it, so this one may be silent */

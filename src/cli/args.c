@@ -5,6 +5,7 @@
  * several equal options wins. Messages say what was expected and, for a misspelt name, what was probably meant.
  */
 #include "cli/options.h"
+#include "settings/sync_names.h"
 
 #include "base/mem.h"
 #include "base/suggest.h"
@@ -327,6 +328,19 @@ static enum ls_status resolve_train(struct ls_options *o)
     return ls_options_check(&o->train);
 }
 
+static enum ls_status resolve_server(struct ls_options *o)
+{
+    struct ls_sync_choice sync;
+    if (o->n_args < 2)
+        return ls_fail(LS_USAGE,
+                       "server: expected MODEL DATA, --resume RUN or --keygen DIR; lockstep server --help explains");
+    if (!ls__option_is_given(o, "sync") && !(ls__sync_parse(o->train.sync, &sync) && sync.name->is_served))
+        o->train.sync = "ps";
+    if (ls__sync_parse(o->train.sync, &sync) && !sync.name->is_served)
+        return ls_fail(LS_USAGE, "server: --sync %s has no server: expected ps, async or ssp:K", o->train.sync);
+    return resolve_train(o);
+}
+
 static enum ls_status resolve_predict(const struct ls_options *o)
 {
     if ((o->hosts || o->probe) && (o->network || o->latency || o->bandwidth))
@@ -359,5 +373,6 @@ enum ls_status ls__options_resolve(struct ls_options *o, enum ls_cmd cmd)
     TRY(ls__options_check_device(&o->train));
     if (cmd == LS_CMD_PREDICT) TRY(resolve_predict(o));
     if (cmd == LS_CMD_EXPORT) TRY(resolve_export(o));
+    if (cmd == LS_CMD_SERVER && !o->keygen) return resolve_server(o);
     return cmd == LS_CMD_TRAIN ? resolve_train(o) : LS_OK;
 }

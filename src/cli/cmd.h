@@ -9,6 +9,8 @@
 #include <stddef.h>
 
 enum ls_status ls__cmd_train(const struct ls_options *o) LS_MUST_CHECK;
+/* The same for `server`: no workers are started. */
+enum ls_status ls__train_as_server(const struct ls_options *o, const char *listen) LS_MUST_CHECK;
 enum ls_status ls__cmd_eval(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_classify(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_export(const struct ls_options *o) LS_MUST_CHECK;

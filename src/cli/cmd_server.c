@@ -1,8 +1,9 @@
-/* cmd_server.c: `lockstep server`: makes keys. */
+/* cmd_server.c: `lockstep server`: makes keys, or trains by the hands of workers that come from anywhere. */
 #include "cli/cmd.h"
 #include "wire/keys.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static enum ls_status make_keys(const char *dir)
 {
@@ -15,8 +16,17 @@ static enum ls_status make_keys(const char *dir)
     return LS_OK;
 }
 
+/* "[::1]" and "10.0.0.1" have no port; "[::1]:4711" and "host:4711" do. */
+static bool has_port(const char *address)
+{
+    const char *end = strrchr(address, ']'), *colon = strrchr(address, ':');
+    return colon && (!end || colon > end);
+}
+
 enum ls_status ls__cmd_server(const struct ls_options *o)
 {
+    char address[256];
     if (o->keygen) return make_keys(o->keygen);
-    return ls_fail(LS_USAGE, "server: expected --keygen DIR; try `lockstep server --help`");
+    snprintf(address, sizeof address, "%s%s", o->listen, has_port(o->listen) ? "" : ":4711");
+    return ls__train_as_server(o, address);
 }

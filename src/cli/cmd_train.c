@@ -1,9 +1,12 @@
 /* cmd_train.c: `lockstep train`: ls_train, then its result for a person or as JSON. */
 #include "base/log.h"
 #include "base/quote.h"
+#include "base/status_kept.h"
 #include "cli/cmd.h"
+#include "cli/crew.h"
 #include "cli/signals.h"
 #include "comm/comm.h"
+#include "settings/sync_names.h"
 #include "train/result.h"
 
 #include <inttypes.h>
@@ -59,7 +62,7 @@ static void print_judgement(const struct ls_result *r)
 static void print_ranks(const struct ls_result *r)
 {
     enum { SHOWN = 16 };
-    if (r->workers < 2) return;
+    if (r->workers < 2 || r->elastic.servers > 0) return;
     printf("\n  epoch rank    loss accuracy       lr   images    time compute   comm.     sent\n");
     for (int i = 0; i < r->n_ranks_told && i < SHOWN; i++) {
         const struct ls_rank *k = &r->ranks[i];
@@ -72,10 +75,28 @@ static void print_ranks(const struct ls_result *r)
     printf("\n");
 }
 
+/* What each worker of a parameter server did, 80 columns. */
+static void print_elastic(const struct ls_elastic_result *e)
+{
+    enum { SHOWN = 16 };
+    const bool is_batches = e->updates > 0;
+    printf("\n  worker host             %8s  pushes rejected  compute     wait  staleness mean, max\n",
+           is_batches ? "batches" : "shards");
+    for (int i = 0; i < e->n_told && i < SHOWN; i++) {
+        const struct ls_elastic_worker *w = &e->workers[i];
+        printf("  %6d %-16.16s %8" PRId64 " %7" PRId64 " %8" PRId64 " %8.2f %8.2f  %9.2f %8" PRId64 "\n", i, w->host,
+               is_batches ? w->batches : w->shards, w->pushes, w->rejected, w->compute_seconds, w->wait_seconds,
+               w->staleness_mean, w->staleness_max);
+    }
+    if (e->n_workers > SHOWN) printf("  ... and %d more in result.json\n", e->n_workers - SHOWN);
+    printf("\n");
+}
+
 static void print_summary(const struct ls_train_options *o, const struct ls_result *r, enum ls_status status)
 {
     char train[LS_TEXT_BYTES], memory[LS_TEXT_BYTES], workers[32] = "";
     if (r->workers > 1) snprintf(workers, sizeof workers, "%" PRId64 " workers, ", r->workers);
+    const bool is_served = r->elastic.servers > 0; /* its threads are the server's */
     printf("%s on %s\n", r->model, r->data);
     print_judgement(r);
     printf("  train accuracy  %s", ls__percent_text(r->train_accuracy, train));
@@ -86,10 +107,16 @@ static void print_summary(const struct ls_train_options *o, const struct ls_resu
                r->target_train_seconds, r->target_total_seconds);
     printf("  speed           %.0f images/s (%" PRId64 " steps of %" PRId64 ", %s%" PRId64 " thread%s%s, %s)\n",
            r->images_per_second, r->steps, r->batch_size, workers, r->threads, r->threads == 1 ? "" : "s",
-           *workers ? " each" : "", r->device);
+           is_served  ? " here"
+           : *workers ? " each"
+                      : "",
+           r->device);
     printf("  memory          %s at most%s\n", ls__bytes_text((double)r->peak_rss_bytes, memory),
-           *workers ? ", all workers together" : "");
+           is_served  ? ", the server"
+           : *workers ? ", all workers together"
+                      : "");
     print_ranks(r);
+    if (r->elastic.servers > 0) print_elastic(&r->elastic);
     printf("  weights         %s\n", r->weights_hash);
     printf("  run directory   %s\n", r->run_dir);
     print_next(o, r, status);
@@ -102,11 +129,12 @@ static enum ls_status end_of_other(enum ls_status status)
     return ls_fail(status, "stopped; rank 0 has written a checkpoint");
 }
 
-enum ls_status ls__cmd_train(const struct ls_options *o)
+static enum ls_status train(const struct ls_options *o, const struct ls_elastic *elastic)
 {
     struct ls_result result = {.train_accuracy = NAN, .train_loss = NAN, .test_accuracy = NAN, .test_loss = NAN};
     struct ls_train_options options = o->train;
     options.control = &ls__signals_control;
+    options.elastic = elastic;
     enum ls_status status = ls_train(&options, &result);
     if (result.is_told_elsewhere) ls__log_set_level(LS_LOG_NOTHING); /* one rank says why */
     if (status != LS_OK && status != LS_INTERRUPTED) return status;
@@ -117,4 +145,22 @@ enum ls_status ls__cmd_train(const struct ls_options *o)
     else
         print_summary(&o->train, &result, status);
     return status;
+}
+
+enum ls_status ls__cmd_train(const struct ls_options *o)
+{
+    struct ls_sync_choice sync;
+    struct ls_crew *crew = NULL;
+    if (!ls__sync_parse(o->train.sync, &sync) || !sync.name->is_served) return train(o, NULL);
+    TRY(ls__crew_create(&crew, o));
+    enum ls_status status = train(o, ls__crew_elastic(crew));
+    const struct ls_kept kept = ls__keep(status);
+    ls__crew_destroy(&crew);
+    return ls__fail_again(&kept);
+}
+
+enum ls_status ls__train_as_server(const struct ls_options *o, const char *listen)
+{
+    const struct ls_elastic elastic = {.listen = listen, .key = o->key};
+    return train(o, &elastic);
 }

@@ -5,7 +5,7 @@ const struct ls_command ls__commands[LS_N_CMDS] = {
     [LS_CMD_TRAIN] =
         {
             .name = "train",
-            .args = "MODEL DATA | --resume RUN",
+            .args = "MODEL DATA | --resume RUN | --server ADDRESS",
             .min_args = 2,
             .max_args = 2,
             .summary = "train a model on a data set",
@@ -25,6 +25,7 @@ const struct ls_command ls__commands[LS_N_CMDS] = {
                     {"lockstep train --resume runs/a", "go on where runs/a stopped, with its own options"},
                     {"lockstep train lenet5 mnist --run runs/a --resume auto", "the same, or start"},
                     {"lockstep train lenet5 mnist -i 100 --json", "100 steps, the result as JSON on stdout"},
+                    {"lockstep train lenet5 mnist -w 4 --sync ps", "4 workers of a parameter server, any may die"},
                 },
         },
     [LS_CMD_EVAL] =
@@ -305,17 +306,25 @@ const struct ls_command ls__commands[LS_N_CMDS] = {
     [LS_CMD_SERVER] =
         {
             .name = "server",
-            .args = "--keygen DIR",
+            .args = "MODEL DATA | --resume RUN | --keygen DIR",
             .min_args = 0,
-            .max_args = 0,
-            .summary = "make the keys with which machines trust each other",
-            .text = "--keygen writes three key files into DIR, readable by you alone: server.key for the server, "
-                    "worker.key "
-                    "for every worker, and node.key for every node of a job that is started by --nodes. Copy them over "
-                    "ssh. Who has no key gets nothing; without keys only this machine's loopback is used.",
+            .max_args = 2,
+            .summary = "train by workers that come and go; make keys for them",
+            .text =
+                "Trains as `train` does, but computes nothing itself: workers started anywhere with `lockstep train "
+                "--server ADDRESS` take shards of every step, and this process adds their sums, updates, "
+                "evaluates and has the run directory. Workers learn from it what is trained and compare their data "
+                "with its own. They may join and leave at any time; work of one that dies or is silent for --lease "
+                "goes to others, and the weights are those of one process. Killed, it goes on with --resume RUN, "
+                "and workers that waited join again.\n"
+                "--keygen writes three key files into DIR, readable by you alone: server.key for the server, "
+                "worker.key for every worker, and node.key for every node of a job that is started by --nodes. "
+                "Copy them over ssh. Who has no key gets nothing; without keys only this machine's loopback is used.",
             .examples =
                 {
                     {"lockstep server --keygen keys", "keys/server.key, keys/worker.key, keys/node.key"},
+                    {"lockstep server lenet5 mnist --listen 0.0.0.0:4711 --key keys/server.key", "waits for workers"},
+                    {"lockstep server lenet5 mnist --sync ssp:4", "bounded staleness, workers of this machine only"},
                 },
         },
     [LS_CMD_PLOT] =

@@ -52,7 +52,7 @@ static const struct {
     const char *option, *words, *files; /* files: compgen's letter, or "" */
 } values[] = {
     {"device", "auto cpu ref cuda", ""},
-    {"sync", "allreduce local:", ""},
+    {"sync", "allreduce ps async ssp: local:", ""},
     {"network", "1GbE 10GbE 25GbE 100GbE loopback 1gbit,0.1ms", ""},
     {"resume", "auto", "f"},
     {"run", "", "d"},

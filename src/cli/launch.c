@@ -7,6 +7,7 @@
 #include "cli/launch_impl.h"
 #include "cli/launch_state.h"
 #include "comm/comm.h"
+#include "settings/sync_names.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -16,7 +17,10 @@
 
 bool ls__launch_is_wanted(enum ls_cmd cmd, const struct ls_options *o)
 {
+    struct ls_sync_choice sync;
+    const bool is_served = ls__sync_parse(o->train.sync, &sync) && sync.name->is_served; /* it starts its own */
     bool has_workers = cmd == LS_CMD_TRAIN && o->train.workers > 1;
+    if (cmd == LS_CMD_TRAIN && is_served) return false;
     return !ls_comm_is_launched() && (has_workers || o->hosts);
 }
 

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/suggest.h"
 #include "cli/cmd.h"
+#include "cli/crew.h"
 #include "cli/help.h"
 #include "cli/launch.h"
 #include "cli/launch_report.h"
@@ -47,6 +48,15 @@ static enum ls_status unknown_command(const char *word)
     return ls_fail(LS_USAGE, "unknown command '%s'; `lockstep help` lists them", word);
 }
 
+/* What is trained is the server's to say. */
+static enum ls_status run_worker(const struct ls_options *o)
+{
+    if (o->n_args > 0)
+        return ls_fail(LS_USAGE, "--server %s says what is trained: leave '%s' out", o->server, o->args[0]);
+    ls__signals_install();
+    return ls__cmd_worker(o);
+}
+
 /* *exit_code: of a job that was launched; 0 otherwise. */
 static enum ls_status run_with(struct ls_options *o, enum ls_cmd cmd, int *exit_code)
 {
@@ -57,14 +67,16 @@ static enum ls_status run_with(struct ls_options *o, enum ls_cmd cmd, int *exit_
     }
     if (o->verbose) ls__log_set_level(LS_LOG_DEBUG);
     if (o->train.quiet) ls__log_set_level(LS_LOG_WARN);
+    if (cmd == LS_CMD_TRAIN && o->server) return run_worker(o);
+    const bool is_training = cmd == LS_CMD_TRAIN || (cmd == LS_CMD_SERVER && !o->keygen);
     if (cmd == LS_CMD_TRAIN) TRY(ls__meet_take_place(o));
-    if (cmd == LS_CMD_TRAIN) TRY(ls__options_go_on(o));
+    if (is_training) TRY(ls__options_go_on(o));
     TRY(ls__options_resolve(o, cmd));
     if (cmd == LS_CMD_TRAIN && o->repeat > 1) return ls__repeat(o, exit_code);
     if (cmd == LS_CMD_TRAIN && !ls__report_is_wanted()) ls__options_warn_unused(o); /* the launcher has said it */
     if (ls__launch_is_wanted(cmd, o)) return ls__launch(cmd, o, exit_code);
     if (cmd == LS_CMD_TRAIN) ls__state_remove_left(); /* perhaps no launcher is ever started on this machine */
-    if (cmd == LS_CMD_TRAIN) ls__signals_install();
+    if (is_training) ls__signals_install();
     if (cmd == LS_CMD_TRAIN) TRY(ls__slow_begin(o));
     ls__report_here();
     if (cmd == LS_CMD_RECORD) return ls__cmd_record(o, exit_code);

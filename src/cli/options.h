@@ -58,7 +58,7 @@ struct ls_command {
     bool takes_rest;               /* what follows "--" is a command of its own */
     const char *summary;           /* one line, for the list of commands */
     const char *text;              /* what it does and where its results go; paragraphs apart by '\n' */
-    struct ls_example examples[6]; /* ends with line NULL */
+    struct ls_example examples[7]; /* ends with line NULL */
 };
 extern const struct ls_command ls__commands[LS_N_CMDS];
 
@@ -104,6 +104,7 @@ struct ls_options {
     int n_varies;
     int64_t port; /* serve */
     const char *listen, *token;
+    const char *server; /* train: of a worker */
     const char *keygen; /* server */
     bool man;           /* help */
     const char *completion;

@@ -8,6 +8,7 @@
 
 #include "base/status_kept.h"
 #include "comm/comm.h"
+#include "comm/pack.h"
 #include "comm/transport.h"
 
 #include <pthread.h>
@@ -327,11 +328,5 @@ void ls__board_rank_what(const struct board_rank *s, char what[WHAT_BYTES]);
 /* Sleeps until *word is no longer `seen`, or for at most `ns`. */
 void ls__futex_wait(atomic_uint *word, unsigned seen, int64_t ns);
 void ls__futex_wake(atomic_uint *word);
-
-/* pack.c: integers of few bytes, exactly. `out` needs ls__pack_bound(n) bytes. */
-size_t ls__pack_bound(size_t n);
-size_t ls__pack(const int64_t *x, size_t n, uint8_t *out);
-/* False if the message is not n packed numbers. add: x += them, else x = them. */
-bool ls__unpack(const uint8_t *in, size_t bytes, int64_t *x, size_t n, bool add);
 
 #endif

@@ -8,7 +8,7 @@
  * where shift is the number of zeros all numbers of the block end in, and bits what their two's complement needs then.
  * A block ends at a whole byte; the last one may hold fewer numbers.
  */
-#include "comm/comm_internal.h"
+#include "comm/pack.h"
 
 #include <string.h>
 
@@ -106,6 +106,20 @@ bool ls__unpack(const uint8_t *in, size_t bytes, int64_t *x, size_t n, bool add)
         if ((size_t)(end - in) < len) return false;
         memcpy(copy, in, len);
         unpack_block(copy, bits, shift, x + first, count, add);
+        in += len;
+    }
+    return in == end;
+}
+
+bool ls__pack_is_whole(const uint8_t *in, size_t bytes, size_t n)
+{
+    const uint8_t *end = in + bytes;
+    for (size_t first = 0; first < n; first += BLOCK) {
+        size_t count = n - first < BLOCK ? n - first : BLOCK;
+        if (end - in < HEADER || in[0] > WORD || in[1] >= WORD) return false;
+        size_t len = block_bytes(count, in[0]);
+        in += HEADER;
+        if ((size_t)(end - in) < len) return false;
         in += len;
     }
     return in == end;

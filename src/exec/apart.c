@@ -12,8 +12,7 @@
 
 struct handed_out {
     struct step *s;
-    ls_shard_source *source;
-    void *arg;
+    const struct ls_shard_source *source;
 };
 
 /* Items are the threads. */
@@ -21,19 +20,21 @@ static enum ls_status run_as_they_come(void *arg, int item, int thread)
 {
     const struct handed_out *run = arg;
     enum ls_status status = LS_OK;
-    for (int shard; (shard = run->source(run->arg)) >= 0;) {
+    const struct ls_shard_source *source = run->source;
+    for (int shard; (shard = source->next(source->arg)) >= 0;) {
         if (shard >= run->s->n_shards) return ls_fail(LS_INTERNAL, "shard %d of %d", shard, run->s->n_shards);
-        run->s->e->mine[shard] = 1; /* one writer each: a shard is handed out once */
-        enum ls_status one = ls__exec_run_shard(run->s, shard, thread);
+        enum ls_status one = source->read ? source->read(source->arg, shard) : LS_OK;
+        run->s->e->mine[shard] = one == LS_OK; /* one writer each: a shard is handed out once */
+        if (one == LS_OK) one = ls__exec_run_shard(run->s, shard, thread);
         if (status == LS_OK) status = one;
     }
     return status;
 }
 
-static enum ls_status compute(struct step *s, ls_shard_source *source, void *arg)
+static enum ls_status compute(struct step *s, const struct ls_shard_source *source)
 {
     struct ls_exec *e = s->e;
-    struct handed_out run = {s, source, arg};
+    struct handed_out run = {s, source};
     enum ls_status status = ls__step_prepare(s);
     if (status != LS_OK) return status;
     struct ls_begun begun = ls__span_begin(e->workers[0].lane, LS_SPAN_ROUND, "shards", s->ask->step);
@@ -42,7 +43,7 @@ static enum ls_status compute(struct step *s, ls_shard_source *source, void *arg
     return status == LS_OK ? ls__exec_join(s) : status;
 }
 
-enum ls_status ls_exec_compute(struct ls_exec *e, const struct ls_exec_step *ask, ls_shard_source *source, void *arg)
+enum ls_status ls_exec_compute(struct ls_exec *e, const struct ls_exec_step *ask, const struct ls_shard_source *source)
 {
     struct step s = ls__step_of(e, ask, true);
     if (e->together != &ls__alone || e->backend->memory || s.n_shards > MAX_N_SHARDS)
@@ -52,7 +53,7 @@ enum ls_status ls_exec_compute(struct ls_exec *e, const struct ls_exec_step *ask
     s.first = 0;
     s.n_own = s.n_shards;
     TRY(ls__step_find_plans(&s));
-    enum ls_status status = ls__step_diagnose(&s, compute(&s, source, arg));
+    enum ls_status status = ls__step_diagnose(&s, compute(&s, source));
     if (status == LS_OK) return LS_OK;
     const struct ls_kept why = ls__keep(status);
     TRY(ls_exec_zero_sums(e));
@@ -78,4 +79,9 @@ enum ls_status ls_exec_apply(struct ls_exec *e, const struct ls_exec_step *ask, 
 void ls_exec_note_change(struct ls_exec *e)
 {
     e->store->version++;
+}
+
+enum ls_status ls_exec_run(struct ls_exec *e, int n_items, ls_pool_fn *fn, void *arg)
+{
+    return ls__pool_run(e->pool, n_items, fn, arg);
 }

@@ -74,6 +74,7 @@ struct ls_exec_stats {
     int64_t n_correct, n;
     double grad_norm;              /* training with clip_norm only, else 0 */
     bool stop_wanted, save_wanted; /* in a job: some rank's ls_exec_want */
+    bool is_undone;                /* nothing happened: the step was given up because somebody wants to stop */
 };
 
 /* What this rank would like after its next step, told to all ranks in ls_exec_stats. */
@@ -158,12 +159,16 @@ void ls_exec_update_apart(struct ls_exec *exec, bool on);
  * add the blocks of others and apply. Together they do what ls_exec_train does, with the same bits, however the shards
  * are spread over executors. */
 
-/* The next shard to compute; -1: no more. Every thread asks until it hears -1; it may wait there. */
-typedef int ls_shard_source(void *arg);
+/* Where shards come from, and who reads their samples. */
+struct ls_shard_source {
+    int (*next)(void *arg);                       /* -1: no more. Every thread asks until it hears that; it may wait */
+    enum ls_status (*read)(void *arg, int shard); /* (optional) before the thread that got it computes it */
+    void *arg;
+};
 /* Computes shards as they come; their sums are added to the block, nothing is updated. After LS_NONFINITE, whose
- * message says where the first bad value appeared, the sums are zero. */
-enum ls_status ls_exec_compute(struct ls_exec *exec, const struct ls_exec_step *step, ls_shard_source *source,
-                               void *arg) LS_MUST_CHECK;
+ * message says where the first bad value appeared, and any other failure, the sums are zero. */
+enum ls_status ls_exec_compute(struct ls_exec *exec, const struct ls_exec_step *step,
+                               const struct ls_shard_source *source) LS_MUST_CHECK;
 /* All sums of a step: integers, to be added to those of others. */
 int64_t *ls_exec_sums(const struct ls_exec *exec, int64_t *n);
 /* Updates the store by what is in the block, and zeroes it. Of step->batch only n and epoch are read. */
@@ -171,6 +176,9 @@ enum ls_status ls_exec_apply(struct ls_exec *exec, const struct ls_exec_step *st
                              struct ls_exec_stats *stats) LS_MUST_CHECK;
 /* Somebody wrote parameters into the store. */
 void ls_exec_note_change(struct ls_exec *exec);
+/* Items on the executor's threads, between its own steps (base/pool.h). */
+enum ls_status ls_exec_run(struct ls_exec *exec, int n_items, enum ls_status (*fn)(void *arg, int item, int thread),
+                           void *arg) LS_MUST_CHECK;
 
 /* Like ls_exec_train up to the reduction: the sums stay in the store, nothing is updated. For tests. */
 enum ls_status ls_exec_backward(struct ls_exec *exec, const struct ls_exec_step *step,

@@ -16,6 +16,8 @@
 #include "settings/sync_names.h"
 #include "trace/trace.h"
 
+struct ls_train_options;
+
 struct session_options {
     const char *model, *data, *data_dir, *device, *resize;
     const char *model_text; /* the model itself, `model` then says only where it is from; NULL: load `model` */
@@ -67,6 +69,8 @@ struct session {
     struct ls_lane *lane;               /* the main thread's */
 };
 
+/* Of a training's options, all but comm, trace and sync. */
+struct session_options ls__session_options_of(const struct ls_train_options *o);
 /* LS_USAGE for numbers no command line could have given. ls__session_open asks it, too. */
 enum ls_status ls__session_check_sizes(const struct session_options *o) LS_MUST_CHECK;
 /* Fills *s; on failure too, so that ls__session_close can end it. */

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-_Static_assert((int)N_IDENTITY + 20 <= (int)STATE_MAX_META, "no room for the state behind the identity");
+_Static_assert((int)N_IDENTITY + 21 <= (int)STATE_MAX_META, "no room for the state behind the identity");
 
 void ls__state_init(struct train_state *st)
 {
@@ -136,6 +136,7 @@ enum ls_status ls__state_to_meta(const struct train_state *st, const struct ls_t
     add(m, "step", "%lld", (long long)st->step);
     add(m, "epoch", "%lld", (long long)st->epoch);
     add(m, "epoch_step", "%lld", (long long)st->epoch_step);
+    if (*st->applied) add(m, "applied_batches", "%s", st->applied);
     add(m, "epoch_tally", "%a %lld %lld", st->epoch_tally.loss_sum, (long long)st->epoch_tally.n_correct,
         (long long)st->epoch_tally.n);
     add(m, "log_tally", "%a %lld %lld", st->log_tally.loss_sum, (long long)st->log_tally.n_correct,
@@ -286,8 +287,9 @@ static bool read_seconds(const struct ls_ckpt *ckpt, struct train_state *st)
 
 enum ls_status ls__state_from_meta(struct train_state *st, const struct ls_ckpt *ckpt, const char *path)
 {
-    const char *pending = ls_ckpt_meta(ckpt, "pending_tally");
+    const char *pending = ls_ckpt_meta(ckpt, "pending_tally"), *applied = ls_ckpt_meta(ckpt, "applied_batches");
     ls__state_init(st);
+    snprintf(st->applied, sizeof st->applied, "%s", applied ? applied : "");
     if (!read_count(ls_ckpt_meta(ckpt, "step"), &st->step) || !read_count(ls_ckpt_meta(ckpt, "epoch"), &st->epoch) ||
         !read_count(ls_ckpt_meta(ckpt, "epoch_step"), &st->epoch_step) ||
         !read_tally(ls_ckpt_meta(ckpt, "epoch_tally"), &st->epoch_tally) ||

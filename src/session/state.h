@@ -21,9 +21,10 @@ struct train_state {
     int64_t step;              /* steps done */
     int64_t epoch, epoch_step; /* position of the next step: epoch from 0, step within it */
     struct tally epoch_tally, log_tally;
-    struct tally pending;              /* local SGD: of the steps since the last average, in neither of the two yet */
-    double train_loss, train_accuracy; /* of the last whole epoch, NAN before */
-    double test_loss, test_accuracy;   /* of the last evaluation, NAN before */
+    char applied[512];    /* async: batches of this epoch that are in (train/sync_async.c); "": the first epoch_step */
+    struct tally pending; /* local SGD: of the steps since the last average, in neither of the two yet */
+    double train_loss, train_accuracy;           /* of the last whole epoch, NAN before */
+    double test_loss, test_accuracy;             /* of the last evaluation, NAN before */
     double validation_loss, validation_accuracy; /* the same */
     struct {                 /* the best by validation data: the highest accuracy, then lowest loss */
         int64_t step, epoch; /* steps done, -1 before the first; epochs begun */

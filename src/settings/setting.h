@@ -135,6 +135,8 @@ enum ls_setting_id {
     LS_SET_BALANCE,
     LS_SET_RESCUE_EVERY,
     LS_SET_COMPRESS,
+    LS_SET_LEASE,
+    LS_SET_BACKUP,
     LS_SET_SUM,
     LS_N_SETTINGS
 };

@@ -18,6 +18,7 @@ struct ls_sync_name {
     int64_t min, max;        /* of the number */
     bool is_built;           /* this build trains with it */
     bool is_own_training;    /* gives other weights than allreduce: the name belongs to the run's identity */
+    bool is_served;          /* by a parameter server: workers come and go */
     bool is_by_shard;        /* every shard has a model of its own: sums are made shard by shard */
     bool is_host_only;       /* does not work on a device with memory of its own */
     const char *no_compress; /* why --compress does not go with it; NULL: it does */
@@ -34,8 +35,9 @@ struct ls_sync_choice {
 /* What an option's table says; tests/unit/test_options.c holds them to the list. */
 #define LS_SYNC_EXPECTED "allreduce, ps, async, ssp:K or local:H"
 #define LS_SYNC_HELP                                                                                                   \
-    "How workers agree: allreduce at every step; local:H: every shard trains alone and all are averaged every H "      \
-    "steps, for slow networks (other weights, often less accurate). ps, async and ssp:K are not in this build."
+    "How workers agree: allreduce at every step; ps: the same bits by a parameter server, whose workers may come, go " \
+    "and die; async, ssp:K: the classic modes, other weights at every run; local:H: every shard trains alone and all " \
+    "are averaged every H steps, for slow networks (other weights, often less accurate)."
 
 /* False: no such way, or a number that is missing, too many or out of range. */
 bool ls__sync_parse(const char *text, struct ls_sync_choice *out);

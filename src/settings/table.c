@@ -319,6 +319,15 @@ const struct ls_setting ls__settings[LS_N_SETTINGS] = {
         .help = "Round gradients to 8 or 16 bits before they travel between machines, the rest follows at the next "
                 "step. Changes the weights, but not by the number of workers. 0: off.",
         .group = "Where it runs", RUN},
+    [LS_SET_LEASE] = {.name = "lease", MEMBER(lease), .arg = "SECONDS", .type = LS_SETTING_REAL, .min = 0.1,
+        .max = 86400, .def = "5",
+        .help = "Parameter server: how long a worker may be silent before its work goes to others; it may come back.",
+        .group = "Where it runs", FREE},
+    [LS_SET_BACKUP] = {.name = "backup", MEMBER(backup), .arg = "B", .type = LS_SETTING_INT, .min = 0,
+        .max = 1024, .def = "0",
+        .help = "--sync ps: shards of up to B slow workers are computed a second time by who has nothing to do; the "
+                "first to finish counts. The weights stay the same.",
+        .group = "Where it runs", FREE},
     [LS_SET_SUM] = {.name = "sum", MEMBER(sum), .arg = "HOW", .type = LS_SETTING_CHOICE, .choices = "fixed|float",
         .def = "fixed",
         .help = "Sum over shards in fixed point (same bits for any number of threads) or in float32 (for comparison).",

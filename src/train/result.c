@@ -55,6 +55,35 @@ static json_t *ranks_json(const struct ls_result *r)
     return list;
 }
 
+static json_t *elastic_worker_json(const struct ls_elastic_worker *w)
+{
+    return json_pack("{s:o, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:o, s:I, s:I}", "host",
+                     ls__json_text(w->host), "shards", (json_int_t)w->shards, "batches", (json_int_t)w->batches,
+                     "pushes", (json_int_t)w->pushes, "rejected", (json_int_t)w->rejected, "wait_seconds",
+                     ls__json_number(w->wait_seconds), "compute_seconds", ls__json_number(w->compute_seconds),
+                     "staleness_mean", ls__json_number(w->staleness_mean), "staleness_max",
+                     (json_int_t)w->staleness_max, "joined_step", (json_int_t)w->joined_step, "left_step",
+                     w->left_step < 0 ? json_null() : json_integer(w->left_step), "bytes_sent",
+                     (json_int_t)w->bytes_sent, "bytes_received", (json_int_t)w->bytes_received);
+}
+
+/* A training by parameter server; null in any other. */
+static json_t *elastic_json(const struct ls_elastic_result *e)
+{
+    json_t *workers = json_array(), *histogram = json_array();
+    if (e->servers > 0) {
+        for (int i = 0; i < e->n_told; i++) json_array_append_new(workers, elastic_worker_json(&e->workers[i]));
+        for (int i = 0; i < LS_STALENESS_BINS; i++) json_array_append_new(histogram, json_integer(e->staleness[i]));
+        return json_pack("{s:i, s:i, s:o, s:{s:I, s:o, s:I, s:o}}", "servers", e->servers, "n_workers", e->n_workers,
+                         "workers", workers, "staleness", "updates", (json_int_t)e->updates, "mean",
+                         ls__json_number(e->staleness_mean), "max", (json_int_t)e->staleness_max, "histogram",
+                         histogram);
+    }
+    json_decref(workers);
+    json_decref(histogram);
+    return json_null();
+}
+
 struct json_t *ls__result_json(const struct ls_result *r)
 {
     struct {
@@ -99,6 +128,7 @@ struct json_t *ls__result_json(const struct ls_result *r)
         {"seconds", seconds_json(&r->seconds)},
         {"bytes_sent", json_integer(r->bytes_sent)},
         {"ranks", ranks_json(r)},
+        {"elastic", elastic_json(&r->elastic)},
         {"first_step_seconds", ls__json_number(r->first_step_seconds)},
         {"step_seconds", step_json(r)},
         {"run_dir", ls__json_text(r->run_dir)},

@@ -44,6 +44,7 @@ static void count_seconds(struct trainer *t)
 static enum ls_status pack(struct trainer *t, struct package *p)
 {
     count_seconds(t);
+    TRY(ls__sync_tell_state(&t->sync, &t->st));
     TRY(ls__state_to_meta(&t->st, t->o, &t->s, &p->meta));
     if (p->carried.is_due) ls__state_add_carried(&p->meta, p->carried.first, p->carried.n_shards);
     TRY(ls__session_snapshot(&t->s, t->st.step, &p->snap));

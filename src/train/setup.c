@@ -9,7 +9,6 @@
 #include "base/parse.h"
 #include "checkpoint/writer.h"
 #include "session/workers.h"
-#include "settings/augmentation.h"
 #include "train/init.h"
 #include "train/layers.h"
 #include "train/manifest.h"
@@ -34,48 +33,10 @@ static enum ls_status parse_checkpoint_every(const char *text, int64_t *steps)
 static enum ls_status open_session(struct trainer *t)
 {
     const struct ls_train_options *o = t->o;
-    t->so = (struct session_options){
-        .model = o->model,
-        .model_text = o->model_text,
-        .data = o->data,
-        .train_images = o->train_images,
-        .test_images = o->test_images,
-        .data_dir = o->data_dir,
-        .device = o->device,
-        .precision = o->precision,
-        .isa = o->isa,
-        .tune = o->tune,
-        .resize = o->resize,
-        .validation = o->validation,
-        .seed = (uint64_t)o->seed,
-        .batch_size = o->batch_size,
-        .shards = o->shards,
-        .threads = o->threads,
-        .is_training = true,
-        .with_test = !o->no_eval,
-        .normalize = o->normalize,
-        .augmentation = ls__augmentation_of(o),
-        .label_smoothing = o->label_smoothing,
-        .float_sums = strcmp(o->sum, "float") == 0,
-        .optim = {.is_adamw = strcmp(o->optimizer, "adamw") == 0,
-                  .nesterov = o->nesterov,
-                  .momentum = o->momentum,
-                  .weight_decay = o->weight_decay,
-                  .beta1 = o->beta1,
-                  .beta2 = o->beta2,
-                  .eps = o->eps},
-        .freeze = o->freeze,
-        .lr_of = o->lr_of,
-        .lr = o->lr,
-        .comm = t->comm,
-        .control = o->control,
-        .trace = t->trace,
-        .gpus = o->gpus,
-        .balance = o->balance,
-        .compress = o->compress,
-        .low_memory = strcmp(o->memory, "low") == 0,
-        .sync = t->sync.choice.name,
-    };
+    t->so = ls__session_options_of(o);
+    t->so.comm = t->comm;
+    t->so.trace = t->trace;
+    t->so.sync = t->sync.choice.name;
     return ls__session_open(&t->s, &t->so);
 }
 
@@ -307,7 +268,7 @@ enum ls_status ls__trainer_set_up(struct trainer *t)
                                          .shuffle = true,
                                          .trace = t->trace,
                                          .n_threads = (int)t->o->loader_threads};
-    TRY(ls_loader_create(&t->loader, t->s.train, &lo));
+    if (!t->sync.way->is_fed_elsewhere) TRY(ls_loader_create(&t->loader, t->s.train, &lo));
     if (t->is_chief) say_hello(t);
     if (t->sync.way->is_predicted) TRY(ls__forecast_make(&t->forecast, &t->s, (uint64_t)t->o->seed, t->o->balance));
     if (t->is_chief) ls__forecast_tell(&t->forecast);

@@ -21,13 +21,28 @@ static void log_step(struct trainer *t, double lr)
     t->st.log_seconds = 0;
 }
 
+/* Who trains by others' hands knows only how large the batch is. */
+static struct ls_batch batch_of_others(const struct trainer *t)
+{
+    const int64_t left = t->s.train->n - t->st.epoch_step * t->s.batch_size;
+    return (struct ls_batch){
+        .epoch = t->st.epoch, .step = t->st.epoch_step, .n = (int)(left < t->s.batch_size ? left : t->s.batch_size)};
+}
+
+static enum ls_status load(struct trainer *t, struct ls_batch *batch)
+{
+    *batch = batch_of_others(t);
+    if (!t->loader) return LS_OK;
+    struct ls_begun begun = ls__span_begin(t->s.lane, LS_SPAN_LOAD, "batch", t->st.step);
+    enum ls_status status = ls_loader_next(t->loader, batch);
+    ls__span_end(t->s.lane, begun);
+    return status;
+}
+
 static enum ls_status load_and_train(struct trainer *t, double lr, struct ls_exec_stats *stats)
 {
     struct ls_batch batch;
-    struct ls_begun begun = ls__span_begin(t->s.lane, LS_SPAN_LOAD, "batch", t->st.step);
-    enum ls_status status = ls_loader_next(t->loader, &batch);
-    ls__span_end(t->s.lane, begun);
-    TRY(status);
+    TRY(load(t, &batch));
     struct ls_exec_step step = {.batch = &batch,
                                 .transform = &t->s.transform,
                                 .shard_size = t->s.shard_size,
@@ -58,6 +73,10 @@ static enum ls_status one_step(struct trainer *t, struct ls_step *out)
     TRY(status);
     t->save_wanted = stats.save_wanted;
     t->stop_wanted = stats.stop_wanted;
+    if (stats.is_undone) {
+        *out = (struct ls_step){.step = st->step, .epoch = st->epoch + 1, .loss = NAN, .accuracy = NAN, .lr = lr};
+        return LS_OK;
+    }
     ls__forecast_note(&t->forecast, seconds);
     st->train_seconds += seconds;
     st->epoch_seconds += seconds;

@@ -105,5 +105,7 @@ enum ls_status ls__trainer_result(struct trainer *t, struct ls_result *r)
     r->step.predicted_alone = f->is_made ? f->alone_seconds : NAN;
     r->step.measured = f->n_measured > 0 ? f->measured_seconds / (double)f->n_measured : NAN;
     TRY(ls__ranks_result(t, r));
-    return ls__workers_total(t->comm, sitting, r);
+    TRY(ls__workers_total(t->comm, sitting, r));
+    ls__sync_report(&t->sync, r);
+    return LS_OK;
 }

@@ -3,11 +3,12 @@
 
 #include <string.h>
 
-static const struct sync_way *const ways[] = {&ls__sync_allreduce, &ls__sync_local};
+static const struct sync_way *const ways[] = {&ls__sync_allreduce, &ls__sync_ps, &ls__sync_async, &ls__sync_ssp,
+                                              &ls__sync_local};
 
 enum ls_status ls__sync_choose(struct sync *sync, const struct ls_train_options *o)
 {
-    *sync = (struct sync){0};
+    *sync = (struct sync){.o = o};
     TRY(ls__sync_check(o->sync, o->compress));
     (void)ls__sync_parse(o->sync, &sync->choice);
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++)
@@ -68,4 +69,14 @@ struct ls_exec *ls__sync_measured(const struct sync *sync)
 void ls__sync_say_hello(const struct sync *sync)
 {
     if (sync->way->say_hello) sync->way->say_hello(sync);
+}
+
+enum ls_status ls__sync_tell_state(const struct sync *sync, struct train_state *st)
+{
+    return sync->way->tell_state && sync->state ? sync->way->tell_state(sync, st) : LS_OK;
+}
+
+void ls__sync_report(const struct sync *sync, struct ls_result *r)
+{
+    if (sync->way->report && sync->state) sync->way->report(sync, r);
 }

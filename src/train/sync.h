@@ -14,6 +14,7 @@
 #ifndef LS_TRAIN_SYNC_H
 #define LS_TRAIN_SYNC_H
 
+#include "lockstep/result.h"
 #include "session/session.h"
 #include "session/state.h"
 #include "settings/sync_names.h"
@@ -45,17 +46,24 @@ struct sync_way {
     /* (optional: the session's) The executor whose ops stand for those of all; NULL: this rank has none. */
     struct ls_exec *(*measured)(const struct sync *sync);
     void (*say_hello)(const struct sync *sync); /* (optional) to the user, before the first step */
-    bool is_predicted; /* a step's time follows from the network's, as measure/forecast.h predicts it */
+    /* (optional) What a checkpoint's state must know of the epoch, into *st. */
+    enum ls_status (*tell_state)(const struct sync *sync, struct train_state *st);
+    /* (optional) What became of the workers, into the result. */
+    void (*report)(const struct sync *sync, struct ls_result *r);
+    bool is_fed_elsewhere; /* its workers load the batches: `step` gets a batch without samples */
+    bool is_predicted;     /* a step's time follows from the network's, as measure/forecast.h predicts it */
 };
 
-extern const struct sync_way ls__sync_allreduce, ls__sync_local;
+extern const struct sync_way ls__sync_allreduce, ls__sync_local, ls__sync_ps, ls__sync_async, ls__sync_ssp;
 
 /* A way in use. */
 struct sync {
     const struct sync_way *way;
     struct ls_sync_choice choice;     /* its name and number */
     const struct carry_kind *carried; /* NULL: nothing */
+    const struct ls_train_options *o; /* borrowed, of the trainer */
     struct session *s;                /* borrowed, once open */
+    enum ls_status outcome;           /* how the training ended, for `close` */
     int64_t steps_per_epoch;
     void *state; /* the way's own */
 };
@@ -70,6 +78,8 @@ enum ls_status ls__sync_step(struct sync *sync, const struct ls_exec_step *step,
 enum ls_status ls__sync_end_epoch(struct sync *sync) LS_MUST_CHECK;
 bool ls__sync_is_settled(const struct sync *sync);
 enum ls_status ls__sync_view(struct sync *sync, struct tally *pending) LS_MUST_CHECK;
+enum ls_status ls__sync_tell_state(const struct sync *sync, struct train_state *st) LS_MUST_CHECK;
+void ls__sync_report(const struct sync *sync, struct ls_result *r);
 int64_t ls__sync_samples(const struct sync *sync);
 struct ls_exec *ls__sync_measured(const struct sync *sync);
 void ls__sync_say_hello(const struct sync *sync);

@@ -14,12 +14,36 @@
 #include <math.h>
 #include <string.h>
 
+/* A parameter server is one process; its workers are started by others. */
+static enum ls_status check_served(const struct ls_train_options *o, const struct ls_comm *comm)
+{
+    struct ls_sync_choice sync;
+    if (!ls__sync_parse(o->sync, &sync) || !sync.name->is_served) return LS_OK;
+    if (ls_comm_place(comm)->n_ranks > 1)
+        return ls_fail(LS_USAGE,
+                       "--sync %s is one server with workers of its own, not a job of %d ranks; start it "
+                       "without mpirun",
+                       o->sync, ls_comm_place(comm)->n_ranks);
+    if (!o->elastic || !o->elastic->listen)
+        return ls_fail(LS_USAGE,
+                       "--sync %s needs workers: give -w N, or use `lockstep server` and `lockstep train "
+                       "--server ADDRESS`",
+                       o->sync);
+    if (strcmp(o->sum, "float") == 0)
+        return ls_fail(LS_USAGE, "--sum float depends on the order of addition; it does not go with --sync %s",
+                       o->sync);
+    if (o->train_images)
+        return ls_fail(LS_USAGE, "--sync %s: workers cannot see images in this process' memory", o->sync);
+    return LS_OK;
+}
+
 static enum ls_status check_options(struct ls_train_options *o, const struct ls_comm *comm)
 {
     TRY(ls_options_check(o));
     if (o->workers > 0 && ls_comm_is_launched() && o->workers != ls_comm_place(comm)->n_ranks)
         return ls_fail(LS_USAGE, "the job has %d processes, but %lld workers were asked for",
                        ls_comm_place(comm)->n_ranks, (long long)o->workers);
+    TRY(check_served(o, comm));
     if (strcmp(o->sum, "float") == 0 && ls_comm_place(comm)->n_ranks > 1)
         return ls_fail(LS_USAGE, "--sum float depends on the order of addition, so it takes one worker only");
     return LS_OK;
@@ -86,6 +110,7 @@ enum ls_status ls__trainer_close(struct trainer *t, enum ls_status status, bool 
     ls_ckpt_close(&t->resumed);
     ls__ranks_close(t);
     ls__observe_close(t, status); /* reads names of ops, which the plans of sync and session have */
+    t->sync.outcome = status;
     ls__sync_close(&t->sync);
     ls_ckpt_writer_destroy(&t->writer);
     ls__rescue_close(&t->rescue);

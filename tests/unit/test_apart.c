@@ -73,7 +73,7 @@ static void run_apart(const struct rig *server, const struct rig *workers, const
         struct list list = {order + at, (push + (int)ask->step) % 3, 0};
         if (list.n > N_SHARDS - at) list.n = N_SHARDS - at;
         at += list.n;
-        check_ok(ls_exec_compute(w->exec, &own, take, &list));
+        check_ok(ls_exec_compute(w->exec, &own, &(const struct ls_shard_source){.next = take, .arg = &list}));
         send_sums(w, server);
     }
 }
@@ -119,11 +119,12 @@ static void test_non_finite(void **state)
     struct rig r;
     const int shards[2] = {1, 4};
     struct list list = {shards, 2, 0};
+    const struct ls_shard_source source = {.next = take, .arg = &list};
     int64_t n;
     open_one(&r, "ref", 1);
     r.transform.std[1] = 1e-36f;
     const struct ls_exec_step ask = rig_step(&r, SHARD, 6, 0.05);
-    check_fails(ls_exec_compute(r.exec, &ask, take, &list), LS_NONFINITE, "step 7");
+    check_fails(ls_exec_compute(r.exec, &ask, &source), LS_NONFINITE, "step 7");
     const int64_t *sums = ls_exec_sums(r.exec, &n);
     for (int64_t i = 0; i < n; i++) assert_int_equal(sums[i], 0);
     rig_close(&r);

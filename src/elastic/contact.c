@@ -1,0 +1,419 @@
+/* contact.c: see contact.h.
+ *
+ * One lock for everything. Who holds it may receive; a thread that waits for shards holds it while it waits, so that
+ * what comes in is handled by somebody who has nothing better to do. The beating thread only takes it when it is free:
+ * where it is not, a listener beats himself.
+ */
+#include "elastic/contact.h"
+
+#include "base/clock.h"
+#include "base/control.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/pool.h"
+#include "base/status_kept.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LISTEN_MS = 100 };
+
+struct ls_contact {
+    struct ls_contact_options o;
+    pthread_mutex_t lock;
+    pthread_t beater;
+    bool is_beating;
+    atomic_bool is_ending;
+    struct ls_wire *wire;
+    uint64_t session, sequence;
+    uint32_t number;
+    bool is_connected, is_joined, is_ready; /* joined: welcome; ready: what is trained is open */
+    bool is_task_new;
+    struct ls_contact_task task;
+    double lease, timeout;
+    int64_t heard_ns, beat_ns, joined_ns; /* joined_ns: last JOIN */
+    bool is_lost_told;
+
+    /* the present work */
+    bool has_work; /* given, and not pushed */
+    bool is_new;   /* nobody has begun it */
+    bool is_void, is_last, is_asked;
+    struct ls_contact_work work;
+    uint32_t items[LS_TALK_MAX_ITEMS]; /* all that was given */
+    int n_items, n_taken;              /* of these, or of the shards of a whole batch */
+    int n_shards;                      /* of a whole batch */
+    int64_t waited_ns, idle_since_ns;  /* since the last push */
+
+    bool is_over, is_failed; /* the server said so; this worker did */
+    struct ls_kept outcome;
+    uint8_t *head;
+    union ls_talk_body body, reply;
+};
+
+/* --- out --- */
+
+static enum ls_status say(struct ls_contact *l, enum ls_talk_kind kind, const void *body,
+                          struct ls_wire_buffer *payload, size_t bytes)
+{
+    const struct ls_frame frame = {.session = l->session,
+                                   .step = l->work.step,
+                                   .sender = l->number,
+                                   .sequence = ++l->sequence,
+                                   .payload_bytes = payload ? bytes : 0};
+    size_t head_bytes;
+    TRY(ls__talk_write(l->head, LS_TALK_HEAD_BYTES, frame, kind, body, &head_bytes));
+    l->beat_ns = ls__now_ns();
+    return ls_wire_send(l->wire, LS_WIRE_SERVER, l->head, head_bytes, payload, bytes);
+}
+
+/* A server that is not there hears nothing; we hear that it is gone. */
+static void say_if_there(struct ls_contact *l, enum ls_talk_kind kind, const void *body)
+{
+    if (say(l, kind, body, NULL, 0) != LS_OK) ls__log(LS_LOG_DEBUG, "%s", ls_error_message());
+}
+
+static void join(struct ls_contact *l)
+{
+    struct ls_talk_join *join = &l->reply.join;
+    *join = (struct ls_talk_join){.pid = (uint32_t)getpid(), .threads = (uint32_t)l->o.threads, .slot = l->o.slot};
+    snprintf(join->ticket, sizeof join->ticket, "%s", l->o.ticket ? l->o.ticket : "");
+    snprintf(join->version, sizeof join->version, "%s", LOCKSTEP_VERSION);
+    if (gethostname(join->host, sizeof join->host - 1) != 0) join->host[0] = '\0';
+    l->joined_ns = ls__now_ns();
+    l->sequence = 0;
+    say_if_there(l, LS_TALK_JOIN, join);
+}
+
+static void beat_if_due(struct ls_contact *l)
+{
+    const int64_t now = ls__now_ns();
+    if (l->is_joined && now - l->beat_ns > (int64_t)(1e9 * l->lease / 4)) say_if_there(l, LS_TALK_BEAT, NULL);
+    if (l->is_connected && !l->is_joined && now - l->joined_ns > (int64_t)(1e9 * l->lease / 2)) join(l);
+}
+
+/* --- in --- */
+
+/* What is under way counts no more. */
+static void make_void(struct ls_contact *l)
+{
+    ls_wire_message_release(&l->work.parameters);
+    if (l->is_new) l->has_work = l->is_new = false;
+    l->is_void = l->has_work;
+    l->is_last = true;
+    l->is_asked = false;
+}
+
+static enum ls_status copy_text(char **out, const uint8_t *text, size_t bytes)
+{
+    TRY(ls__calloc(out, bytes + 1, 1));
+    if (bytes > 0) memcpy(*out, text, bytes);
+    return LS_OK;
+}
+
+static enum ls_status take_task(struct ls_contact_task *t, const struct ls_talk_welcome *w)
+{
+    TRY(copy_text(&t->options, w->options, w->options_bytes));
+    TRY(copy_text(&t->model_name, w->model_name, w->model_name_bytes));
+    TRY(copy_text(&t->model, w->model, w->model_bytes));
+    return copy_text(&t->identity, w->identity, w->identity_bytes);
+}
+
+static void on_welcome(struct ls_contact *l, const struct ls_frame *f, const struct ls_talk_welcome *w)
+{
+    make_void(l);
+    ls__contact_task_release(&l->task);
+    l->task = (struct ls_contact_task){.lease = w->lease, .timeout = w->timeout};
+    enum ls_status status = take_task(&l->task, w);
+    if (status != LS_OK) {
+        l->outcome = ls__keep(status);
+        l->is_over = true;
+        return;
+    }
+    l->session = f->session;
+    l->number = w->worker;
+    l->lease = w->lease;
+    l->timeout = w->timeout;
+    l->is_joined = l->is_task_new = true;
+    l->is_ready = false;
+}
+
+static void begin_work(struct ls_contact *l, const struct ls_frame *f, const struct ls_talk_work *w,
+                       struct ls_wire_message *m)
+{
+    ls_wire_message_release(&l->work.parameters);
+    l->work = (struct ls_contact_work){
+        .step = f->step, .epoch = w->epoch, .batch = w->batch, .version = w->version, .is_whole = w->is_whole};
+    if (w->has_parameters) {
+        l->work.parameters = *m;
+        *m = (struct ls_wire_message){0};
+    }
+    l->has_work = l->is_new = true;
+    l->is_void = l->is_asked = false;
+    l->n_items = l->n_taken = l->n_shards = 0;
+}
+
+static void on_work(struct ls_contact *l, const struct ls_frame *f, const struct ls_talk_work *w,
+                    struct ls_wire_message *m)
+{
+    if (!l->is_ready) return;
+    if (l->has_work && (f->step != l->work.step || l->is_void)) return; /* an answer that comes too late */
+    if (!l->has_work && w->n_items == 0) return;
+    if (!l->has_work) begin_work(l, f, w, m);
+    l->is_asked = false;
+    l->is_last = w->is_last;
+    for (uint32_t i = 0; i < w->n_items && l->n_items < LS_TALK_MAX_ITEMS; i++) l->items[l->n_items++] = w->items[i];
+}
+
+static void on_over(struct ls_contact *l, const struct ls_talk_end *end)
+{
+    const enum ls_status status = (enum ls_status)end->status;
+    make_void(l);
+    l->is_over = true;
+    if (status != LS_OK) l->outcome = ls__keep(ls_fail(status, "%s", *end->text ? end->text : "the server ended"));
+}
+
+static void handle(struct ls_contact *l, struct ls_wire_message *m)
+{
+    struct ls_frame f;
+    struct ls_frame_reader r;
+    union ls_talk_body *b = &l->body;
+    if (!ls_frame_read(m->head, m->head_bytes, m->payload_bytes, &f, &r) || !ls__talk_read(&f, &r, b)) return;
+    const bool is_ours = l->is_joined && f.session == l->session;
+    l->heard_ns = ls__now_ns();
+    l->is_lost_told = false;
+    if (f.kind == LS_TALK_WELCOME) on_welcome(l, &f, &b->welcome);
+    if (f.kind == LS_TALK_WORK && is_ours) on_work(l, &f, &b->work, m);
+    if (f.kind == LS_TALK_OVER && is_ours) on_over(l, &b->end);
+    if (f.kind == LS_TALK_ACK && is_ours && !b->ack.is_counted)
+        ls__log(LS_LOG_INFO, "the sums for step %lld came too late and were dropped", (long long)f.step + 1);
+}
+
+static void on_gone(struct ls_contact *l)
+{
+    if (l->is_joined) ls__log(LS_LOG_WARN, "the server at %s is gone; waiting for it", l->o.address);
+    l->is_connected = l->is_joined = l->is_ready = false;
+    make_void(l);
+}
+
+static enum ls_status pump(struct ls_contact *l, int timeout_ms, bool *is_something)
+{
+    struct ls_wire_message m = {0};
+    TRY(ls_wire_receive(l->wire, timeout_ms, &m));
+    *is_something = m.event != LS_WIRE_NOTHING;
+    if (m.event == LS_WIRE_CONNECTED) {
+        l->is_connected = true;
+        join(l);
+    }
+    if (m.event == LS_WIRE_GONE) on_gone(l);
+    if (m.event == LS_WIRE_REFUSED && !l->is_lost_told) {
+        l->is_lost_told = true;
+        ls__log(LS_LOG_WARN, "%s does not take this worker's key; is worker.key that of its server.key?", l->o.address);
+    }
+    if (m.event == LS_WIRE_MESSAGE) handle(l, &m);
+    ls_wire_message_release(&m);
+    beat_if_due(l);
+    if (ls__seconds_since(l->heard_ns) > l->timeout)
+        return ls_fail(LS_TIMEOUT, "no word from the server at %s for %.3g s (--timeout)", l->o.address, l->timeout);
+    return LS_OK;
+}
+
+/* --- life --- */
+
+static void *beat(void *arg)
+{
+    struct ls_contact *l = arg;
+    while (!atomic_load(&l->is_ending)) {
+        nanosleep(&(const struct timespec){.tv_nsec = 50000000}, NULL);
+        if (pthread_mutex_trylock(&l->lock) != 0) continue;
+        beat_if_due(l);
+        pthread_mutex_unlock(&l->lock);
+    }
+    return NULL;
+}
+
+static enum ls_status build(struct ls_contact *l)
+{
+    const struct ls_wire_options wo = {.address = l->o.address, .key = l->o.key};
+    l->lease = 2; /* until the server's is known: how often it asks to be let in */
+    l->timeout = l->o.timeout;
+    l->heard_ns = l->beat_ns = l->idle_since_ns = ls__now_ns();
+    TRY(ls__calloc(&l->head, LS_TALK_HEAD_BYTES, 1));
+    TRY(ls_wire_connect(&l->wire, &wo));
+    TRY(ls__thread_start(&l->beater, "the heartbeats' thread", beat, l));
+    l->is_beating = true;
+    return LS_OK;
+}
+
+enum ls_status ls__contact_open(struct ls_contact **out, const struct ls_contact_options *o)
+{
+    TRY(ls__calloc(out, 1, sizeof **out));
+    (*out)->o = *o;
+    pthread_mutex_init(&(*out)->lock, NULL);
+    enum ls_status status = build(*out);
+    if (status != LS_OK) ls__contact_close(out, NULL);
+    return status;
+}
+
+void ls__contact_close(struct ls_contact **contact, const char *why)
+{
+    enum { LINGER_MS = 1000 };
+    struct ls_contact *l = *contact;
+    struct ls_talk_end end = {.status = LS_OK};
+    if (!l) return;
+    atomic_store(&l->is_ending, true);
+    if (l->is_beating) pthread_join(l->beater, NULL);
+    if (why) snprintf(end.text, sizeof end.text, "%s", why);
+    if (l->is_joined) say_if_there(l, LS_TALK_LEAVE, &end);
+    ls_wire_message_release(&l->work.parameters);
+    ls_wire_close(&l->wire, LINGER_MS);
+    ls__contact_task_release(&l->task);
+    pthread_mutex_destroy(&l->lock);
+    free(l->head);
+    free(l);
+    *contact = NULL;
+}
+
+void ls__contact_task_release(struct ls_contact_task *t)
+{
+    free(t->options);
+    free(t->model_name);
+    free(t->model);
+    free(t->identity);
+    *t = (struct ls_contact_task){0};
+}
+
+/* --- waiting, working --- */
+
+static enum ls_status wait_locked(struct ls_contact *l, enum ls_contact_event *event, struct ls_contact_task *task,
+                                  struct ls_contact_work *work)
+{
+    for (;;) {
+        bool is_something;
+        *event = LS_CONTACT_OVER;
+        if (l->is_over) return ls__fail_again(&l->outcome);
+        *event = LS_CONTACT_TASK;
+        if (l->is_task_new) {
+            l->is_task_new = false;
+            *task = l->task;
+            l->task = (struct ls_contact_task){0};
+            return LS_OK;
+        }
+        *event = LS_CONTACT_WORK;
+        if (l->is_new) {
+            l->is_new = false;
+            *work = l->work;
+            l->work.parameters = (struct ls_wire_message){0};
+            l->waited_ns += ls__now_ns() - l->idle_since_ns;
+            return LS_OK;
+        }
+        *event = LS_CONTACT_STOPPED;
+        if (ls__control_stop_wanted(l->o.control)) return LS_OK;
+        TRY(pump(l, LISTEN_MS, &is_something));
+    }
+}
+
+enum ls_status ls__contact_wait(struct ls_contact *l, enum ls_contact_event *event, struct ls_contact_task *task,
+                                struct ls_contact_work *work)
+{
+    pthread_mutex_lock(&l->lock);
+    enum ls_status status = wait_locked(l, event, task, work);
+    pthread_mutex_unlock(&l->lock);
+    return status;
+}
+
+enum ls_status ls__contact_ready(struct ls_contact *l, int64_t n_sums, size_t parameters_bytes, int threads)
+{
+    const struct ls_talk_ready ready = {.n_sums = (uint64_t)n_sums, .parameters_bytes = parameters_bytes};
+    pthread_mutex_lock(&l->lock);
+    l->o.threads = threads;
+    l->is_ready = l->is_joined && !l->is_task_new;
+    l->idle_since_ns = ls__now_ns();
+    if (l->is_ready) say_if_there(l, LS_TALK_READY, &ready);
+    pthread_mutex_unlock(&l->lock);
+    return LS_OK;
+}
+
+void ls__contact_set_shards(struct ls_contact *l, int n_shards)
+{
+    pthread_mutex_lock(&l->lock);
+    l->n_shards = n_shards;
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* Asks for more while there is still something to do; takes what has come. */
+static int next_locked(struct ls_contact *l)
+{
+    const bool is_whole = l->work.is_whole;
+    for (;;) {
+        bool is_something = true;
+        const int n = is_whole ? l->n_shards : l->n_items;
+        if (l->is_void) return -1;
+        if (!is_whole && !l->is_last && !l->is_asked && n - l->n_taken <= 1) {
+            l->is_asked = true;
+            say_if_there(l, LS_TALK_ASK, NULL);
+        }
+        if (l->n_taken < n) {
+            const int at = l->n_taken++;
+            return is_whole ? at : (int)l->items[at];
+        }
+        if (is_whole || l->is_last) return -1;
+        const int64_t began = ls__now_ns();
+        if (pump(l, LISTEN_MS, &is_something) != LS_OK) { /* the server is silent: who waits for work will say so */
+            make_void(l);
+            return -1;
+        }
+        l->waited_ns += ls__now_ns() - began;
+    }
+}
+
+int ls__contact_next(struct ls_contact *l)
+{
+    pthread_mutex_lock(&l->lock);
+    const int shard = next_locked(l);
+    pthread_mutex_unlock(&l->lock);
+    return shard;
+}
+
+enum ls_status ls__contact_push(struct ls_contact *l, uint32_t form, struct ls_wire_buffer *sums, size_t bytes,
+                                double compute_seconds, bool *is_sent)
+{
+    pthread_mutex_lock(&l->lock);
+    struct ls_talk_push *p = &l->reply.push;
+    *is_sent = !l->is_void && l->has_work;
+    p->version = l->work.version;
+    p->form = form;
+    p->compute_seconds = compute_seconds;
+    p->wait_seconds = (double)l->waited_ns * 1e-9;
+    p->n_items = (uint32_t)l->n_items;
+    memcpy(p->items, l->items, (size_t)l->n_items * sizeof *p->items);
+    if (*is_sent && say(l, LS_TALK_PUSH, p, sums, bytes) != LS_OK) *is_sent = false;
+    l->has_work = l->is_void = false;
+    l->waited_ns = 0;
+    l->idle_since_ns = ls__now_ns();
+    pthread_mutex_unlock(&l->lock);
+    return LS_OK;
+}
+
+void ls__contact_fail(struct ls_contact *l, enum ls_status status)
+{
+    struct ls_talk_end end = {.status = (uint32_t)status};
+    snprintf(end.text, sizeof end.text, "%s", ls_error_message());
+    pthread_mutex_lock(&l->lock);
+    if (l->is_joined) say_if_there(l, LS_TALK_FAILED, &end);
+    l->is_failed = l->is_joined;
+    l->is_joined = false; /* no LEAVE behind it */
+    pthread_mutex_unlock(&l->lock);
+}
+
+bool ls__contact_is_known(struct ls_contact *l)
+{
+    pthread_mutex_lock(&l->lock);
+    const bool is_known = l->is_joined || l->is_over || l->is_failed;
+    pthread_mutex_unlock(&l->lock);
+    return is_known;
+}

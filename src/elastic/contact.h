@@ -1,0 +1,63 @@
+/* contact.h: a worker's side of the talk (talk.h): joining and joining again, heartbeats, shards as they are given.
+ *
+ * Threads that compute ask it for shards; whoever has to wait there listens for all. A thread of its own sends the
+ * heartbeats of a worker that is busy.
+ */
+#ifndef LS_ELASTIC_CONTACT_H
+#define LS_ELASTIC_CONTACT_H
+
+#include "elastic/talk.h"
+#include "lockstep/control.h"
+#include "wire/keys.h"
+
+struct ls_contact;
+
+struct ls_contact_options {
+    const char *address, *ticket;
+    const struct ls_wire_key *key;    /* NULL: none */
+    const struct ls_control *control; /* (optional) */
+    double timeout;                   /* without a word of the server; its own counts once it is known */
+    int threads, slot;
+};
+
+enum ls_status ls__contact_open(struct ls_contact **out, const struct ls_contact_options *o) LS_MUST_CHECK;
+/* Says good-bye; why: NULL, or what keeps it from taking part. */
+void ls__contact_close(struct ls_contact **contact, const char *why);
+
+/* What is trained there. */
+struct ls_contact_task {
+    char *options, *model_name, *model, *identity; /* the task's: ls__contact_task_release */
+    double lease, timeout;
+};
+void ls__contact_task_release(struct ls_contact_task *t);
+
+enum ls_contact_event {
+    LS_CONTACT_TASK,   /* welcome, again if it had joined before: *task is to be opened, then ls__contact_ready */
+    LS_CONTACT_WORK,   /* *work: a step begins. Its shards come from ls__contact_next */
+    LS_CONTACT_OVER,   /* the training is done */
+    LS_CONTACT_STOPPED /* the caller wants to stop, and nothing is under way */
+};
+struct ls_contact_work {
+    int64_t step, epoch, batch, version;
+    bool is_whole;                     /* all shards of the batch; n_shards is set by who knows */
+    struct ls_wire_message parameters; /* newer ones, or none; the caller releases it */
+};
+/* Waits for the next thing to do. LS_TIMEOUT when the server is silent, the status and message of a training that
+ * failed. */
+enum ls_status ls__contact_wait(struct ls_contact *l, enum ls_contact_event *event, struct ls_contact_task *task,
+                                struct ls_contact_work *work) LS_MUST_CHECK;
+enum ls_status ls__contact_ready(struct ls_contact *l, int64_t n_sums, size_t parameters_bytes,
+                                 int threads) LS_MUST_CHECK;
+/* For work that is whole: how many shards it is. */
+void ls__contact_set_shards(struct ls_contact *l, int n_shards);
+/* The next shard of the present work; -1: there are no more, or they are void. Any thread. */
+int ls__contact_next(struct ls_contact *l);
+/* The sums of all that was given. Not sent (false) when the work has become void: the server is another, or away. */
+enum ls_status ls__contact_push(struct ls_contact *l, uint32_t form, struct ls_wire_buffer *sums, size_t bytes,
+                                double compute_seconds, bool *is_sent) LS_MUST_CHECK;
+/* The server is there: it hears why this worker goes, or it has said so itself. */
+bool ls__contact_is_known(struct ls_contact *l);
+/* The work failed here: the server decides what that means. */
+void ls__contact_fail(struct ls_contact *l, enum ls_status status);
+
+#endif

@@ -1,0 +1,234 @@
+/* server.c: the server's life, its rounds and its wait. See server.h. */
+#include "elastic/server.h"
+
+#include "base/clock.h"
+#include "base/control.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/pool.h"
+#include "elastic/parameters.h"
+#include "elastic/server_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+/* --- life --- */
+
+/* While the training does something else: newcomers, heartbeats, leases. */
+static void *attend(void *arg)
+{
+    struct ls_server *s = arg;
+    const int64_t nap_ns = (int64_t)(1e9 * (s->o.lease < 2 ? s->o.lease / 8 : 0.25));
+    const struct timespec nap = {.tv_sec = nap_ns / 1000000000, .tv_nsec = nap_ns % 1000000000};
+    while (!atomic_load(&s->is_ending)) {
+        nanosleep(&nap, NULL);
+        if (pthread_mutex_trylock(&s->lock) != 0) continue; /* the training waits itself */
+        bool is_something = true;
+        for (int i = 0; i < 1000 && is_something; i++)
+            if (ls__server_pump(s, 0, &is_something) != LS_OK) is_something = false;
+        pthread_mutex_unlock(&s->lock);
+    }
+    return NULL;
+}
+
+static enum ls_status build(struct ls_server *s)
+{
+    const size_t longest = ls__sums_bound(LS_SUMS_PACKED, s->o.n_sums);
+    const struct ls_wire_options wo = {.address = s->o.address, .key = s->o.key, .max_bytes = longest + (64u << 20)};
+    if (getrandom(&s->session, sizeof s->session, 0) != sizeof s->session)
+        return ls_fail(LS_IO, "no random number for the session: %s", strerror(errno));
+    TRY(ls__calloc(&s->head, LS_TALK_HEAD_BYTES, 1));
+    TRY(ls__ledger_create(&s->ledger, s->o.staleness));
+    for (int i = 0; i < N_PUBLISHED; i++) TRY(ls_wire_buffer_create(&s->published[i], s->o.parameters_bytes));
+    TRY(ls_wire_listen(&s->wire, &wo));
+    s->lonely_ns = s->checked_ns = ls__now_ns();
+    TRY(ls__thread_start(&s->attendant, "the server's second thread", attend, s));
+    s->is_attended = true;
+    return LS_OK;
+}
+
+enum ls_status ls__server_open(struct ls_server **out, const struct ls_server_options *o)
+{
+    TRY(ls__calloc(out, 1, sizeof **out));
+    (*out)->o = *o;
+    pthread_mutex_init(&(*out)->lock, NULL);
+    enum ls_status status = build(*out);
+    if (status != LS_OK) ls__server_close(out, status);
+    return status;
+}
+
+/* Who is awake. */
+static struct server_worker *anybody(struct ls_server *s)
+{
+    for (int i = 0; i < s->n_workers; i++)
+        if (s->workers[i].is_here && !s->workers[i].is_late) return &s->workers[i];
+    return NULL;
+}
+
+static void drop_queue(struct ls_server *s)
+{
+    while (s->first) {
+        struct queued *q = s->first;
+        s->first = q->next;
+        ls_wire_message_release(&q->push.message);
+        free(q);
+    }
+    s->last = NULL;
+}
+
+/* Until they have heard it: a connection that is closed while something comes in may lose what was sent. */
+static void see_off(struct ls_server *s, const struct ls_talk_end *end)
+{
+    const int64_t began = ls__now_ns();
+    const double patience = 3;
+    bool is_something;
+    s->is_open = false;
+    for (int i = 0; i < s->n_workers; i++)
+        if (s->workers[i].is_here) ls__server_say(s, &s->workers[i], LS_TALK_OVER, s->round.step, end, NULL, 0);
+    for (int i = 0; i < s->n_workers; i++) s->workers[i].is_seen_off = true;
+    while (anybody(s) && ls__seconds_since(began) < patience)
+        if (ls__server_pump(s, 20, &is_something) != LS_OK) return;
+}
+
+void ls__server_close(struct ls_server **server, enum ls_status outcome)
+{
+    enum { LINGER_MS = 200 };
+    struct ls_server *s = *server;
+    struct ls_talk_end end = {.status = (uint32_t)outcome};
+    if (!s) return;
+    if (outcome != LS_OK) snprintf(end.text, sizeof end.text, "%s", ls_error_message());
+    atomic_store(&s->is_ending, true);
+    if (s->is_attended) pthread_join(s->attendant, NULL);
+    if (s->wire) see_off(s, &end);
+    drop_queue(s);
+    ls_wire_close(&s->wire, LINGER_MS);
+    for (int i = 0; i < N_PUBLISHED; i++) ls_wire_buffer_drop(&s->published[i]);
+    ls__ledger_destroy(&s->ledger);
+    pthread_mutex_destroy(&s->lock);
+    free(s->workers);
+    free(s->head);
+    free(s);
+    *server = NULL;
+}
+
+const char *ls__server_address(const struct ls_server *s)
+{
+    return ls_wire_address(s->wire);
+}
+
+/* --- parameters --- */
+
+/* One that nobody reads any more; a slow worker may still be sent an older one. */
+static enum ls_status find_buffer(struct ls_server *s, struct ls_wire_buffer **out)
+{
+    for (int i = 0; i < N_PUBLISHED; i++) {
+        *out = s->published[i];
+        if (*out != s->newest && !ls_wire_buffer_is_shared(*out)) return LS_OK;
+    }
+    int k = s->published[0] == s->newest ? 1 : 0; /* all are in use: a new one in the place of this */
+    ls_wire_buffer_drop(&s->published[k]);
+    TRY(ls_wire_buffer_create(&s->published[k], s->o.parameters_bytes));
+    *out = s->published[k];
+    return LS_OK;
+}
+
+enum ls_status ls__server_publish(struct ls_server *s, struct session *session)
+{
+    struct ls_wire_buffer *buffer;
+    TRY(find_buffer(s, &buffer)); /* this thread alone makes and drops them */
+    TRY(ls__parameters_get(session, ls_wire_buffer_data(buffer)));
+    pthread_mutex_lock(&s->lock);
+    s->newest = buffer;
+    s->version++;
+    pthread_mutex_unlock(&s->lock);
+    return LS_OK;
+}
+
+/* --- rounds --- */
+
+enum ls_status ls__server_begin(struct ls_server *s, const struct ls_round *round)
+{
+    pthread_mutex_lock(&s->lock);
+    enum ls_status status = ls__ledger_begin(s->ledger, round->n_items, round->done);
+    s->round = *round;
+    s->round.done = NULL;
+    s->is_open = status == LS_OK;
+    ls__server_give_all(s);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+void ls__server_abandon(struct ls_server *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->is_open = false;
+    for (int i = 0; i < s->n_workers; i++) ls__ledger_drop(s->ledger, i);
+    drop_queue(s);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static enum ls_status give_up(const struct ls_server *s)
+{
+    return ls_fail(LS_TIMEOUT,
+                   "no worker for %.3g s (--timeout) at step %lld; start one with: lockstep train --server %s",
+                   s->o.timeout, (long long)s->round.step + 1, ls_wire_address(s->wire));
+}
+
+static bool take_queued(struct ls_server *s, struct ls_server_push *push)
+{
+    struct queued *q = s->first;
+    if (!q) return false;
+    *push = q->push;
+    s->first = q->next;
+    if (!s->first) s->last = NULL;
+    free(q);
+    return true;
+}
+
+static enum ls_status wait_locked(struct ls_server *s, enum ls_server_event *event, struct ls_server_push *push)
+{
+    enum { LOOK_MS = 100 };
+    for (;;) {
+        bool is_something;
+        TRY(ls__fail_again(&s->failure));
+        *event = LS_SERVER_PUSH;
+        if (take_queued(s, push)) return LS_OK;
+        *event = LS_SERVER_DONE;
+        if (ls__ledger_is_done(s->ledger)) {
+            if (!s->round.is_batches) s->is_open = false;
+            return LS_OK;
+        }
+        *event = LS_SERVER_STOPPED;
+        const bool is_alone = !anybody(s);
+        if (is_alone && ls__control_stop_wanted(s->o.control)) return LS_OK;
+        if (is_alone && s->o.is_hopeless && s->o.is_hopeless(s->o.context))
+            return ls_fail(LS_REMOTE, "all workers are gone at step %lld", (long long)s->round.step + 1);
+        if (is_alone && s->lonely_ns && ls__seconds_since(s->lonely_ns) > s->o.timeout) return give_up(s);
+        TRY(ls__server_pump(s, LOOK_MS, &is_something));
+    }
+}
+
+enum ls_status ls__server_wait(struct ls_server *s, enum ls_server_event *event, struct ls_server_push *push)
+{
+    pthread_mutex_lock(&s->lock);
+    enum ls_status status = wait_locked(s, event, push);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+void ls__server_settle(struct ls_server *s, struct ls_server_push *push)
+{
+    const struct ls_talk_ack ack = {.push = push->number, .is_counted = true};
+    pthread_mutex_lock(&s->lock);
+    s->n_settled++;
+    ls__server_note_settled(s, push);
+    struct server_worker *w = &s->workers[push->worker];
+    ls_wire_message_release(&push->message);
+    if (w->is_here) ls__server_say(s, w, LS_TALK_ACK, s->round.step, &ack, NULL, 0);
+    ls__server_give_all(s);
+    pthread_mutex_unlock(&s->lock);
+}

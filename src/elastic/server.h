@@ -1,0 +1,90 @@
+/* server.h: the server's side of an elastic training: who is there, who has which work, whose pushes count.
+ *
+ *     TRY(ls__server_open(&server, &options));            listens; workers may come from now on
+ *     TRY(ls__server_publish(server, session));           parameters of now
+ *     TRY(ls__server_begin(server, &round));              shards of a step, or batches of an epoch
+ *     for (;;) {
+ *         TRY(ls__server_wait(server, &event, &push));
+ *         if (event != LS_SERVER_PUSH) break;
+ *         ... add push.sums ...
+ *         ls__server_settle(server, &push);               the worker hears that it counts
+ *     }
+ *     ls__server_close(&server, outcome);                 the workers hear how it ended
+ *
+ * The thread that calls these does all the work while it waits. A second thread of the server answers heartbeats and
+ * newcomers while the first is busy elsewhere (an update, an evaluation); it never hands out work of a round that has
+ * not begun.
+ */
+#ifndef LS_ELASTIC_SERVER_H
+#define LS_ELASTIC_SERVER_H
+
+#include "elastic/sums.h"
+#include "elastic/talk.h"
+#include "lockstep/control.h"
+#include "lockstep/result.h"
+#include "session/session.h"
+#include "wire/keys.h"
+
+struct ls_server;
+
+struct ls_server_options {
+    const char *address;           /* to listen on */
+    const struct ls_wire_key *key; /* NULL: loopback only */
+    const char *ticket;            /* what a worker has to know besides; NULL: nothing */
+    double lease, timeout;         /* seconds */
+    int64_t staleness;             /* the bound; -1: none */
+    int n_backup;                  /* workers whose shards may be out twice */
+    /* What a worker is told: options and identity as JSON, the model's name and text. Borrowed until close. */
+    const char *options, *model_name, *model, *identity;
+    int64_t n_sums;
+    size_t parameters_bytes;
+    const struct ls_control *control;   /* (optional) */
+    bool (*is_hopeless)(void *context); /* (optional) no worker will come any more */
+    void *context;
+};
+
+/* Listens at once. */
+enum ls_status ls__server_open(struct ls_server **out, const struct ls_server_options *o) LS_MUST_CHECK;
+/* Tells the workers; outcome and, of a failure, its message. */
+void ls__server_close(struct ls_server **server, enum ls_status outcome);
+const char *ls__server_address(const struct ls_server *s);
+
+/* A copy of the session's parameters, which goes to whoever gets work from now on. */
+enum ls_status ls__server_publish(struct ls_server *s, struct session *session) LS_MUST_CHECK;
+
+struct ls_round {
+    int64_t step, epoch, batch; /* batch of the epoch, where the items are its shards */
+    int batch_n;                /* samples of that batch */
+    int n_items;
+    bool is_batches;           /* the items are the batches of an epoch, one for each worker */
+    const unsigned char *done; /* [n_items] items that are not to be done; NULL: none */
+};
+enum ls_status ls__server_begin(struct ls_server *s, const struct ls_round *round) LS_MUST_CHECK;
+/* The round is given up: what is out is void. */
+void ls__server_abandon(struct ls_server *s);
+
+struct ls_server_push {
+    int worker, items[LS_TALK_MAX_ITEMS], n_items;
+    int64_t staleness;
+    enum ls_sums_form form;
+    const uint8_t *sums; /* whole; the message's */
+    size_t bytes;
+    uint64_t number;
+    struct ls_wire_message message;
+};
+
+enum ls_server_event {
+    LS_SERVER_PUSH,   /* *push is to be added, then settled */
+    LS_SERVER_DONE,   /* all items of the round are done, all pushes settled */
+    LS_SERVER_STOPPED /* the caller wants to stop, and there is nobody who could finish the round */
+};
+/* LS_TIMEOUT when no worker was there for --timeout. LS_NONFINITE and its like when a worker failed in a way that
+ * another one would, too; the message is the worker's. */
+enum ls_status ls__server_wait(struct ls_server *s, enum ls_server_event *event,
+                               struct ls_server_push *push) LS_MUST_CHECK;
+void ls__server_settle(struct ls_server *s, struct ls_server_push *push);
+
+int ls__server_n_workers(struct ls_server *s); /* that are there */
+void ls__server_report(struct ls_server *s, struct ls_elastic_result *out);
+
+#endif

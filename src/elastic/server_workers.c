@@ -1,0 +1,178 @@
+/* server_workers.c: the list of workers: who is here, whose lease ran out, how much work each gets, what each did. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "elastic/server_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int ls__server_number(const struct ls_server *s, const struct server_worker *w)
+{
+    return (int)(w - s->workers);
+}
+
+struct server_worker *ls__server_find(struct ls_server *s, uint64_t peer)
+{
+    for (int i = s->n_workers - 1; i >= 0; i--)
+        if (s->workers[i].is_here && s->workers[i].peer == peer) return &s->workers[i];
+    return NULL;
+}
+
+static int n_here(const struct ls_server *s)
+{
+    int n = 0;
+    for (int i = 0; i < s->n_workers; i++) n += s->workers[i].is_here;
+    return n;
+}
+
+enum ls_status ls__server_add(struct ls_server *s, uint64_t peer, const struct ls_talk_join *join,
+                              struct server_worker **out)
+{
+    TRY(ls__grow(&s->workers, (size_t)s->n_workers, (size_t)s->n_workers + 1, sizeof *s->workers));
+    struct server_worker *w = &s->workers[s->n_workers++];
+    *w = (struct server_worker){.peer = peer,
+                                .is_here = true,
+                                .threads = join->threads < 1      ? 1
+                                           : join->threads > 4096 ? 4096
+                                                                  : (int)join->threads,
+                                .slot = join->slot,
+                                .pid = join->pid,
+                                .heard_ns = ls__now_ns(),
+                                .version = -1};
+    w->told.joined_step = s->round.step;
+    w->told.left_step = -1;
+    snprintf(w->told.host, sizeof w->told.host, "%.63s", join->host);
+    s->lonely_ns = 0;
+    *out = w;
+    return LS_OK;
+}
+
+void ls__server_remove(struct ls_server *s, struct server_worker *w, const char *why)
+{
+    const int number = ls__server_number(s, w), n_freed = ls__ledger_drop(s->ledger, number);
+    if (!w->is_here) return;
+    w->is_here = w->is_idle = false;
+    w->told.left_step = s->round.step;
+    if (n_here(s) == 0) s->lonely_ns = ls__now_ns();
+    if (w->is_ready && why && !w->is_seen_off)
+        ls__log(LS_LOG_WARN,
+                "worker %d on %s (pid %u) %s at step %lld; %d of its shards go to others, %d worker%s left", number,
+                w->told.host, w->pid, why, (long long)s->round.step + 1, n_freed, n_here(s),
+                n_here(s) == 1 ? " is" : "s are");
+    ls__server_give_all(s);
+}
+
+/* Not when this process itself slept: then messages wait that it has not read. */
+void ls__server_look_at_leases(struct ls_server *s)
+{
+    const int64_t now = ls__now_ns(), lease_ns = (int64_t)(1e9 * s->o.lease), since = now - s->checked_ns;
+    s->checked_ns = now;
+    if (since > lease_ns / 2) return;
+    for (int i = 0; i < s->n_workers; i++) {
+        struct server_worker *w = &s->workers[i];
+        if (!w->is_here || w->is_late || now - w->heard_ns < lease_ns) continue;
+        w->is_late = true;
+        w->is_idle = false;
+        const int n = ls__ledger_drop(s->ledger, i);
+        if (w->is_ready)
+            ls__log(LS_LOG_WARN,
+                    "worker %d on %s (pid %u) has not answered for %.3g s (--lease) at step %lld: %d of its "
+                    "shards go to others",
+                    i, w->told.host, w->pid, s->o.lease, (long long)s->round.step + 1, n);
+        ls__server_give_all(s);
+    }
+}
+
+/* Speed counts as it was measured; who is new counts as its threads, at the mean of the others. */
+static double weight_of(const struct ls_server *s, const struct server_worker *w)
+{
+    double rate = 0, threads = 0;
+    if (w->rate > 0) return w->rate;
+    for (int i = 0; i < s->n_workers; i++) {
+        const struct server_worker *k = &s->workers[i];
+        if (!k->is_here || k->rate <= 0) continue;
+        rate += k->rate;
+        threads += k->threads;
+    }
+    return threads > 0 ? w->threads * rate / threads : w->threads;
+}
+
+/* First most of a worker's fair share, then half of its share of what is left, so that all end together. */
+int ls__server_share(const struct ls_server *s, const struct server_worker *w, bool is_first)
+{
+    double all = 0;
+    if (s->round.is_batches) return 1;
+    for (int i = 0; i < s->n_workers; i++)
+        if (s->workers[i].is_here && s->workers[i].is_ready && !s->workers[i].is_late)
+            all += weight_of(s, &s->workers[i]);
+    const double share = all > 0 ? weight_of(s, w) / all : 1;
+    int n = (int)(is_first ? 0.75 * share * s->round.n_items : 0.5 * share * ls__ledger_n_free(s->ledger));
+    const int least = is_first ? w->threads : 1;
+    if (n < least) n = least;
+    return n < LS_TALK_MAX_ITEMS ? n : LS_TALK_MAX_ITEMS;
+}
+
+static void note_rate(struct server_worker *w, int n_items)
+{
+    const double seconds = ls__seconds_since(w->given_ns), rate = n_items / (seconds > 1e-6 ? seconds : 1e-6);
+    w->rate = w->rate > 0 ? 0.7 * w->rate + 0.3 * rate : rate;
+}
+
+void ls__server_note_push(struct ls_server *s, struct server_worker *w, const struct ls_talk_push *push,
+                          bool is_counted, size_t bytes)
+{
+    w->told.pushes++;
+    w->told.rejected += !is_counted;
+    w->told.compute_seconds += push->compute_seconds;
+    w->told.wait_seconds += push->wait_seconds;
+    w->told.bytes_sent += (int64_t)bytes;
+    if (!is_counted) return;
+    if (!s->round.is_batches) note_rate(w, (int)push->n_items);
+}
+
+/* An update that is in the store. */
+void ls__server_note_settled(struct ls_server *s, const struct ls_server_push *push)
+{
+    struct server_worker *w = &s->workers[push->worker];
+    struct ls_elastic_result *r = &s->report;
+    const int64_t stale = push->staleness;
+    if (s->round.is_batches)
+        w->told.batches += push->n_items;
+    else
+        w->told.shards += push->n_items;
+    w->n_settled++;
+    w->staleness_sum += (double)stale;
+    if (stale > w->told.staleness_max) w->told.staleness_max = stale;
+    if (!s->round.is_batches) return;
+    r->updates++;
+    r->staleness[stale < LS_STALENESS_BINS ? stale : LS_STALENESS_BINS - 1]++;
+    s->staleness_sum += (double)stale;
+    if (stale > r->staleness_max) r->staleness_max = stale;
+}
+
+int ls__server_n_workers(struct ls_server *s)
+{
+    pthread_mutex_lock(&s->lock);
+    const int n = n_here(s);
+    pthread_mutex_unlock(&s->lock);
+    return n;
+}
+
+void ls__server_report(struct ls_server *s, struct ls_elastic_result *out)
+{
+    pthread_mutex_lock(&s->lock);
+    *out = s->report;
+    out->servers = 1;
+    out->staleness_mean = out->updates > 0 ? s->staleness_sum / (double)out->updates : 0;
+    for (int i = 0; i < s->n_workers; i++) {
+        const struct server_worker *w = &s->workers[i];
+        if (!w->is_ready) continue;
+        out->n_workers++;
+        if (out->n_told == LS_ELASTIC_TOLD) continue;
+        struct ls_elastic_worker *told = &out->workers[out->n_told++];
+        *told = w->told;
+        told->staleness_mean = w->n_settled > 0 ? w->staleness_sum / (double)w->n_settled : 0;
+    }
+    pthread_mutex_unlock(&s->lock);
+}

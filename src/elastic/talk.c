@@ -1,0 +1,196 @@
+/* talk.c: bodies of messages, written and read. See talk.h. */
+#include "elastic/talk.h"
+
+size_t ls__talk_welcome_bytes(const struct ls_talk_welcome *b)
+{
+    return LS_FRAME_HEAD_BYTES + 64 + b->options_bytes + b->model_name_bytes + b->model_bytes + b->identity_bytes;
+}
+
+static void put_join(struct ls_frame_writer *w, const struct ls_talk_join *b)
+{
+    ls_frame_put_text(w, b->ticket);
+    ls_frame_put_text(w, b->version);
+    ls_frame_put_text(w, b->host);
+    ls_frame_put_u32(w, b->pid);
+    ls_frame_put_u32(w, b->threads);
+    ls_frame_put_u32(w, (uint32_t)b->slot);
+}
+
+static void get_join(struct ls_frame_reader *r, struct ls_talk_join *b)
+{
+    ls_frame_get_text(r, b->ticket, sizeof b->ticket);
+    ls_frame_get_text(r, b->version, sizeof b->version);
+    ls_frame_get_text(r, b->host, sizeof b->host);
+    b->pid = ls_frame_get_u32(r);
+    b->threads = ls_frame_get_u32(r);
+    b->slot = (int32_t)ls_frame_get_u32(r);
+}
+
+static void put_welcome(struct ls_frame_writer *w, const struct ls_talk_welcome *b)
+{
+    ls_frame_put_u32(w, b->worker);
+    ls_frame_put_f64(w, b->lease);
+    ls_frame_put_f64(w, b->timeout);
+    ls_frame_put_bytes(w, b->options, b->options_bytes);
+    ls_frame_put_bytes(w, b->model_name, b->model_name_bytes);
+    ls_frame_put_bytes(w, b->model, b->model_bytes);
+    ls_frame_put_bytes(w, b->identity, b->identity_bytes);
+}
+
+static void get_welcome(struct ls_frame_reader *r, struct ls_talk_welcome *b)
+{
+    b->worker = ls_frame_get_u32(r);
+    b->lease = ls_frame_get_f64(r);
+    b->timeout = ls_frame_get_f64(r);
+    b->options = ls_frame_get_bytes(r, &b->options_bytes);
+    b->model_name = ls_frame_get_bytes(r, &b->model_name_bytes);
+    b->model = ls_frame_get_bytes(r, &b->model_bytes);
+    b->identity = ls_frame_get_bytes(r, &b->identity_bytes);
+}
+
+static void put_work(struct ls_frame_writer *w, const struct ls_talk_work *b)
+{
+    ls_frame_put_i64(w, b->epoch);
+    ls_frame_put_i64(w, b->batch);
+    ls_frame_put_i64(w, b->version);
+    ls_frame_put_u32(w, b->batch_n);
+    ls_frame_put_u32s(w, b->items, b->n_items);
+}
+
+static void get_work(struct ls_frame_reader *r, uint16_t flags, struct ls_talk_work *b)
+{
+    b->epoch = ls_frame_get_i64(r);
+    b->batch = ls_frame_get_i64(r);
+    b->version = ls_frame_get_i64(r);
+    b->batch_n = ls_frame_get_u32(r);
+    b->n_items = (uint32_t)ls_frame_get_u32s(r, b->items, LS_TALK_MAX_ITEMS);
+    b->is_last = flags & LS_WORK_LAST;
+    b->has_parameters = flags & LS_WORK_HAS_PARAMETERS;
+    b->is_whole = flags & LS_WORK_WHOLE;
+}
+
+static void put_push(struct ls_frame_writer *w, const struct ls_talk_push *b)
+{
+    ls_frame_put_i64(w, b->version);
+    ls_frame_put_u32(w, b->form);
+    ls_frame_put_f64(w, b->compute_seconds);
+    ls_frame_put_f64(w, b->wait_seconds);
+    ls_frame_put_u32s(w, b->items, b->n_items);
+}
+
+static void get_push(struct ls_frame_reader *r, struct ls_talk_push *b)
+{
+    b->version = ls_frame_get_i64(r);
+    b->form = ls_frame_get_u32(r);
+    b->compute_seconds = ls_frame_get_f64(r);
+    b->wait_seconds = ls_frame_get_f64(r);
+    b->n_items = (uint32_t)ls_frame_get_u32s(r, b->items, LS_TALK_MAX_ITEMS);
+}
+
+static uint16_t flags_of(enum ls_talk_kind kind, const void *body)
+{
+    const struct ls_talk_work *work = body;
+    const struct ls_talk_ack *ack = body;
+    if (kind == LS_TALK_ACK) return ack->is_counted ? LS_ACK_COUNTED : 0;
+    if (kind != LS_TALK_WORK) return 0;
+    return (uint16_t)((work->is_last ? LS_WORK_LAST : 0) | (work->has_parameters ? LS_WORK_HAS_PARAMETERS : 0) |
+                      (work->is_whole ? LS_WORK_WHOLE : 0));
+}
+
+enum ls_status ls__talk_write(uint8_t *head, size_t size, struct ls_frame frame, enum ls_talk_kind kind,
+                              const void *body, size_t *bytes)
+{
+    struct ls_frame_writer w = ls_frame_begin(head, size);
+    const struct ls_talk_ready *ready = body;
+    const struct ls_talk_ack *ack = body;
+    const struct ls_talk_end *end = body;
+    frame.kind = (uint16_t)kind;
+    frame.flags = flags_of(kind, body);
+    switch (kind) {
+    case LS_TALK_JOIN:
+        put_join(&w, body);
+        break;
+    case LS_TALK_WELCOME:
+        put_welcome(&w, body);
+        break;
+    case LS_TALK_READY:
+        ls_frame_put_u64(&w, ready->n_sums);
+        ls_frame_put_u64(&w, ready->parameters_bytes);
+        break;
+    case LS_TALK_WORK:
+        put_work(&w, body);
+        break;
+    case LS_TALK_PUSH:
+        put_push(&w, body);
+        break;
+    case LS_TALK_ACK:
+        ls_frame_put_u64(&w, ack->push);
+        break;
+    case LS_TALK_LEAVE:
+    case LS_TALK_FAILED:
+    case LS_TALK_OVER:
+        ls_frame_put_u32(&w, end->status);
+        ls_frame_put_text(&w, end->text);
+        break;
+    case LS_TALK_ASK:
+    case LS_TALK_BEAT:
+        break;
+    }
+    return ls_frame_end(&w, &frame, bytes);
+}
+
+/* Numbers that arithmetic would choke on. */
+static bool is_good(const struct ls_frame *f, const union ls_talk_body *b)
+{
+    switch (f->kind) {
+    case LS_TALK_WELCOME:
+        return b->welcome.lease > 0 && b->welcome.lease < 1e6 && b->welcome.timeout > 0;
+    case LS_TALK_PUSH:
+        return b->push.compute_seconds >= 0 && b->push.wait_seconds >= 0;
+    case LS_TALK_LEAVE:
+    case LS_TALK_FAILED:
+    case LS_TALK_OVER:
+        return b->end.status <= LS_INTERRUPTED;
+    default:
+        return true;
+    }
+}
+
+bool ls__talk_read(const struct ls_frame *f, struct ls_frame_reader *r, void *body)
+{
+    union ls_talk_body *b = body;
+    switch (f->kind) {
+    case LS_TALK_JOIN:
+        get_join(r, &b->join);
+        break;
+    case LS_TALK_WELCOME:
+        get_welcome(r, &b->welcome);
+        break;
+    case LS_TALK_READY:
+        b->ready.n_sums = ls_frame_get_u64(r);
+        b->ready.parameters_bytes = ls_frame_get_u64(r);
+        break;
+    case LS_TALK_WORK:
+        get_work(r, f->flags, &b->work);
+        break;
+    case LS_TALK_PUSH:
+        get_push(r, &b->push);
+        break;
+    case LS_TALK_ACK:
+        b->ack.push = ls_frame_get_u64(r);
+        b->ack.is_counted = f->flags & LS_ACK_COUNTED;
+        break;
+    case LS_TALK_LEAVE:
+    case LS_TALK_FAILED:
+    case LS_TALK_OVER:
+        b->end.status = ls_frame_get_u32(r);
+        ls_frame_get_text(r, b->end.text, sizeof b->end.text);
+        break;
+    case LS_TALK_ASK:
+    case LS_TALK_BEAT:
+        break;
+    default:
+        return false;
+    }
+    return ls_frame_done(r) && is_good(f, b);
+}

@@ -1,0 +1,120 @@
+/* served.c: see served.h. */
+#include "train/served.h"
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/status_kept.h"
+#include "elastic/parameters.h"
+#include "session/identity.h"
+#include "settings/setting.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What decides the result, and how it is computed; where it runs is each machine's own. */
+static enum ls_status describe(struct served *v, const struct ls_train_options *o, struct session *s)
+{
+    const struct ls_setting *more[] = {&ls__settings[LS_SET_ISA], &ls__settings[LS_SET_MEMORY]};
+    struct identity id = {0};
+    json_t *json = ls__options_json(o, LS_ROLE_RUN | LS_ROLE_TOGETHER);
+    for (size_t i = 0; json && i < sizeof more / sizeof more[0]; i++)
+        json_object_set_new(json, more[i]->key, ls__setting_json(more[i], o));
+    TRY(ls__json_dump(json, LS_JSON_EXACT, "the options for workers", &v->options));
+    enum ls_status status = ls__identity_of(&id, o, s);
+    if (status == LS_OK) status = ls__identity_to_text(&id, &v->identity);
+    ls__identity_release(&id);
+    return status;
+}
+
+static enum ls_status open_server(struct sync *sync, struct served *v, int64_t staleness)
+{
+    const struct ls_train_options *o = sync->o;
+    size_t model_bytes;
+    if (o->elastic->key) TRY(ls_wire_key_read(&v->key, o->elastic->key));
+    TRY(describe(v, o, sync->s));
+    struct ls_server_options so = {.address = o->elastic->listen,
+                                   .key = o->elastic->key ? &v->key : NULL,
+                                   .ticket = o->elastic->ticket,
+                                   .lease = o->lease,
+                                   .timeout = o->timeout,
+                                   .staleness = staleness,
+                                   .n_backup = (int)o->backup,
+                                   .options = v->options,
+                                   .identity = v->identity,
+                                   .model_name = ls_model_name(sync->s->model),
+                                   .model = ls_model_text(sync->s->model, &model_bytes),
+                                   .parameters_bytes = ls__parameters_bytes(sync->s),
+                                   .control = o->control,
+                                   .is_hopeless = o->elastic->is_hopeless,
+                                   .context = o->elastic->context};
+    ls_exec_sums(sync->s->exec, &so.n_sums);
+    TRY(ls__server_open(&v->server, &so));
+    ls__log(LS_LOG_INFO, "parameter server at %s (%s)", ls__server_address(v->server),
+            o->elastic->key ? "with keys" : "this machine only, no keys");
+    if (o->elastic->on_listening) o->elastic->on_listening(o->elastic->context, ls__server_address(v->server));
+    return LS_OK;
+}
+
+enum ls_status ls__served_open(struct sync *sync, int64_t staleness)
+{
+    struct served *v;
+    TRY(ls__calloc(&v, 1, sizeof *v));
+    sync->state = v;
+    TRY(ls__calloc(&v->applied, (size_t)sync->steps_per_epoch, 1));
+    return open_server(sync, v, staleness);
+}
+
+void ls__served_close(struct sync *sync)
+{
+    struct served *v = sync->state;
+    ls__server_close(&v->server, sync->outcome);
+    ls_wire_key_forget(&v->key);
+    free(v->options);
+    free(v->identity);
+    free(v->applied);
+    free(v);
+}
+
+void ls__served_report(const struct sync *sync, struct ls_result *r)
+{
+    const struct served *v = sync->state;
+    ls__server_report(v->server, &r->elastic);
+    r->workers = r->elastic.n_workers;
+}
+
+enum ls_status ls__served_publish(struct sync *sync)
+{
+    struct served *v = sync->state;
+    struct ls_begun begun = ls__span_begin(sync->s->lane, LS_SPAN_UPDATE, "publish", 0);
+    enum ls_status status = v->is_published ? LS_OK : ls__server_publish(v->server, sync->s);
+    ls__span_end(sync->s->lane, begun);
+    v->is_published = status == LS_OK;
+    return status;
+}
+
+enum ls_status ls__served_wait(struct sync *sync, int64_t step, enum ls_server_event *event,
+                               struct ls_server_push *push)
+{
+    struct served *v = sync->state;
+    struct ls_begun begun = ls__span_begin(sync->s->lane, LS_SPAN_COMMUNICATE, "workers", step);
+    enum ls_status status = ls__server_wait(v->server, event, push);
+    ls__span_end(sync->s->lane, begun);
+    TRY(status);
+    if (*event != LS_SERVER_PUSH) return LS_OK;
+    begun = ls__span_begin(sync->s->lane, LS_SPAN_UPDATE, "add sums", step);
+    status = ls__sums_add(sync->s->exec, push->form, push->sums, push->bytes);
+    ls__span_end(sync->s->lane, begun);
+    return status;
+}
+
+enum ls_status ls__served_give_up(struct sync *sync, enum ls_status status)
+{
+    struct served *v = sync->state;
+    const struct ls_kept why = ls__keep(status);
+    ls__server_abandon(v->server);
+    v->is_begun = false;
+    TRY(ls_exec_zero_sums(sync->s->exec));
+    return ls__fail_again(&why);
+}

@@ -1,0 +1,29 @@
+/* served.h: what the ways with a parameter server (ps, async, ssp:K) share: the server on behalf of a trainer. */
+#ifndef LS_TRAIN_SERVED_H
+#define LS_TRAIN_SERVED_H
+
+#include "elastic/server.h"
+#include "train/sync.h"
+
+struct served {
+    struct ls_server *server;
+    struct ls_wire_key key;
+    char *options, *identity;
+    bool is_published;      /* the newest parameters */
+    unsigned char *applied; /* async: [steps_per_epoch] batches of this epoch that are in the store */
+    bool is_begun;          /* async: the epoch's round */
+};
+
+/* Listens, and tells who wants to know. staleness: the bound, or -1. */
+enum ls_status ls__served_open(struct sync *sync, int64_t staleness) LS_MUST_CHECK;
+void ls__served_close(struct sync *sync);
+void ls__served_report(const struct sync *sync, struct ls_result *r);
+/* Waits for a push and adds its sums; *push is to be settled. */
+enum ls_status ls__served_wait(struct sync *sync, int64_t step, enum ls_server_event *event,
+                               struct ls_server_push *push) LS_MUST_CHECK;
+/* The parameters of now, if they are not out yet. */
+enum ls_status ls__served_publish(struct sync *sync) LS_MUST_CHECK;
+/* The sums that have come so far are dropped; *status of the step that is given up. */
+enum ls_status ls__served_give_up(struct sync *sync, enum ls_status status) LS_MUST_CHECK;
+
+#endif

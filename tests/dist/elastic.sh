@@ -1,0 +1,216 @@
+#!/usr/bin/env bash
+# elastic.sh LOCKSTEP PROGRAMS [TRIALS]: the parameter server. Whoever comes, dies, sleeps or is slow, a network ends with the hash of one
+# process; what is acknowledged is applied once; a server that was killed goes on from its checkpoint with the workers that waited.
+# test: timeout=900
+# shellcheck disable=SC2154,SC2086 # what lib.sh assigns; words without blanks
+source "$(dirname "$0")/lib.sh"
+trials=${3:-3}
+patience=100
+"$lockstep" server --keygen keys >out 2>err || skip_all "this build or machine has no ZeroMQ: $(head -n 1 err)"
+parts one many killed server async
+
+common="lenet5 digits -b 64 --no-eval --no-record --seed 5"
+value() { python3 -c 'import json,sys; r=json.load(open(sys.argv[2])); print(eval(sys.argv[1]))' "$1" "${2:-out}" 2>&1; } # of r
+
+# serve NAME ARGS...: a server with a run of that name; its number in server, its address in address, its words in NAME.out and NAME.err
+serve() {
+    name=$1
+    shift
+    rm -rf "${work:?}/$name" "$name.err"
+    "$lockstep" server "$@" --listen 127.0.0.1:0 --run "$work/$name" --log-every 1 --lease ${lease:-2} --timeout 60 --json >"$name.out" 2>"$name.err" </dev/null &
+    server=$!
+    pids+=("$server")
+    if ! eventually grep -qsE '^parameter server at|^lockstep: [^w]' "$name.err"; then bad "$name: the server does not listen"; fi
+    address=$(sed -n 's/^parameter server at \([^ ]*\) .*/\1/p' "$name.err")
+}
+worker() { # its number in pid
+    "$lockstep" train --server "$address" -t 1 --timeout 60 >>worker.out 2>>worker.err </dev/null &
+    pid=$!
+    pids+=("$pid")
+}
+joined() { [ "$(grep -c '^worker .* joined' "$name.err")" -ge "$1" ]; } # so many, so far
+at_step() { has_lines "$work/$name/metrics.jsonl" "$1"; }
+served() { # WHAT: the server ends well, with the reference
+    wait "$server"
+    code=$?
+    equal "$1: exit code" "$code" 0
+    equal "$1: the weights of one process" "$(field weights_hash "$name.out")" "$reference"
+}
+
+if [ "$part" = one ]; then
+    reference=$(hash_of $common -i 40 --run one)
+    for n in 1 2 3; do
+        equal "$n workers, one command: the weights of one process" "$(hash_of $common -i 40 --run "w$n" -w $n --sync ps)" "$reference"
+        equal "$n workers: all shards of 40 steps counted once" "$(value 'sum(w["shards"] for w in r["elastic"]["workers"])')" \
+            "$(value '40 * r["shards"]')"
+    done
+    equal "--backup 1" "$(hash_of $common -i 40 --run b -w 3 --sync ps --backup 1)" "$reference"
+    equal "a last batch of another size, dropout, a limited norm" \
+        "$(hash_of svhn-cnn fake:3x32x32:10:100 -b 48 --epochs 2 --no-record --clip-norm 0.5 --run s2 -w 2 --sync ps)" \
+        "$(hash_of svhn-cnn fake:3x32x32:10:100 -b 48 --epochs 2 --no-record --clip-norm 0.5 --run s1)"
+    equal "a layer whose gradient is summed once per step" \
+        "$(hash_of mlp fake:1x28x28:10:300 -b 64 --epochs 2 --no-record --run m2 -w 2 --sync ps)" \
+        "$(hash_of mlp fake:1x28x28:10:300 -b 64 --epochs 2 --no-record --run m1)"
+    # Not finite: the worker's word becomes the training's.
+    train $common -i 40 --run bad --lr 1e6 -w 2 --sync ps
+    one_line_error "a loss that is not finite" 5 "layer"
+    train $common -i 40 --run refused -w 2 --sync ps --compress 8
+    one_line_error "--compress is refused" 2 "--compress is for --sync allreduce"
+    train lenet5 digits --server 127.0.0.1:9
+    one_line_error "a worker is told what to train" 2 "leave 'lenet5' out"
+    "$lockstep" train --server 127.0.0.1:9 --timeout 0.5 >out 2>err </dev/null
+    code=$?
+    one_line_error "nobody there" 6 "no word from the server"
+    "$lockstep" train --server 10.0.0.1:4711 >out 2>err </dev/null
+    code=$?
+    one_line_error "another machine without a key" 2 "key"
+fi
+
+if [ "$part" = many ]; then
+    reference=$(hash_of $common -i 150 --run one)
+    # One comes late, one leaves, one is slow: stopped for four fifths of the time.
+    serve late $common -i 150
+    worker
+    first=$pid
+    eventually at_step 20
+    worker
+    eventually joined 2
+    equal "a worker that comes later joins" "$?" 0
+    kill -TERM "$first"
+    wait "$first"
+    equal "a worker that is asked to leave leaves in peace" "$?" 0
+    served "one came late, one left"
+    has "the server says so" late.err " left at step"
+
+    serve slow $common -i 150
+    worker
+    slow=$pid
+    eventually joined 1
+    worker
+    eventually joined 2
+    (while kill -STOP $slow 2>/dev/null; do sleep 0.04; kill -CONT $slow; sleep 0.01; done) 2>/dev/null &
+    pids+=($!)
+    served "one is slowed to a fifth"
+    equal "the slow one did less" "$(value 'r["elastic"]["workers"][0]["shards"] < r["elastic"]["workers"][1]["shards"]' slow.out)" True
+
+    # One sleeps beyond its lease and wakes up with sums that nobody wants.
+    lease=0.5 serve asleep $common -i 150
+    worker
+    asleep=$pid
+    eventually joined 1
+    worker
+    eventually joined 2
+    eventually at_step 10
+    kill -STOP "$asleep"
+    eventually grep -q 'has not answered' asleep.err
+    at=$(wc -l <"$work/asleep/metrics.jsonl")
+    eventually at_step $((at + 10))
+    equal "the others go on while it sleeps" "$?" 0
+    kill -CONT "$asleep"
+    served "one slept beyond its lease"
+fi
+
+if [ "$part" = killed ]; then
+    reference=$(hash_of $common -i 120 --run one)
+    for ((trial = 0; trial < trials; trial++)); do
+        rm -rf "$work/k"
+        serve k $common -i 120
+        worker
+        worker
+        eventually joined 2
+        eventually at_step $((1 + RANDOM % 80))
+        kill -KILL "$pid"
+        served "trial $trial: a worker killed at step $(wc -l <"$work/k/metrics.jsonl")"
+        has "trial $trial: the server says so" k.err "is gone at step"
+    done
+    # One command: a worker that was killed is started again, or the rest goes on; without anybody it ends.
+    for restarts in 0 1; do
+        rm -rf "$work/c"
+        "$lockstep" train $common -i 120 --run "$work/c" -w 2 --sync ps --log-every 1 --max-restarts $restarts --json >out 2>err </dev/null &
+        server=$!
+        pids+=("$server")
+        name=c
+        eventually at_step 5
+        kill -KILL "$(pgrep -P "$server" | head -n 1)"
+        wait "$server"
+        equal "one command, --max-restarts $restarts: a killed worker changes nothing" "$(field weights_hash)" "$reference"
+    done
+    has "it was started again" err "started again"
+    rm -rf "$work/c"
+    "$lockstep" train $common -i 100000 --run "$work/c" -w 1 --sync ps --log-every 1 --json -q >out 2>err </dev/null &
+    server=$!
+    pids+=("$server")
+    eventually at_step 5
+    pkill -KILL -P "$server"
+    wait "$server"
+    code=$?
+    one_line_error "the only worker is gone" 6 "all workers are gone"
+fi
+
+if [ "$part" = server ]; then
+    reference=$(hash_of $common -i 150 --run one)
+    serve r $common -i 150 --checkpoint-every 20
+    worker
+    worker
+    eventually joined 2
+    eventually has_checkpoint "$work/r"
+    kill -KILL "$server"
+    wait "$server" 2>/dev/null
+    port=${address##*:}
+    "$lockstep" server --resume "$work/r" --listen "127.0.0.1:$port" --json >r.out 2>r.err </dev/null &
+    server=$!
+    pids+=("$server")
+    name=r
+    served "a server that was killed went on with the workers that waited"
+    has "it went on from its checkpoint" r.err "resumed from"
+    has "the workers saw it go" worker.err "is gone; waiting for it"
+
+    # A signal: a checkpoint, the workers go too; one process alone can go on.
+    serve t $common -i 150 --log-every 1
+    worker
+    eventually at_step 20
+    kill -TERM "$server"
+    wait "$server"
+    equal "SIGTERM: exit code" "$?" 75
+    wait "$pid"
+    equal "SIGTERM: the worker's exit code" "$?" 75
+    train --resume "$work/t"
+    equal "SIGTERM, then with a worker of its own: the weights of one process" "$(field weights_hash)" "$reference"
+
+    # Other data, or no ticket: not taken.
+    serve d $common -i 100000
+    LOCKSTEP_DATA='' "$lockstep" train --server "$address" --isa avx2 --tune none >out 2>err </dev/null
+    code=$?
+    if grep -q avx512 /proc/cpuinfo; then one_line_error "another instruction set is refused" 2 "instruction set is avx2 here"; fi
+    kill -TERM "$server"
+    wait "$server"
+    equal "a server without workers stops at once" "$?" 75
+fi
+
+if [ "$part" = async ]; then
+    small="softmax fake:1x28x28:10:2000 -b 50 --no-eval --no-record --epochs 5 --momentum 0"
+    reference=$(hash_of $small --run one)
+    equal "ssp:0 has the order of one process" "$(hash_of $small --run z -w 2 --sync ssp:0)" "$reference"
+    for how in async ssp:1 ssp:3; do
+        train $small --run "${how/:/}" -w 3 --sync $how
+        equal "$how: exit code" "$code" 0
+        equal "$how: every batch once, every update acknowledged" \
+            "$(value '[r["steps"], r["elastic"]["staleness"]["updates"], sum(w["batches"] for w in r["elastic"]["workers"])]')" '[200, 200, 200]'
+        bound=${how#*:}
+        [ $how = async ] || equal "$how: no update is staler" "$(value "r['elastic']['staleness']['max'] <= $bound")" True
+    done
+    # Killed within an epoch, worker and server: the checkpoint names the batches that are in, and the epochs stay whole.
+    serve a $small --sync async --checkpoint-every 7 --epochs 40
+    worker
+    worker
+    eventually joined 2
+    eventually at_step 30
+    kill -KILL "$pid"
+    eventually at_step 60
+    kill -KILL "$server"
+    wait "$server" 2>/dev/null
+    "$lockstep" server --resume "$work/a" --listen "127.0.0.1:${address##*:}" --json >a.out 2>a.err </dev/null
+    equal "async: killed and resumed: exit code" "$?" 0
+    equal "async: killed and resumed: all updates of all epochs" "$(value 'r["steps"], r["images"]' a.out)" '(1600, 80000)'
+fi
+finish
