@@ -24,13 +24,22 @@ static int64_t number_in(const char *variable)
     return text && ls__parse_i64(text, 0, MOST_NODES, &n) ? n : -1;
 }
 
+/* torchrun itself listens at the port it tells, where this variable is True: the next one is ours. */
+static bool is_port_taken(void)
+{
+    const char *text = getenv("TORCHELASTIC_USE_AGENT_STORE");
+    return text && strcmp(text, "True") == 0;
+}
+
 static void master_in_variables(char out[MASTER_BYTES])
 {
-    const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
+    const char *host = getenv("MASTER_ADDR"), *text = getenv("MASTER_PORT");
     bool is_v6 = host && strchr(host, ':');
+    int64_t port;
     out[0] = '\0';
-    if (!host || !*host || !port || !*port || strlen(host) + strlen(port) + 4 > MASTER_BYTES) return;
-    snprintf(out, MASTER_BYTES, is_v6 ? "[%s]:%s" : "%s:%s", host, port);
+    if (!host || !*host || !text || !ls__parse_i64(text, 1, 65535, &port) || strlen(host) + 16 > MASTER_BYTES) return;
+    if (is_port_taken()) port = port < 65535 ? port + 1 : port - 1;
+    snprintf(out, MASTER_BYTES, is_v6 ? "[%s]:%d" : "%s:%d", host, (int)port);
 }
 
 static struct place find_place(const struct ls_options *o)

@@ -188,6 +188,16 @@ part_others() {
     equal "torchrun's variables: weights" "$(field weights_hash)" "$alone"
     wait $!
     equal "torchrun's variables: exit code of rank 1" "$?" 0
+    rm -rf "$work/r"
+    export TORCHELASTIC_USE_AGENT_STORE=True # it listens there itself
+    RANK=1 "$lockstep" train "${short[@]}" --timeout 60 --run "$work/r" >out.1 2>err.1 </dev/null &
+    pids+=($!)
+    python3 -c 'import socket, sys, time; s = socket.socket(); s.bind(("127.0.0.1", int(sys.argv[1]))); s.listen(); time.sleep(600)' "$MASTER_PORT" &
+    agent=$!
+    pids+=("$agent")
+    equal "torchrun's own port is taken: weights" "$(RANK=0 hash_of "${short[@]}" --timeout 60 --run "$work/r")" "$alone"
+    kill $agent
+    unset TORCHELASTIC_USE_AGENT_STORE
     equal "--nodes 1 beside them" "$(RANK=1 hash_of "${short[@]}" --nodes 1)" "$alone"
     equal "one of them missing" "$(hash_of "${short[@]}")" "$alone" # no RANK
     equal "WORLD_SIZE=1" "$(RANK=0 WORLD_SIZE=1 hash_of "${short[@]}")" "$alone"
