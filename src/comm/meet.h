@@ -79,11 +79,12 @@ struct ls__meet {
     struct ls__meet_node *nodes; /* [n]; the own one has an address only */
     uint64_t session, instance;
     bool is_welcome, has_table, is_ready, has_begun; /* how far this rank is */
-    int n_refused;                                   /* connections, one after the other */
-    int n_busy;                                      /* times rank 0 said that the rank is taken */
-    int64_t ask_ns;                                  /* when to ask again, or 0 */
-    struct ls__meet_op *waiting;                     /* receives, oldest first */
-    struct ls__meet_early *early;                    /* oldest first */
+    int n_refused, refused_by;    /* connections that were refused, one after the other; the last one by whom */
+    int64_t refused_ns;           /* the first of them */
+    int n_busy;                   /* times rank 0 said that the rank is taken */
+    int64_t ask_ns;               /* when to ask again, or 0 */
+    struct ls__meet_op *waiting;  /* receives, oldest first */
+    struct ls__meet_early *early; /* oldest first */
     char error[LS__MEET_ERROR];
 };
 

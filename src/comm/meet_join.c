@@ -22,14 +22,15 @@
 enum {
     HEAD_BYTES = 1024,
     LOOK_MS = 50,
-    MOST_REFUSALS = 3, /* a connection may break in the middle of the handshake */
-    MOST_BUSY = 6,     /* the one before may not be gone yet */
+    MOST_REFUSALS = 3,
+    MOST_BUSY = 6, /* the one before may not be gone yet */
     BUSY_NS = 500000000,
     FAREWELL_MS = 500,
     PATIENCE_S = 2,
     MAX_WAITING = 1 << 20 /* messages: who sends is held back by who sums */
 };
 #define SAY_NS INT64_C(1500000000)
+#define REFUSED_NS INT64_C(3000000000)
 
 /* --- words --- */
 
@@ -255,10 +256,9 @@ enum ls_status ls__meet_join_event(struct ls__meet *j, uint64_t peer, enum ls_wi
         j->nodes[0].is_lost = false;
         return ask_to_join(j);
     }
-    if (++j->n_refused < MOST_REFUSALS) return LS_OK;
-    return ls_fail(LS_USAGE, "%s does not take this node: %s", with == 0 ? j->config.master : j->nodes[with].address,
-                   j->config.key_file ? "give the same --key FILE (node.key) on every node"
-                                      : "it wants a key (--key FILE), or another program listens there");
+    if (!j->n_refused++) j->refused_ns = ls__now_ns();
+    j->refused_by = with;
+    return LS_OK;
 }
 
 /* --- waiting --- */
@@ -326,10 +326,23 @@ static enum ls_status mind_the_lost(struct ls__meet *j)
     return LS_OK;
 }
 
+/* A connection may break in the middle of the handshake, but then the next one is made. After a mistake in the
+ * handshake ZeroMQ does not try again. */
+static enum ls_status mind_refusals(const struct ls__meet *j)
+{
+    if (j->n_refused == 0) return LS_OK;
+    if (j->n_refused < MOST_REFUSALS && ls__now_ns() - j->refused_ns < REFUSED_NS) return LS_OK;
+    return ls_fail(LS_USAGE, "%s does not take this node: %s",
+                   j->refused_by == 0 ? j->config.master : j->nodes[j->refused_by].address,
+                   j->config.key_file ? "give the same --key FILE (node.key) on every node"
+                                      : "it wants a key (--key FILE), or another program listens there");
+}
+
 /* What can be done now. */
 static enum ls_status go_on(struct ls__meet *j)
 {
     TRY(mind_the_lost(j));
+    TRY(mind_refusals(j));
     if (j->ask_ns && ls__now_ns() >= j->ask_ns) TRY(ask_to_join(j));
     if (j->config.rank == 0) {
         if (!j->has_table && has_all(j, 1, false)) TRY(send_table(j));
