@@ -172,6 +172,7 @@ void ls__late_neighbours(struct ls_comm *c)
     const int n = c->place.n_machines, around[2] = {(c->place.machine + 1) % n, (c->place.machine + n - 1) % n};
     for (int i = 0; i < 2; i++) {
         struct heard *h = &c->heard[around[i]];
+        if (h->last.step == 0) continue; /* at the start a rank may have left with a word that has not come yet */
         if (h->is_broken || h->last.is_last || !is_found_dead(c, around[i])) continue;
         h->is_broken = true; /* Open MPI ends who sends to it, and this rank is to tell */
         if (!ls__travel_sends_to(c, around[i])) post_death(c, around[i]); /* else the machine on its other side tells */
