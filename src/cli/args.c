@@ -314,6 +314,20 @@ static enum ls_status resolve_gpus(struct ls_options *o)
     return LS_OK;
 }
 
+/* What a parameter server does not start by itself. */
+static enum ls_status check_served(const struct ls_options *o)
+{
+    struct ls_sync_choice sync;
+    if (!ls__sync_parse(o->train.sync, &sync) || !sync.name->is_served) return LS_OK;
+    const char *what = o->hosts ? "--hosts" : o->network ? "--network" : o->mpi_args ? "--mpi-args" : NULL;
+    if (!what) return LS_OK;
+    return ls_fail(
+        LS_USAGE,
+        "%s does not go with --sync %s: start `lockstep server MODEL DATA --listen ADDR:PORT` on one machine and "
+        "`lockstep train --server ADDR:PORT` on each",
+        what, o->train.sync);
+}
+
 static enum ls_status resolve_train(struct ls_options *o)
 {
     o->train.model = o->args[0];
@@ -325,6 +339,7 @@ static enum ls_status resolve_train(struct ls_options *o)
     if (!o->hosts && o->nodes == 0 && o->procs_per_node > 1)
         return ls_fail(LS_USAGE, "--procs-per-node needs --hosts or --nodes; on this machine alone it is --workers");
     TRY(resolve_batch(o));
+    TRY(check_served(o));
     return ls_options_check(&o->train);
 }
 

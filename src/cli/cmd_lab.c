@@ -34,6 +34,7 @@ static enum ls_status load(struct ls_lab **lab, const char *name, const struct l
 {
     char *text, origin[128];
     size_t len;
+    *lab = NULL;
     for (const struct ls_lab_entry *e = ls__labs; e->name; e++) {
         if (strcmp(e->name, name) != 0) continue;
         snprintf(origin, sizeof origin, "%s.lab", name);
@@ -53,8 +54,9 @@ static enum ls_status list(const struct ls_options *o)
     json_t *all = json_array();
     if (!o->train.json) printf("%-16s %9s %5s  %s\n", "lab", "questions", "runs", "about");
     for (const struct ls_lab_entry *e = ls__labs; e->name; e++) {
-        struct ls_lab *lab;
-        TRY(load(&lab, e->name, NULL));
+        struct ls_lab *lab = NULL;
+        const enum ls_status status = load(&lab, e->name, NULL);
+        if (!lab) return status;
         if (o->train.json)
             json_array_append_new(all, json_pack("{s:s, s:s, s:i, s:i}", "name", lab->name, "title", lab->title,
                                                  "questions", lab->n_questions, "runs", lab->n_runs));
@@ -132,10 +134,11 @@ static enum ls_status print_plan_json(const struct ls_lab *lab, const struct ls_
 
 static enum ls_status show(const struct ls_options *o, const char *name)
 {
-    struct ls_lab *lab;
+    struct ls_lab *lab = NULL;
     struct ls_lab_state *state = NULL;
-    TRY(load(&lab, name, &ls__lab_rules));
-    enum ls_status status = ls__lab_plan_of(&state, o, lab);
+    enum ls_status status = load(&lab, name, &ls__lab_rules);
+    if (!lab) return status;
+    status = ls__lab_plan_of(&state, o, lab);
     if (status == LS_OK) status = o->train.json ? print_plan_json(lab, state) : print_plan(lab, state);
     ls__lab_state_destroy(&state);
     ls__lab_destroy(&lab);
@@ -146,10 +149,11 @@ static enum ls_status show(const struct ls_options *o, const char *name)
 
 static enum ls_status run(const struct ls_options *o, const char *name)
 {
-    struct ls_lab *lab;
+    struct ls_lab *lab = NULL;
     if (ls__lab_is_folder(name)) return ls__lab_go_on(o, name);
-    TRY(load(&lab, name, &ls__lab_rules));
-    enum ls_status status = ls__lab_go(o, lab, o->train.run_dir);
+    enum ls_status status = load(&lab, name, &ls__lab_rules);
+    if (!lab) return status;
+    status = ls__lab_go(o, lab, o->train.run_dir);
     ls__lab_destroy(&lab);
     return status;
 }

@@ -61,7 +61,7 @@ static void choose_classes(struct sheet *s, const int64_t *counts, int64_t *plac
     s->n_tiles = n_there < MAX_TILES ? (int)n_there : MAX_TILES;
     for (int i = 0; i < s->ds->n_classes; i++) {
         place[i] = -1;
-        if (counts[i] == 0) continue;
+        if (counts[i] == 0 || n_there == 0) continue;
         if (k * s->n_tiles / n_there != (k - 1) * s->n_tiles / n_there || k == 0) place[i] = k * s->n_tiles / n_there;
         k++;
     }

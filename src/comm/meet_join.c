@@ -402,6 +402,7 @@ static enum ls_status open_master(struct ls__meet *j, struct ls_wire_options *o)
     snprintf(every, sizeof every, "*%s", colon && strlen(colon) < 8 ? colon : "");
     o->address = o->key && !is_near ? every : master;
     enum ls_status status = ls_wire_listen(&j->wire, o);
+    o->address = NULL; /* it was ours */
     if (status == LS_IO) return ls_fail_in(status, "rank 0 (is there another rank 0 on this machine?)");
     TRY(status);
     snprintf(j->nodes[0].address, sizeof j->nodes[0].address, "%s", master);
@@ -416,7 +417,9 @@ static enum ls_status open_other(struct ls__meet *j, struct ls_wire_options *o)
     TRY(ls_wire_own_host(j->config.master, host, sizeof host));
     snprintf(address, sizeof address, "%s:0", host);
     o->address = address;
-    TRY(ls_wire_listen(&j->wire, o));
+    enum ls_status status = ls_wire_listen(&j->wire, o);
+    o->address = NULL; /* it was ours */
+    TRY(status);
     snprintf(j->nodes[j->config.rank].address, sizeof j->nodes[0].address, "%s", ls_wire_address(j->wire));
     TRY(ls_wire_dial(j->wire, j->config.master, &j->nodes[0].peer));
     j->nodes[0].is_known = true;

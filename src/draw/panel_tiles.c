@@ -43,7 +43,8 @@ enum ls_status ls__panel_tiles(struct ls_painter *p, const struct ls_draw_panel 
     const struct ls_text_style style = {.ink = LS_INK_TEXT, .size = LS_SMALL_TEXT};
     for (int i = 0; i < panel->n_tiles; i++) {
         const struct ls_draw_tile *tile = &panel->tiles[i];
-        const double x = box.x + i % g.n_columns * (g.w + GAP_BETWEEN), y = box.y + i / g.n_columns * g.row;
+        const int row = i / g.n_columns;
+        const double x = box.x + i % g.n_columns * (g.w + GAP_BETWEEN), y = box.y + row * g.row;
         char text[LS_LABEL_BYTES], tip[LS_LABEL_BYTES];
         if (!tile->pixels || tile->w < 1 || tile->h < 1) continue;
         ls__text_clean(text, sizeof text, tile->text);

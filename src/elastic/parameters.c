@@ -33,7 +33,7 @@ static enum ls_status copy_entry(void *arg, int item, int thread)
         if (is_sent(&all[i])) at += all[i].layout.bytes;
     if (c->out)
         memcpy(c->out + at, e->data, e->layout.bytes);
-    else
+    else if (c->in)
         memcpy(e->data, c->in + at, e->layout.bytes);
     return LS_OK;
 }

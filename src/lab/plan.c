@@ -97,7 +97,7 @@ static enum ls_status make_settings(struct planning *p, struct ls_lab_job *job)
 
 static bool is_flag(const char *value)
 {
-    return strcmp(value, "on") == 0 || strcmp(value, "off") == 0;
+    return value && (strcmp(value, "on") == 0 || strcmp(value, "off") == 0);
 }
 
 static enum ls_status add_word(struct ls_arena *memory, const char **words, int *n, const char *before,

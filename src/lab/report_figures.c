@@ -126,7 +126,8 @@ static void add_speedups(const struct ls_lab_view *v, const struct ls_lab_questi
     }
     if (n == 0) return;
     ends[0] = low, ends[1] = most, ends[2] = 1, ends[3] = most / low;
-    series[n++] = (struct ls_draw_series){.label = "ideal", .mode = LS_DRAW_IDEAL, .n = 2, .x = ends, .y = ends + 2};
+    series[n] = (struct ls_draw_series){.label = "ideal", .mode = LS_DRAW_IDEAL, .n = 2, .x = ends, .y = ends + 2};
+    n++;
     *panel = (struct ls_draw_panel){.title = "Speed-up over the fewest workers of the same training",
                                     .x = {.label = "workers", .ticks = ticks, .n_ticks = n_ticks},
                                     .y = {.is_given = true, .from = 0, .to = 1.05 * fmax(top, most / low)},
@@ -169,8 +170,9 @@ static void add_resources(const struct ls_lab_view *v, const struct ls_lab_quest
             double *sum = h ? ls__lab_added(v->p, h, columns[k], &times, &n_points) : NULL;
             if (!sum || n_points < 2) continue;
             for (size_t j = 0; k == 1 && j < n_points; j++) sum[j] *= 1048576;
-            series[n++] = (struct ls_draw_series){
+            series[n] = (struct ls_draw_series){
                 .label = v->lab->runs[q->runs[i]].name, .n = n_points, .x = times, .y = sum, .colour = i + 1};
+            n++;
         }
         if (n == 0) continue;
         panels[n_panels++] = (struct ls_draw_panel){

@@ -203,13 +203,13 @@ static void add_curves(const struct ls_lab_view *v, const struct ls_lab_question
         const double *losses = ls_curve_values(train, "loss"), *accuracy = ls_curve_values(test, "accuracy"),
                      *steps = ls_curve_values(test, "step");
         size_t best = 0;
-        for (size_t k = 0; accuracy && k < test->n; k++)
+        for (size_t k = 0; test && accuracy && k < test->n; k++)
             if (accuracy[k] > accuracy[best]) best = k;
-        bool has_test = accuracy && steps && test->n > 0;
+        bool has_test = test && accuracy && steps && test->n > 0, has_loss = train && losses && train->n > 0;
         const char *cells[N] = {v->lab->runs[q->runs[i]].name,
                                 h ? ls__say_count(v->p, ls_history_number(h, "steps")) : "",
-                                losses && train->n ? ls__page_format(v->p, "%.4f", losses[0]) : "",
-                                losses && train->n ? ls__page_format(v->p, "%.4f", losses[train->n - 1]) : "",
+                                has_loss ? ls__page_format(v->p, "%.4f", losses[0]) : "",
+                                has_loss ? ls__page_format(v->p, "%.4f", losses[train->n - 1]) : "",
                                 has_test ? ls__page_format(v->p, "%.2f", 100 * accuracy[best]) : "",
                                 has_test ? ls__say_count(v->p, steps[best]) : ""};
         ls__page_row(v->p, cells, N);

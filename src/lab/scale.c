@@ -22,7 +22,7 @@ enum {
 
 bool ls__lab_parse_scale(const char *text, double *scale)
 {
-    char head[32];
+    char head[32] = "";
     const char *slash = strchr(text, '/');
     double above, below = 1;
     if (slash && (size_t)(slash - text) >= sizeof head) return false;

@@ -35,7 +35,7 @@ static bool hear(void *socket, struct question *q)
     size_t len = sizeof more;
     *q = (struct question){0};
     for (; more; q->n_parts++) {
-        uint8_t rest[PART_BYTES];
+        uint8_t rest[PART_BYTES] = {0};
         bool is_known = q->n_parts < N_PARTS;
         int n;
         do n = ls__zmq.recv(socket, is_known ? q->parts[q->n_parts] : rest, PART_BYTES, 0);
