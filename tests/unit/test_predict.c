@@ -132,20 +132,23 @@ static void test_monotone_in_the_network(void **state)
     }
 }
 
-/* A network so slow that nothing else counts: 2(P-1)/P of the bytes, over the bandwidth. */
+/* A network so slow that nothing else counts: 2(P-1)/P of the bytes, over the bandwidth. What Lockstep does is a ring
+ * but for small buckets among many machines, which go a shorter way with more bytes. */
 static void test_ring_volume(void **state)
 {
     const struct ls_predict_network slow = {"slow", 0, 1e3, 0, 0};
+    const enum ls_predict_algorithm all[] = {LS_PREDICT_RING, LS_PREDICT_HIERARCHICAL};
     double bytes = ls_predict_bytes(&usual);
     for (int p = 2; p <= 1024; p = p < 5 ? p + 1 : p * 2) {
-        struct ls_predict_cluster c = cluster(p, 1, 1, &slow);
-        struct ls_predict_point r = ls_predict_step(&usual, &c, LS_PREDICT_HIERARCHICAL);
-        double expected = 2.0 * (p - 1) / p * bytes;
-        if (fabs(r.wire_bytes / expected - 1) > 1e-3) /* parts are whole numbers of sums */
-            fail_msg("%d machines: %.9g bytes, expected %.9g", p, r.wire_bytes, expected);
-        double seconds = expected / slow.bandwidth;
-        if (fabs(r.communicate / seconds - 1) > 1e-3)
-            fail_msg("%d machines: %.9g s, expected %.9g", p, r.communicate, seconds);
+        for (int i = 0; i < 2; i++) {
+            struct ls_predict_cluster c = cluster(p, 1, 1, &slow);
+            struct ls_predict_point r = ls_predict_step(&usual, &c, all[i]);
+            double expected = 2.0 * (p - 1) / p * bytes, more = r.wire_bytes / expected - 1;
+            if (more < -1e-3 || more > (i == 1 && p > 40 ? 0.1 : 1e-3)) /* parts are whole numbers of sums */
+                fail_msg("%d machines: %.9g bytes, expected %.9g", p, r.wire_bytes, expected);
+            if (fabs(r.communicate * slow.bandwidth / r.wire_bytes - 1) > 1e-3)
+                fail_msg("%d machines: %.9g s for %.9g bytes", p, r.communicate, r.wire_bytes);
+        }
     }
 }
 
