@@ -51,6 +51,7 @@ void ls__launch_trial(struct ls_words *w, const struct launch *l, const char *ho
 struct ls_outcome {
     int code;            /* by the workers' words; LS_NO_CODE: they have said nothing */
     int wait_status;     /* mpirun's */
+    bool is_told;        /* a worker has said why; else it died before it could */
     bool is_late;        /* not all workers came in time */
     int stop_signal;     /* of the second signal, which ended everything; or 0 */
     char workers[256];   /* those that have not come, or not ended, as "rank 1 on b (pid 17)" */

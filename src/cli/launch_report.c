@@ -1,6 +1,7 @@
 /* launch_report.c: the line by which a rank tells the launcher how it fares, written and read. */
 #include "cli/launch_report.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "comm/comm.h"
 
@@ -89,8 +90,8 @@ void ls__report_here(void)
 
 void ls__report_end(int exit_code)
 {
-    char what[32];
-    snprintf(what, sizeof what, "end %d", exit_code);
+    char what[40];
+    snprintf(what, sizeof what, "end %d %s", exit_code, ls__log_level() > LS_LOG_NOTHING ? "told" : "silent");
     report(what);
 }
 
@@ -136,6 +137,7 @@ static bool take_report(struct ls_reports *r, const char *line)
         r->n_here++;
     } else if (strcmp(what, "end") == 0 && w->code == LS_NO_CODE) {
         w->code = number >= 0 && number <= 255 ? (int)number : 255;
+        r->is_told |= strcmp(host, "told") == 0;
         r->n_ended++;
     }
     return true;

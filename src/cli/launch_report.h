@@ -6,7 +6,8 @@
  * has to say arrives although mpirun hangs or is gone.
  *
  *     RS lockstep TOKEN here RANK PID HOST LF        its signal handlers are in place
- *     RS lockstep TOKEN end RANK CODE LF             the last thing it does; CODE as its exit code
+ *     RS lockstep TOKEN end RANK CODE told LF        the last thing it does; CODE as its exit code. "silent" instead of
+ *                                                    "told": another rank is the one to say why
  *
  * RS is the byte 0x1e. The launcher takes these lines out and hands on everything else as it comes. TOKEN is the job's
  * own, so that nothing a worker prints by chance is taken for a report.
@@ -42,6 +43,7 @@ struct ls_reports {
     char token[LS_TOKEN_BYTES];
     struct ls_worker *workers; /* [n] */
     int n, n_here, n_ended;
+    bool is_told;   /* some worker has ended that was to say why */
     char held[192]; /* the beginning of what may be a report */
     size_t n_held;
     bool is_in_line; /* what was handed on last did not end a line */

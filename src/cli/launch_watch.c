@@ -340,6 +340,7 @@ static void conclude(struct attempt *a)
     struct ls_outcome *o = a->outcome;
     size_t at = 0;
     o->code = ls__reports_outcome(r);
+    o->is_told = r->is_told;
     o->n_here = r->n_here;
     for (int i = 0; i < r->n; i++) {
         const struct ls_worker *w = &r->workers[i];
