@@ -25,7 +25,7 @@ static void add_word(struct ls_buf *b, const char *word)
 {
     char clean[LS_QUOTED_BYTES / 4], quoted[LS_QUOTED_BYTES];
     size_t n = 0;
-    for (; word[n] && n < sizeof clean - 1; n++) clean[n] = (unsigned char)word[n] < ' ' ? '?' : word[n];
+    for (; n < sizeof clean - 1 && word[n]; n++) clean[n] = (unsigned char)word[n] < ' ' ? '?' : word[n];
     clean[n] = '\0';
     ls__buf_addf(b, " %s", ls__quote_word(clean, quoted, sizeof quoted));
 }
