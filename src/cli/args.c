@@ -317,8 +317,7 @@ static enum ls_status resolve_gpus(struct ls_options *o)
 /* What a parameter server does not start by itself. */
 static enum ls_status check_served(const struct ls_options *o)
 {
-    struct ls_sync_choice sync;
-    if (!ls__sync_parse(o->train.sync, &sync) || !sync.name->is_served) return LS_OK;
+    if (!ls__sync_is_served(o->train.sync)) return LS_OK;
     const char *what = o->hosts ? "--hosts" : o->network ? "--network" : o->mpi_args ? "--mpi-args" : NULL;
     if (!what) return LS_OK;
     return ls_fail(
@@ -349,8 +348,7 @@ static enum ls_status resolve_server(struct ls_options *o)
     if (o->n_args < 2)
         return ls_fail(LS_USAGE,
                        "server: expected MODEL DATA, --resume RUN or --keygen DIR; lockstep server --help explains");
-    if (!ls__option_is_given(o, "sync") && !(ls__sync_parse(o->train.sync, &sync) && sync.name->is_served))
-        o->train.sync = "ps";
+    if (!ls__option_is_given(o, "sync") && !ls__sync_is_served(o->train.sync)) o->train.sync = "ps";
     if (ls__sync_parse(o->train.sync, &sync) && !sync.name->is_served)
         return ls_fail(LS_USAGE, "server: --sync %s has no server: expected ps, async or ssp:K", o->train.sync);
     return resolve_train(o);

@@ -149,9 +149,8 @@ static enum ls_status train(const struct ls_options *o, const struct ls_elastic 
 
 enum ls_status ls__cmd_train(const struct ls_options *o)
 {
-    struct ls_sync_choice sync;
     struct ls_crew *crew = NULL;
-    if (!ls__sync_parse(o->train.sync, &sync) || !sync.name->is_served) return train(o, NULL);
+    if (!ls__sync_is_served(o->train.sync)) return train(o, NULL);
     TRY(ls__crew_create(&crew, o));
     enum ls_status status = train(o, ls__crew_elastic(crew));
     const struct ls_kept kept = ls__keep(status);

@@ -156,9 +156,8 @@ static enum ls_status check_together(const struct ls_lab_run *run)
     struct ls_arena memory = {0};
     struct ls_options o;
     const char **words = NULL;
-    struct ls_sync_choice way;
     const char *sync = ls__lab_setting(run, "sync");
-    const bool is_served = sync && ls__sync_parse(sync, &way) && way.name->is_served;
+    const bool is_served = sync && ls__sync_is_served(sync);
     int n = 0;
     for (int i = 0; i < run->n_settings && i < 128; i++) {
         const bool is_sync = strcmp(run->settings[i].key, "sync") == 0;

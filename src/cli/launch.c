@@ -17,10 +17,8 @@
 
 bool ls__launch_is_wanted(enum ls_cmd cmd, const struct ls_options *o)
 {
-    struct ls_sync_choice sync;
-    const bool is_served = ls__sync_parse(o->train.sync, &sync) && sync.name->is_served; /* it starts its own */
     bool has_workers = cmd == LS_CMD_TRAIN && o->train.workers > 1;
-    if (cmd == LS_CMD_TRAIN && is_served) return false;
+    if (cmd == LS_CMD_TRAIN && ls__sync_is_served(o->train.sync)) return false; /* it starts its own */
     return !ls_comm_is_launched() && (has_workers || o->hosts);
 }
 

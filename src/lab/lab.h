@@ -25,12 +25,14 @@
  *
  * The folder of a lab:
  *
- *     LABDIR/lab.txt            the lab file, byte for byte; what --only, --scale and others made of it is in
- * state.json LABDIR/state.json         what was asked and how far it is (struct ls_lab_state); written anew, whole,
- * after every run LABDIR/runs/NAME-rK/      run directories, K from 1 to repeats, as `lockstep train --run` leaves
- * them; of a run that failed perhaps nothing, or one without result.json LABDIR/runs/NAME-rK.log   what that run wrote
- * to stderr; the last line of a failed one is its message LABDIR/report.html, report.md, report/ (its pictures),
- * report.pdf LABDIR/lock               held (flock) by the process that runs the lab
+ *     LABDIR/lab.txt            the lab file, byte for byte
+ *     LABDIR/state.json         what was asked, what --only, --scale and others made of the file, and how far it is
+ *                               (struct ls_lab_state); written anew, whole, after every run
+ *     LABDIR/runs/NAME-rK/      run directories, K from 1 to repeats, as `lockstep train --run` leaves them; of a run
+ *                               that failed perhaps nothing, or one without result.json
+ *     LABDIR/runs/NAME-rK.log   what that run wrote to stderr; the last line of a failed one is its message
+ *     LABDIR/report.html        and report.md, report/ (its pictures), report.pdf
+ *     LABDIR/lock               held (flock) by the process that runs the lab
  *
  * This module knows no option of `train`: which names and values are good is asked of its caller (struct ls_lab_rules).
  */

@@ -68,6 +68,12 @@ bool ls__sync_is_valid(const char *text)
     return ls__sync_parse(text, &choice);
 }
 
+bool ls__sync_is_served(const char *text)
+{
+    struct ls_sync_choice choice;
+    return ls__sync_parse(text, &choice) && choice.name->is_served;
+}
+
 /* "allreduce or local:H" */
 static void list_built(char *out, size_t size)
 {

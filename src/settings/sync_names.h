@@ -42,6 +42,7 @@ struct ls_sync_choice {
 /* False: no such way, or a number that is missing, too many or out of range. */
 bool ls__sync_parse(const char *text, struct ls_sync_choice *out);
 bool ls__sync_is_valid(const char *text);
+bool ls__sync_is_served(const char *text); /* a valid one, by a parameter server */
 /* LS_USAGE for what this build does not train with, and for what does not go together. */
 enum ls_status ls__sync_check(const char *text, int64_t compress) LS_MUST_CHECK;
 
