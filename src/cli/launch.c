@@ -149,7 +149,6 @@ enum ls_status ls__launch(enum ls_cmd cmd, const struct ls_options *o, int *exit
     enum ls_status status = ls__launch_prepare(&l);
     tell_ranks(o, l.nodes.n > 0);
     ls__state_remove_left();
-    if (status == LS_OK && cmd == LS_CMD_TRAIN) ls__state_await_left(l.run_dir);
     if (status == LS_OK && o->max_restarts > 0 && o->train.rescue_every > 0) ls__state_open(&state);
     if (status == LS_OK) status = run_with_restarts(&l, exit_code);
     if (state.lock >= 0) ls__launch_remove_remote(&l, state.folder);

@@ -8,14 +8,12 @@
  */
 #include "cli/launch_state.h"
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "cli/launch_impl.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,43 +111,4 @@ void ls__state_close(struct ls_state *s)
     remove_folder(s->folder);
     close(s->lock);
     s->lock = -1;
-}
-
-/* --- a run directory that is still held --- */
-
-static bool is_left_worker(long pid)
-{
-    char path[64], own[64] = "", host[64], *text;
-    size_t len;
-    long launcher;
-    bool is_left = false;
-    snprintf(path, sizeof path, "/proc/%ld/environ", pid);
-    gethostname(own, sizeof own - 1);
-    if (ls__file_read(path, 1 << 22, &text, &len) != LS_OK) return false;
-    for (const char *at = text; !is_left && at < text + len; at += strlen(at) + 1)
-        is_left = sscanf(at, "LOCKSTEP_LAUNCH=%*[^:]:%ld:%63[^:]", &launcher, host) == 2 && strcmp(host, own) == 0 &&
-                  kill((pid_t)launcher, 0) != 0 && errno == ESRCH;
-    free(text);
-    return is_left;
-}
-
-/* The process that holds the lock, or 0. */
-static long holder_of(const char *run_dir)
-{
-    char path[LS_PATH_BYTES], text[32] = "";
-    if (ls__path_join(path, sizeof path, run_dir, "lock") != LS_OK) return 0;
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0) return 0;
-    bool is_held = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    ssize_t n = is_held ? pread(fd, text, sizeof text - 1, 0) : 0;
-    close(fd);
-    return n > 0 ? strtol(text, NULL, 10) : 0;
-}
-
-void ls__state_await_left(const char *run_dir)
-{
-    enum { PATIENCE_S = 10 };
-    int64_t start = ls__now_ns();
-    for (long pid; (pid = holder_of(run_dir)) > 0 && is_left_worker(pid) && ls__seconds_since(start) < PATIENCE_S;)
-        nanosleep(&(struct timespec){0, 10000000}, NULL);
 }

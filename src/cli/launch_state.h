@@ -12,7 +12,5 @@ void ls__state_open(struct ls_state *s);
 void ls__state_close(struct ls_state *s);
 /* Removes what jobs of this user left behind when their launcher was killed, here or on another host. */
 void ls__state_remove_left(void);
-/* Waits while a run directory is still held by a worker whose launcher was killed, for it is about to end. */
-void ls__state_await_left(const char *run_dir);
 
 #endif

@@ -141,7 +141,7 @@ static long lock_holder(int fd)
  * refused because of the old one's workers. */
 static bool is_leaving(long pid)
 {
-    char path[64], text[65536];
+    char path[64], text[65536], own[64] = "", host[64];
     long launcher;
     snprintf(path, sizeof path, "/proc/%ld/environ", pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -151,9 +151,10 @@ static bool is_leaving(long pid)
     close(fd);
     if (n <= 0) return is_ending;
     text[n] = '\0';
+    gethostname(own, sizeof own - 1);
     for (const char *at = text; at < text + n; at += strlen(at) + 1)
-        if (sscanf(at, "LOCKSTEP_LAUNCH=%*[^:]:%ld:", &launcher) == 1)
-            return kill((pid_t)launcher, 0) != 0 && errno == ESRCH;
+        if (sscanf(at, "LOCKSTEP_LAUNCH=%*[^:]:%ld:%63[^:]", &launcher, host) == 2)
+            return strcmp(host, own) == 0 && kill((pid_t)launcher, 0) != 0 && errno == ESRCH;
     return false;
 }
 
