@@ -54,8 +54,10 @@ equal 'namespaces: weights' "$(field weights_hash)" "$reference"
 has 'namespaces: said' err 'in network namespaces joined by: 1 Gbit/s, 0.1 ms'
 equal 'namespaces: in the manifest' "$(of_launch nodes) $(of_launch network) $(of_launch is_shaped)" '2 1gbit,0.1ms True'
 if has_mpi mpich; then
-    LOCKSTEP_MPI=mpich train --nodes 2 --procs-per-node 2 --network 1GbE
-    equal 'namespaces, MPICH, two processes each: weights' "$(field weights_hash)" "$reference"
+    for k in 1 2 3; do # its own good-bye hung every third time
+        LOCKSTEP_MPI=mpich train --nodes 2 --procs-per-node 2 --network 1GbE
+        equal "namespaces, MPICH, two processes each, time $k: weights" "$(field weights_hash)" "$reference"
+    done
 fi
 
 # Each of ten steps waits for packets there and back; what is sent needs its time, too.

@@ -100,13 +100,13 @@ question Q1: Does it go on?
 END
 lab run stop.lab --run whole
 equal 'unbroken' "$code $(states whole)" '0 done done done done done done'
-begin() { "$lockstep" lab run "$@" >out 2>err </dev/null & pid=$!; pids+=("$pid"); }
+begin() { "$lockstep" lab run "$@" >out.bg 2>err.bg </dev/null & pid=$!; pids+=("$pid"); }
 begin stop.lab --run broken
 eventually has_lines broken/runs/a-0.01-r1/metrics.jsonl 2
 kill -TERM $pid
 wait $pid
 equal 'stopped: exit code' $? 75
-has 'stopped: what to do' out 'lockstep lab run broken'
+has 'stopped: what to do' out.bg 'lockstep lab run broken'
 begin broken
 eventually has_lines broken/runs/none-r1/metrics.jsonl 2
 kill -KILL $pid
