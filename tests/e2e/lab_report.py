@@ -549,14 +549,20 @@ def show_line(line):
     return " | ".join(line) if isinstance(line, list) else line
 
 
-def main():
-    folder = sys.argv[1]
+def read_all(folder):
+    """Questions, source, jobs by (run, repeat), and the runs that are done by name."""
     questions, source = read_lab(folder + "/lab.txt")
     state = json.load(open(folder + "/state.json"))
     jobs = {(j["run"], j["repeat"]): j for j in state["jobs"]}
     runs = {}
     for name in {r for q in questions for r in q["runs"]}:
         runs[name] = [Run(f"{folder}/{j['dir']}") for (run, _), j in sorted(jobs.items(), key=lambda x: x[0][1]) if run == name and j["state"] == "done"]
+    return questions, source, jobs, runs
+
+
+def main():
+    folder = sys.argv[1]
+    questions, source, jobs, runs = read_all(folder)
     found = sections(folder + "/report.md")
     problems, n_lines = [], 0
     top = next(lines for head, lines in found.items() if head.startswith("# "))
@@ -589,4 +595,5 @@ def main():
     sys.exit(bool(problems))
 
 
-main()
+if __name__ == "__main__":
+    main()

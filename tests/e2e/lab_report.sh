@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # lab_report.sh LOCKSTEP: the report of a lab: every table and sentence of it follows from the files of the runs, also where runs are missing.
 #
-# lab_report.py computes the report's lines a second time from the raw files; report.py looks whether the page is well formed.
+# lab_report.py computes the report's lines a second time from the raw files, lab_figures.py measures its pictures; report.py looks whether the
+# page is well formed.
 # test: sanitize timeout=600
 # shellcheck disable=SC2154 # what lib.sh assigns
 source "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || skip_all "python3 is not installed"
-here=$(cd -- "$(dirname -- "$0")" && pwd)
 has_mpi=$(for mpi in openmpi mpich; do
     if [ -e "$(dirname "$lockstep")/lockstep-$mpi.so" ] && command -v "mpirun.$mpi" >/dev/null; then echo yes; break; fi
 done)
@@ -14,10 +14,11 @@ done)
 follows() { # WHAT DIR
     local said
     if said=$(python3 "$here/lab_report.py" "$2" 2>&1); then ok "$1: $said"; else bad "$1: $said"; fi
+    if said=$(python3 "$here/lab_figures.py" "$2" 2>&1); then ok "$1: $said"; else bad "$1: $said"; fi
     if said=$(python3 "$here/report.py" "$2/report.html" 2>&1); then ok "$1: the page is well formed"; else bad "$1: $said"; fi
 }
 does_not_follow() { # WHAT DIR
-    if python3 "$here/lab_report.py" "$2" >said 2>&1; then bad "$1: not found"; else ok "$1 is found"; fi
+    if python3 "$here/lab_report.py" "$2" >said 2>&1; then bad "$1: not found"; else has "$1 is found" said ' problems'; fi
 }
 
 cat >all.lab <<'END'
@@ -76,6 +77,14 @@ sed -i '0,/^| batch-32 | \([0-9]\)\.*\([0-9]\)/s//| batch-32 | 7\2/' changed/rep
 does_not_follow 'a changed number' changed
 sed 's/^## Q2.*/&\n\nCheckpoints are free./' all/report.md >changed/report.md
 does_not_follow 'a sentence that has no numbers' changed
+shorter_bar() { python3 - "$1" <<'END'
+import re, sys
+text = open(sys.argv[1]).read()
+open(sys.argv[1], "w").write(re.sub(r'(</title>\n<rect [^>]*width=")([\d.]+)', lambda m: f"{m[1]}{float(m[2]) * 0.9:.1f}", text, count=1))
+END
+}
+shorter_bar changed/report/Q1-time.svg
+if python3 "$here/lab_figures.py" changed >said 2>&1; then bad 'a bar of the wrong length: not found'; else has 'a bar of the wrong length is found' said 'ends: drawn at'; fi
 
 # Half of it: trainings that were never begun.
 waiting() { # CONDITION on job

@@ -26,15 +26,15 @@ END
 hash() { field weights_hash "$1/runs/$2-r1/result.json"; }
 
 tiny() { # LAB SCALE OPTIONS...
-    local lab=$1 scale=$2 said file
+    local lab=$1 scale=$2 said file check
     shift 2
     "$lockstep" lab run "$lab" --stand-in --repeat 1 --scale "$scale" --run "$lab" "$@" >out 2>err </dev/null
     code=$?
     if [ $code -le 1 ]; then ok "$lab: exit code $code"; else bad "$lab: exit code $code: $(tail -n 3 err)"; fi
     equal "$lab: all runs" "$(finished "$lab")" ''
-    if [ -e "$here/lab_report.py" ]; then # the report, computed a second time from the files of the runs
-        if said=$(python3 "$here/lab_report.py" "$lab" 2>&1); then ok "$lab: $said"; else bad "$lab: $said"; fi
-    fi
+    for check in lab_report lab_figures; do # the report, computed a second time from the files of the runs
+        if said=$(python3 "$here/$check.py" "$lab" 2>&1); then ok "$lab: $said"; else bad "$lab: $said"; fi
+    done
     for file in report.html report.md; do if [ -s "$lab/$file" ]; then ok "$lab: $file"; else bad "$lab: no $file"; fi; done
 }
 
