@@ -10,6 +10,7 @@ shared=$build/liblockstep.so static=$build/liblockstep.a
 
 equal 'soname' "$(readelf -d "$shared" | sed -n 's/.*soname: \[\(.*\)\]/\1/p')" liblockstep.so.0
 equal 'global in the static library, and not ls_' "$(nm -g --defined-only "$static" | awk 'NF == 3 { print $3 }' | grep -v '^ls_' | sort -u)" ''
+equal 'defined twice in the static library' "$(nm -g --defined-only "$static" | awk 'NF == 3 { print $3 }' | sort | uniq -d)" ''
 nm -D --defined-only "$shared" | awk '$2 != "A" { print $3 }' >exported
 equal 'exported by the shared library, and not ls_' "$(grep -v '^ls_' exported)" ''
 "$root/scripts/export-map" --names "$root"/include/lockstep/*.h >declared
