@@ -6,6 +6,8 @@
 # folder itself from then on, so that what other programs leave (mpirun, valgrind) goes with it. A check is `ok TEXT` or `bad TEXT`; the script ends with `finish`, which prints
 # "N passed, M failed" and gives the exit code. `skip_all TEXT` ends it with 77.
 set -uo pipefail
+# Under nohup SIGHUP is ignored, also by every program a test starts, and a shell cannot take that back itself.
+if [ $((16#$(sed -n 's/^SigIgn:\t*//p' /proc/$$/status) & 1)) = 1 ]; then exec env --default-signal=HUP bash "$0" "$@"; fi
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd) || exit 2
 lockstep=$(realpath -- "${1:?usage: $0 path/to/lockstep}") || exit 2
 [ -x "$lockstep" ] || { echo "$0: $lockstep is not a program" >&2; exit 2; }
