@@ -318,7 +318,9 @@ static enum ls_status resolve_gpus(struct ls_options *o)
 static enum ls_status check_served(const struct ls_options *o)
 {
     if (!ls__sync_is_served(o->train.sync)) return LS_OK;
-    const char *what = o->hosts ? "--hosts" : o->network ? "--network" : o->mpi_args ? "--mpi-args" : NULL;
+    const char *what = o->hosts ? "--hosts" : NULL;
+    if (o->mpi_args)
+        return ls_fail(LS_USAGE, "--mpi-args does not go with --sync %s: no mpirun starts its workers", o->train.sync);
     if (!what) return LS_OK;
     return ls_fail(
         LS_USAGE,

@@ -1,4 +1,4 @@
-/* crew.h: the workers that `lockstep train -w N --sync ps` starts for itself on this machine.
+/* crew.h: the workers that `lockstep train --sync ps` starts for itself: on this machine, or on nodes made on it.
  *
  *     lockstep train MODEL DATA -w 3 --sync ps          the server
  *       lockstep train --server 127.0.0.1:PORT -q       its workers, which show it a ticket
@@ -18,9 +18,14 @@ const struct ls_elastic *ls__crew_elastic(const struct ls_crew *crew);
 /* The training has ended: so do they. */
 void ls__crew_destroy(struct ls_crew **crew);
 
-/* In a worker: its threads and cores among those of its crew; nothing if it has none. */
-void ls__crew_take_cores(int64_t *threads);
-int ls__crew_slot(void); /* -1: none */
+/* In a worker: which it is (crew_place.h). */
+struct ls_crew_place {
+    int slot;     /* -1: it is of no crew */
+    int at, n;    /* of those that share the machine */
+    int node;     /* from 1; 0: none */
+    bool is_near; /* no network is between it and the server */
+};
+struct ls_crew_place ls__crew_place(void);
 
 /* `lockstep train --server`. */
 enum ls_status ls__cmd_worker(const struct ls_options *o) LS_MUST_CHECK;

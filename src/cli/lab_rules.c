@@ -156,13 +156,10 @@ static enum ls_status check_together(const struct ls_lab_run *run)
     struct ls_arena memory = {0};
     struct ls_options o;
     const char **words = NULL;
-    const char *sync = ls__lab_setting(run, "sync");
-    const bool is_served = sync && ls__sync_is_served(sync);
     int n = 0;
     for (int i = 0; i < run->n_settings && i < 128; i++) {
         const bool is_sync = strcmp(run->settings[i].key, "sync") == 0;
         if (is_left_to_run(run->settings[i].key)) continue;
-        if (is_served && strcmp(run->settings[i].key, "network") == 0) continue; /* the run says what is missing */
         if (is_sync && ls__sync_check(run->settings[i].value, 0) != LS_OK) continue;
         settings[job.n_settings++] = run->settings[i];
     }

@@ -128,8 +128,7 @@ static enum ls_status run_with_restarts(struct launch *l, int *code)
     }
 }
 
-/* How they were launched, for the manifest, and so for who resumes the run. */
-static void tell_ranks(const struct ls_options *o, bool has_network)
+void ls__launch_tell(const struct ls_options *o, bool has_network)
 {
     char *text = NULL;
     if (ls__json_dump(json_pack("{s:o, s:I, s:I, s:o, s:I, s:o, s:b}", "hosts", ls__json_text(o->hosts),
@@ -147,7 +146,7 @@ enum ls_status ls__launch(enum ls_cmd cmd, const struct ls_options *o, int *exit
     struct ls_state state = {.lock = -1};
     ls__launch_take_charge();
     enum ls_status status = ls__launch_prepare(&l);
-    tell_ranks(o, l.nodes.n > 0);
+    ls__launch_tell(o, l.nodes.n > 0);
     ls__state_remove_left();
     if (status == LS_OK && o->max_restarts > 0 && o->train.rescue_every > 0) ls__state_open(&state);
     if (status == LS_OK) status = run_with_restarts(&l, exit_code);

@@ -18,5 +18,8 @@
 bool ls__launch_is_wanted(enum ls_cmd cmd, const struct ls_options *o);
 /* The exit code of the job: 0, or what a process of its own would have exited with. */
 enum ls_status ls__launch(enum ls_cmd cmd, const struct ls_options *o, int *exit_code) LS_MUST_CHECK;
+/* How a job is launched, for the manifest, and so for who resumes the run: the processes find it in their environment.
+ */
+void ls__launch_tell(const struct ls_options *o, bool has_network);
 
 #endif

@@ -70,7 +70,9 @@ bool ls__launch_enter_own_network(void); /* this process, for good; after a fail
 
 /* --- launch_nodes.c --- */
 
-/* Makes them, and says what they are. */
+/* Makes them, and says what they are; nodes->n is 0 where they are plain processes. */
+void ls__launch_make_nodes(const struct ls_options *o, struct ls_nodes *nodes);
+/* The same for mpirun, as hosts. */
 enum ls_status ls__launch_open_nodes(struct launch *l) LS_MUST_CHECK;
 
 /* --- launch_hosts.c --- */

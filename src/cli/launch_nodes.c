@@ -31,25 +31,30 @@ static enum ls_status name_hosts(struct launch *l)
     return LS_OK;
 }
 
-enum ls_status ls__launch_open_nodes(struct launch *l)
+void ls__launch_make_nodes(const struct ls_options *o, struct ls_nodes *nodes)
 {
-    const struct ls_options *o = l->o;
     int n = (int)o->nodes;
     long long each = (long long)o->train.workers / n;
-    char number[16], link[96];
+    char link[96];
     struct ls_cable_shape shape;
-    snprintf(number, sizeof number, "%d", n);
-    setenv("LOCKSTEP_NODES", number, 1);
     if (o->network && ls__option_network(o->network, &shape)) {
-        if (ls__nodes_open(&l->nodes, n, &shape) == LS_OK) {
+        if (ls__nodes_open(nodes, n, &shape) == LS_OK) {
             ls__cable_shape_print(&shape, link, sizeof link);
             ls__log(LS_LOG_INFO, "%d nodes on this machine, %lld worker%s each, in network namespaces joined by: %s", n,
                     each, each == 1 ? "" : "s", link);
-            return name_hosts(l);
+            return;
         }
         ls__log(LS_LOG_WARN, "--network %s cannot be had here: %s; nothing is shaped", o->network, ls_error_message());
     }
     ls__log(LS_LOG_INFO, "%d nodes on this machine, %lld worker%s each: plain processes that count as machines", n,
             each, each == 1 ? "" : "s");
-    return LS_OK;
+}
+
+enum ls_status ls__launch_open_nodes(struct launch *l)
+{
+    char number[16];
+    snprintf(number, sizeof number, "%d", (int)l->o->nodes);
+    setenv("LOCKSTEP_NODES", number, 1);
+    ls__launch_make_nodes(l->o, &l->nodes);
+    return l->nodes.n > 0 ? name_hosts(l) : LS_OK;
 }

@@ -54,6 +54,7 @@ static enum ls_status run_worker(const struct ls_options *o)
     if (o->n_args > 0)
         return ls_fail(LS_USAGE, "--server %s says what is trained: leave '%s' out", o->server, o->args[0]);
     ls__signals_install();
+    TRY(ls__slow_begin(o));
     return ls__cmd_worker(o);
 }
 

@@ -219,7 +219,8 @@ const struct ls_option ls__options[] = {
          .help = "Where rank 0 listens, the same on every node. Without --key on this machine's loopback only.",
          .group = "Where it runs", .is_of_sitting = true, AT(master)), .commands = ON(TRAIN)},
     {OWN(.name = "key", .arg = "FILE", .type = LS_SETTING_TEXT, .is_valid = is_not_empty, .expected = "a key file",
-         .help = "Key file of this process (`lockstep server --keygen`): who has none cannot take part or listen.",
+         .help = "Key file of this process (`lockstep server --keygen`), fd:0: from standard input; who has none cannot take part "
+                 "or listen.",
          .group = "Where it runs", .is_of_sitting = true, AT(key)), .commands = ON_TRAINING},
 
     {OF_TRAINING(RUN), .commands = ON_TRAINING | ON(LAB)},

@@ -5,6 +5,8 @@
 
 #include "base/log.h"
 #include "base/parse.h"
+#include "cli/crew.h"
+#include "settings/sync_names.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -27,9 +29,12 @@ bool ls__slow_parse(const char *text, int64_t *node, double *factor)
            *factor <= MAX_FACTOR;
 }
 
-/* From 1; 0: not known. A node made on this machine has its name as host name; elsewhere it follows from the rank. */
+/* From 1; 0: not known. A node made on this machine has its name as host name; elsewhere it follows from the rank. A
+ * worker of a parameter server has been told; the server is on the first. */
 static int64_t own_node(const struct ls_options *o)
 {
+    if (o->server) return ls__crew_place().node;
+    if (ls__sync_is_served(o->train.sync)) return o->nodes > 0 ? 1 : 0;
     static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"};
     const int64_t each = o->procs_per_node > 1 ? o->procs_per_node : 1;
     char host[64] = "";

@@ -228,8 +228,7 @@ static enum ls_status loop(struct worker *w)
 enum ls_status ls__worker_run(const struct ls_worker_options *o, bool *is_told)
 {
     struct ls_wire_key key;
-    /* Between processes of one machine packing takes longer than sending. */
-    const enum ls_sums_form form = o->slot >= 0 ? LS_SUMS_PLAIN : LS_SUMS_PACKED;
+    const enum ls_sums_form form = o->is_near ? LS_SUMS_PLAIN : LS_SUMS_PACKED;
     struct worker w = {.o = o, .version = -1, .form = form};
     *is_told = false;
     if (o->key) TRY(ls_wire_key_read(&key, o->key));

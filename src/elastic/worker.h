@@ -11,6 +11,7 @@ struct ls_worker_options {
     const char *key;             /* a key file; NULL: none, a server on this machine */
     const char *ticket;          /* that a server gave who started it; NULL: none */
     int slot;                    /* which of those it started; -1 */
+    bool is_near;                /* no network is between them: packing sums takes longer than sending them */
     struct ls_train_options own; /* data_dir, isa, tune, threads, timeout, control: this machine's own */
 };
 

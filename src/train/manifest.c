@@ -60,10 +60,11 @@ static json_t *tune_json(const struct session *s)
 }
 
 /* What the launcher of a job was told, or null. */
-static json_t *launch_json(void)
+static json_t *launch_json(const struct ls_train_options *o)
 {
     const char *text = getenv("LOCKSTEP_LAUNCH_OPTIONS");
-    json_t *launch = text && ls_comm_is_launched() ? json_loads(text, 0, NULL) : NULL;
+    const bool is_job = ls_comm_is_launched() || o->elastic;
+    json_t *launch = text && is_job ? json_loads(text, 0, NULL) : NULL;
     if (json_is_object(launch)) return launch;
     json_decref(launch);
     return json_null();
@@ -84,7 +85,7 @@ enum ls_status ls__manifest_write(struct ls_run *run, const struct ls_train_opti
         "started", started, "model", ls_model_name(s->model), "model_hash", model_hash, "plan_hash", plan_hash,
         "batch_size", (json_int_t)s->batch_size, "shards", (json_int_t)s->shards, "shard_size",
         (json_int_t)s->shard_size, "threads", (json_int_t)s->threads, "options", ls__options_json(o, LS_ROLE_ALL),
-        "launch", launch_json(), "train_data", data_json(s->train), "validation_data", data_json(s->validation),
+        "launch", launch_json(o), "train_data", data_json(s->train), "validation_data", data_json(s->validation),
         "test_data", data_json(s->test), "tune", tune_json(s), "machine", machine_json(s));
     return ls__run_manifest(run, manifest);
 }

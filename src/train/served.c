@@ -82,6 +82,8 @@ void ls__served_report(const struct sync *sync, struct ls_result *r)
     const struct served *v = sync->state;
     ls__server_report(v->server, &r->elastic);
     r->workers = r->elastic.n_workers;
+    for (int i = 0; i < r->elastic.n_told; i++) /* what a worker received the server has sent */
+        r->bytes_sent += r->elastic.workers[i].bytes_sent + r->elastic.workers[i].bytes_received;
 }
 
 enum ls_status ls__served_publish(struct sync *sync)

@@ -2,6 +2,7 @@
 #include "wire/keys.h"
 
 #include "base/file.h"
+#include "base/parse.h"
 #include "wire/wire_internal.h"
 
 #include <errno.h>
@@ -41,12 +42,25 @@ enum ls_status ls_wire_keys_make(struct ls_wire_key *server, struct ls_wire_key 
 
 /* --- writing --- */
 
-static bool write_text(FILE *f, const struct ls_wire_key *key)
+size_t ls_wire_key_print(const struct ls_wire_key *key, char out[LS_WIRE_KEY_TEXT])
 {
-    fprintf(f, "%s\npublic: %s\nsecret: %s\n", first_line, key->public_key, key->secret_key);
-    if (key->server_key[0]) fprintf(f, "server: %s\n", key->server_key);
-    for (int i = 0; i < key->n_allowed; i++) fprintf(f, "allow: %s\n", key->allowed[i]);
-    return fflush(f) == 0 && fsync(fileno(f)) == 0;
+    size_t at = (size_t)snprintf(out, LS_WIRE_KEY_TEXT, "%s\npublic: %s\nsecret: %s\n", first_line, key->public_key,
+                                 key->secret_key);
+    if (key->server_key[0]) at += (size_t)snprintf(out + at, LS_WIRE_KEY_TEXT - at, "server: %s\n", key->server_key);
+    for (int i = 0; i < key->n_allowed; i++)
+        at += (size_t)snprintf(out + at, LS_WIRE_KEY_TEXT - at, "allow: %s\n", key->allowed[i]);
+    return at;
+}
+
+static bool write_text(int fd, const struct ls_wire_key *key)
+{
+    char text[LS_WIRE_KEY_TEXT];
+    const size_t n = ls_wire_key_print(key, text);
+    const bool is_written = write(fd, text, n) == (ssize_t)n && fsync(fd) == 0;
+    const int error = errno;
+    explicit_bzero(text, sizeof text);
+    errno = error;
+    return is_written;
 }
 
 enum ls_status ls_wire_key_write(const struct ls_wire_key *key, const char *path)
@@ -56,13 +70,9 @@ enum ls_status ls_wire_key_write(const struct ls_wire_key *key, const char *path
         return ls_fail(LS_IO, "%s is there already; keys are not replaced: remove it first, or choose another folder",
                        path);
     if (fd < 0) return ls_fail(LS_IO, "create %s: %s", path, strerror(errno));
-    FILE *f = fdopen(fd, "w");
-    bool is_written = f && write_text(f, key);
+    bool is_written = write_text(fd, key);
     int error = errno;
-    if (f)
-        fclose(f);
-    else
-        close(fd);
+    close(fd);
     if (is_written) return LS_OK;
     unlink(path);
     return ls_fail(LS_IO, "write %s: %s", path, strerror(error));
@@ -152,11 +162,37 @@ static enum ls_status check_mode(int fd, const char *path)
     return LS_OK;
 }
 
+/* "fd:0": a file that is open already, from a parent who holds its other end. Read byte by byte: it stays open, and
+ * what comes after the key is somebody else's. */
+static enum ls_status read_open(struct ls_wire_key *key, const char *name, int fd)
+{
+    char text[LS_WIRE_KEY_TEXT + 2] = "";
+    size_t n = 0;
+    ssize_t got = 0;
+    bool is_whole = false;
+    while (!is_whole && n + 1 < sizeof text) {
+        got = read(fd, text + n, 1);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) break;
+        n++;
+        is_whole = n > 1 && text[n - 1] == '\n' && text[n - 2] == '\n';
+    }
+    enum ls_status status = got < 0                ? ls_fail(LS_IO, "read the key from %s: %s", name, strerror(errno))
+                            : n + 1 == sizeof text ? ls_fail(LS_USAGE, "%s is not a key file", name)
+                                                   : parse(key, name, text, n);
+    explicit_bzero(text, sizeof text);
+    if (status != LS_OK) ls_wire_key_forget(key);
+    return status;
+}
+
 enum ls_status ls_wire_key_read(struct ls_wire_key *key, const char *path)
 {
     char *text = NULL;
     size_t len = 0;
+    int64_t number;
     *key = (struct ls_wire_key){0};
+    if (strncmp(path, "fd:", 3) == 0 && ls__parse_i64(path + 3, 0, 1 << 20, &number))
+        return read_open(key, path, (int)number);
     int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0 && errno == ELOOP) return ls_fail(LS_USAGE, "%s is a link; give the key file itself", path);
     if (fd < 0) return ls_fail(LS_USAGE, "open key file %s: %s", path, strerror(errno));

@@ -10,13 +10,18 @@
  *
  * `lockstep server --keygen DIR` makes three: server.key (listens, allows worker.key), worker.key (connects to it),
  * and node.key, the same on every node of a job by --nodes, which does both.
+ *
+ * A parent hands a key to its child without a file: the name fd:N means the open file N, up to an empty line or its
+ * end.
  */
 #ifndef LS_WIRE_KEYS_H
 #define LS_WIRE_KEYS_H
 
 #include "base/status.h"
 
-enum { LS_WIRE_KEY_CHARS = 40, LS_WIRE_MAX_ALLOWED = 64 };
+#include <stddef.h>
+
+enum { LS_WIRE_KEY_CHARS = 40, LS_WIRE_MAX_ALLOWED = 64, LS_WIRE_KEY_TEXT = 4096 };
 
 struct ls_wire_key {
     char public_key[LS_WIRE_KEY_CHARS + 1]; /* Z85 */
@@ -30,6 +35,8 @@ struct ls_wire_key {
 enum ls_status ls_wire_keys_make(struct ls_wire_key *server, struct ls_wire_key *worker) LS_MUST_CHECK;
 /* A new file, mode 0600; LS_IO if something is there. */
 enum ls_status ls_wire_key_write(const struct ls_wire_key *key, const char *path) LS_MUST_CHECK;
+/* The text of a key file; returns its length. It is secret: overwrite it after use. */
+size_t ls_wire_key_print(const struct ls_wire_key *key, char out[LS_WIRE_KEY_TEXT]);
 /* LS_USAGE when others may read it or it is no key file. */
 enum ls_status ls_wire_key_read(struct ls_wire_key *key, const char *path) LS_MUST_CHECK;
 /* server.key, worker.key and node.key in dir, which is made (mode 0700). Nothing is replaced. */

@@ -254,6 +254,30 @@ static void addresses(void **unused)
 
 /* --- key files --- */
 
+/* A key that a parent hands to its child: up to an empty line, or the end of the file; the pipe stays open. */
+static void keys_through_pipes(void **unused)
+{
+    char text[LS_WIRE_KEY_TEXT + 2], name[16];
+    struct ls_wire_key made, worker, read_back;
+    int ends[2];
+    must(ls_wire_keys_make(&made, &worker));
+    const size_t n = ls_wire_key_print(&made, text);
+    text[n] = '\n';
+    text[n + 1] = 'x';
+    assert_int_equal(pipe(ends), 0);
+    snprintf(name, sizeof name, "fd:%d", ends[0]);
+    assert_int_equal(write(ends[1], text, n + 2), n + 2);
+    must(ls_wire_key_read(&read_back, name));
+    assert_memory_equal(&read_back, &made, sizeof made);
+    assert_int_equal(read(ends[0], text, 1), 1); /* what follows is left */
+    assert_int_equal(text[0], 'x');
+    assert_int_equal(write(ends[1], text, n / 2), n / 2);
+    close(ends[1]);
+    assert_int_equal(ls_wire_key_read(&read_back, name), LS_USAGE); /* half a key */
+    close(ends[0]);
+    assert_int_equal(ls_wire_key_read(&read_back, name), LS_IO);
+}
+
 static void key_files(void **unused)
 {
     char dir[SCRATCH_BYTES], path[SCRATCH_BYTES + 32], link[SCRATCH_BYTES + 32];
@@ -327,7 +351,8 @@ int main(void)
         cmocka_unit_test(shared_payload), cmocka_unit_test(server_comes_back),
         cmocka_unit_test(wake_and_time),  cmocka_unit_test(too_long_a_message),
         cmocka_unit_test(dial),           cmocka_unit_test(addresses),
-        cmocka_unit_test(key_files),      cmocka_unit_test(bad_key_files),
+        cmocka_unit_test(key_files),      cmocka_unit_test(keys_through_pipes),
+        cmocka_unit_test(bad_key_files),
     };
     if (ls_wire_load() != LS_OK) {
         puts("ZeroMQ is not installed");

@@ -1,0 +1,47 @@
+/* crew_place.h: where the workers of a crew run, and how one is started there. See crew.h.
+ *
+ *     here     children of the server; they show it a ticket, over loopback
+ *     nodes    machines made on this one (nodes/nodes.h): the server is on the first, a child enters its node
+ *
+ * A server that listens to a network has keys that are made for this job. They are in no file and on no command line:
+ * the server reads its own from memory, a worker from its standard input, which the server holds open. When that is
+ * closed, the server is gone, and the worker ends.
+ *
+ * Environment, for a worker: LOCKSTEP_SLOT=SLOT:K/N:NODE:near|far: which of the job's workers it is; of those that
+ * share a machine's cores; its node, from 1 (0: none); whether a network is between it and the server. LOCKSTEP_TICKET.
+ */
+#ifndef LS_CLI_CREW_PLACE_H
+#define LS_CLI_CREW_PLACE_H
+
+#include "base/file.h"
+#include "cli/options.h"
+#include "nodes/nodes.h"
+#include "wire/keys.h"
+
+enum { LS_TICKET_BYTES = 33, LS_SLOT_TEXT = 64 };
+extern const char ls__ticket_variable[], ls__slot_variable[];
+
+struct ls_places {
+    const struct ls_options *o;
+    int n;                                 /* workers */
+    struct ls_nodes nodes;                 /* n 0: none with a network of its own */
+    char listen[128];                      /* where the server is to */
+    char address[128];                     /* where it does */
+    char key[16];                          /* the server's, as ls_wire_key_read takes it; "": none */
+    int key_file;                          /* in memory; -1 */
+    char worker_key[LS_WIRE_KEY_TEXT + 2]; /* for standard input, with the empty line that ends it */
+    size_t worker_key_bytes;
+    char ticket[LS_TICKET_BYTES], exe[LS_PATH_BYTES];
+};
+
+/* Makes what is needed. This process becomes one of node 1's, if there are nodes with a network: no threads yet. */
+enum ls_status ls__places_open(struct ls_places *p, const struct ls_options *o) LS_MUST_CHECK;
+void ls__places_close(struct ls_places *p); /* also a zeroed one */
+
+/* The command that starts a worker; argv[0] is a path or a program to be found. */
+void ls__places_command(const struct ls_places *p, int slot, struct ls_words *w);
+void ls__places_slot(const struct ls_places *p, int slot, char out[LS_SLOT_TEXT]);
+/* " on node2", or "" where there are none. */
+void ls__places_name(const struct ls_places *p, int slot, char *out, size_t size);
+
+#endif

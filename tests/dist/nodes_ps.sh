@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# nodes_ps.sh LOCKSTEP PROGRAMS: a parameter server on nodes made on this machine: --nodes with --sync ps, async and ssp:K.
+#
+# The server is on node 1 and has keys that are in no file; the weights are those of one process on any network, also a lossy one, and when a
+# node is cut off in the middle of a step, a worker dies or sleeps; nothing is left, also when the server is killed. Test 8 of a parameter
+# server: while one of four workers is down, the others keep their speed, and what is acknowledged is applied once.
+# test: serial
+# shellcheck disable=SC2154,SC2086 # what lib.sh assigns; words without blanks
+source "$(dirname "$0")/lib.sh"
+patience=100
+"$lockstep" server --keygen keys >out 2>err || skip_all "this build or machine has no ZeroMQ: $(head -n 1 err)"
+common="lenet5 digits -b 64 --no-eval --no-record --seed 5 --lease 1 --timeout 60"
+value() { python3 -c 'import json,sys; r=json.load(open(sys.argv[2])); print(eval(sys.argv[1]))' "$1" "${2:-out}" 2>&1; } # of r
+of_launch() { python3 -c "import json, sys; print(json.load(open('$work/r/manifest.json'))['launch'][sys.argv[1]])" "$1"; }
+train() { # ARGS...
+    rm -rf "$work/r"
+    "$lockstep" train $common --run "$work/r" --json "$@" >out 2>err </dev/null
+    code=$?
+}
+
+reference=$(hash_of -i 30) longer=$(hash_of -i 60)
+train -i 30 --nodes 2 --procs-per-node 2 --sync ps
+equal 'plain processes: exit code' $code 0
+equal 'plain processes: weights' "$(field weights_hash)" "$reference"
+has 'plain processes: said' err '2 nodes on this machine, 2 workers each: plain processes that count as machines'
+equal 'plain processes: four workers' "$(value 'len(r["elastic"]["workers"])')" 4
+equal 'plain processes: in the manifest' "$(of_launch nodes) $(of_launch network) $(of_launch is_shaped)" '2 None False'
+train -i 30 --nodes 2 --sync ps --mpi-args -x
+one_line_error 'no mpirun, no arguments for it' 2 '--mpi-args does not go with --sync ps'
+
+train -i 30 --nodes 3 --network 1gbit,0.1ms --sync ps
+equal 'a network: weights' "$(field weights_hash)" "$reference"
+if grep -q 'cannot be had here' err; then
+    has 'no namespaces: said' err '--network 1gbit,0.1ms cannot be had here'
+    note "no network namespaces here: $(grep -m 1 'cannot be had' err)"
+    finish
+fi
+has 'a network: said' err '3 nodes on this machine, 1 worker each, in network namespaces joined by: 1 Gbit/s, 0.1 ms'
+has 'a network: the server is on the first node, with keys' err 'parameter server at 10.77.0.1:'
+equal 'a network: a worker on each node' "$(value 'sorted(w["host"] for w in r["elastic"]["workers"])')" "['node1', 'node2', 'node3']"
+equal 'a network: in the manifest' "$(of_launch nodes) $(of_launch network) $(of_launch is_shaped)" '3 1gbit,0.1ms True'
+equal 'a network: what travelled' "$(value 'r["bytes_sent"] == sum(w["bytes_sent"] + w["bytes_received"] for w in r["elastic"]["workers"]) > 1e6')" True
+train -i 30 --nodes 2 --network 1gbit,0.1ms,1% --sync ps
+equal '1 % of the packets lost: weights' "$(field weights_hash)" "$reference"
+train -i 60 --nodes 2 --network 1gbit,0.1ms --sync ps --slow 2:5
+equal 'a slow node: weights' "$(field weights_hash)" "$longer"
+has 'a slow node: said' err 'node 2 is held back to 1/5 of its speed'
+equal 'a slow node does less' "$(value '(lambda s: s["node2"] < s["node1"])({w["host"]: w["shards"] for w in r["elastic"]["workers"]})')" True
+train -i 30 --nodes 2 --network 10mbit,15ms --sync ps # the far worker's parameters and sums pass the wire, one after the other
+equal '10 Mbit/s and 15 ms take their time' "$(value '(lambda w: r["train_seconds"] >= max(w["pushes"] * 0.03, (w["bytes_sent"] + w["bytes_received"]) * 8 / 20e6) and
+    w["pushes"] > 0)([w for w in r["elastic"]["workers"] if w["host"] == "node2"][0])')" True
+
+# --- faults ---
+
+begin() { # NAME ARGS...: a job in the background; its number in pid, its words in err.bg
+    name=$1
+    shift
+    rm -rf "${work:?}/$name"
+    job $common --run "$work/$name" --log-every 1 "$@"
+    eventually at_step 5 || bad "$name: no steps: $(head -c 600 err.bg)"
+}
+at_step() { has_lines "$work/$name/metrics.jsonl" "$1"; }
+steps() { wc -l <"$work/$name/metrics.jsonl"; }
+worker_on() { # K: the worker of node K
+    local one
+    for one in $(pgrep -P "$pid"); do
+        if tr '\0' '\n' 2>/dev/null <"/proc/$one/environ" | grep -qx "LOCKSTEP_NODE=node$1" && [ "$(readlink "/proc/$one/exe")" = "$lockstep" ] &&
+            tr '\0' ' ' <"/proc/$one/cmdline" | grep -q -- '--server'; then echo "$one"; fi
+    done
+}
+ends_well() { # WHAT: with the reference
+    job_end
+    equal "$1: exit code" "$code" 0
+    equal "$1: weights" "$(field weights_hash)" "$reference"
+}
+reference=$(hash_of -i 150)
+
+begin cut -i 150 --nodes 3 --network 1gbit,0.1ms --sync ps
+cut=$(worker_on 3)
+equal 'no key on a command line or in a file' "$(tr '\0' '\n' <"/proc/$cut/cmdline" | grep -A 1 -x -- --key | tail -n 1)" fd:0
+nsenter -t "$cut" -n ip link set eth0 down
+eventually grep -q 'on node3 .* has not answered for 1 s' err.bg
+equal 'cut off: noticed by its lease' "$?" 0
+before=$(steps)
+eventually at_step $((before + 10))
+equal 'cut off: the others go on' "$?" 0
+nsenter -t "$cut" -n ip link set eth0 up
+ends_well 'a node cut off and back again'
+
+begin dead -i 150 --nodes 3 --network 1gbit,0.1ms --sync ps
+kill -KILL "$(worker_on 3)"
+kill -STOP "$(worker_on 2)"
+eventually grep -q 'on node2 .* has not answered for 1 s' err.bg
+kill -CONT "$(worker_on 2)"
+ends_well 'one worker killed, one asleep'
+has 'a dead worker is named' err 'worker process 2 on node3'
+
+begin again -i 150 --nodes 2 --network 1gbit,0.1ms --sync ps --max-restarts 1
+kill -KILL "$(worker_on 2)"
+ends_well 'a worker killed and started again'
+has 'it was started again' err 'started again'
+
+# --- nothing is left ---
+
+begin stopped -i 100000 --nodes 2 --network 1gbit,1ms --sync ps --checkpoint-every 10
+inhabitants() { pgrep -f -- '--server 10.77.0.1' | while read -r one; do [ "$(readlink "/proc/$one/ns/net")" = "$1" ] && echo "$one"; done; }
+network=$(readlink "/proc/$(worker_on 2)/ns/net")
+differs 'the nodes have networks of their own' "$network" "$(readlink "/proc/$pid/ns/net")"
+kill -INT "$pid"
+job_end
+equal 'Ctrl-C: exit code' "$code" 75
+none_left() { [ -z "$(inhabitants "$network")" ]; }
+eventually none_left
+equal 'Ctrl-C: nobody is left on the nodes' "$?" 0
+"$lockstep" train --resume "$work/stopped" -i 10 --json >out 2>err </dev/null
+has 'a resumed run has its nodes again' err 'in network namespaces joined by: 1 Gbit/s, 1 ms'
+
+begin killed -i 100000 --nodes 2 --network 1gbit,1ms --sync ps
+network=$(readlink "/proc/$(worker_on 2)/ns/net")
+kill -KILL "$pid"
+wait "$pid" 2>/dev/null
+eventually none_left
+equal 'the server is killed: nobody is left on the nodes' "$?" 0
+leaves_nothing 'the server is killed' "$work/killed"
+finish
