@@ -12,7 +12,7 @@ finished() {
     python3 - "$1" <<'END'
 import json, sys
 state = json.load(open(sys.argv[1] + "/state.json"))
-known = ("this build synchronises by", "train takes no --servers", "only root", "/dev/net/tun", "--network")
+known = ("this build synchronises by", "train takes no --servers", "only root", "/dev/net/tun")
 for job in state["jobs"]:
     if job["state"] == "done":
         result = json.load(open(f'{sys.argv[1]}/{job["dir"]}/result.json'))
@@ -49,6 +49,10 @@ tiny gpu 1/4096
 equal 'gpu: strong scaling is one training' "$(hash gpu strong-4)" "$(hash gpu strong-1)"
 differs 'gpu: weak scaling is not' "$(hash gpu weak-512-1)" "$(hash gpu weak-512-4)"
 tiny allreduce-vs-ps 1/256
+for network in 100mbit_1ms 1gbit_0.1ms 10gbit_0.05ms; do
+    equal "allreduce-vs-ps: one training, $network" "$(hash allreduce-vs-ps "small-ps-$network")" "$(hash allreduce-vs-ps "small-allreduce-$network")"
+done
+equal 'allreduce-vs-ps: and with a slow node' "$(hash allreduce-vs-ps mixed-ps)" "$(hash allreduce-vs-ps even-allreduce)"
 tiny alexnet-vgg 1/1024 --only Q1,Q2,Q3,Q4,Q6,Q7,Q8
 equal 'alexnet-vgg: two and four workers train what one does' "$(hash alexnet-vgg alexnet-2) $(hash alexnet-vgg alexnet-4)" \
     "$(hash alexnet-vgg alexnet) $(hash alexnet-vgg alexnet)"
