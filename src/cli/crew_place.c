@@ -72,12 +72,12 @@ static enum ls_status open_nodes(struct ls_places *p)
     return LS_OK;
 }
 
-/* Its workers do it quietly; the first node has said it: this process is one of it. */
+/* Its workers do it quietly; the first of several nodes has said it: this process is one of it. */
 static void tell_slow(const struct ls_places *p)
 {
     int64_t node;
     double factor;
-    if (p->o->slow && ls__slow_parse(p->o->slow, &node, &factor) && node > 1 && factor > 1)
+    if (p->o->slow && ls__slow_parse(p->o->slow, &node, &factor) && factor > 1 && (node > 1 || p->o->nodes == 0))
         ls__log(LS_LOG_INFO, "node %lld is held back to 1/%g of its speed", (long long)node, factor);
 }
 
@@ -112,10 +112,11 @@ void ls__places_close(struct ls_places *p)
 
 /* --- one worker --- */
 
+/* Where there are no nodes every worker counts as one. */
 static int node_of(const struct ls_places *p, int slot)
 {
     const int64_t nodes = p->o->nodes;
-    return nodes > 0 ? (int)(slot / (p->n / nodes)) : -1;
+    return nodes > 0 ? (int)(slot / (p->n / nodes)) : slot;
 }
 
 void ls__places_slot(const struct ls_places *p, int slot, char out[LS_SLOT_TEXT])

@@ -8,7 +8,7 @@
  * closed, the server is gone, and the worker ends.
  *
  * Environment, for a worker: LOCKSTEP_SLOT=SLOT:K/N:NODE:near|far: which of the job's workers it is; of those that
- * share a machine's cores; its node, from 1 (0: none); whether a network is between it and the server. LOCKSTEP_TICKET.
+ * share a machine's cores; its node, from 1; whether a network is between it and the server. LOCKSTEP_TICKET.
  */
 #ifndef LS_CLI_CREW_PLACE_H
 #define LS_CLI_CREW_PLACE_H

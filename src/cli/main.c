@@ -54,7 +54,7 @@ static enum ls_status run_worker(const struct ls_options *o)
     if (o->n_args > 0)
         return ls_fail(LS_USAGE, "--server %s says what is trained: leave '%s' out", o->server, o->args[0]);
     ls__signals_install();
-    TRY(ls__slow_begin(o));
+    TRY(ls__slow_begin(o, ls__crew_place().node));
     return ls__cmd_worker(o);
 }
 
@@ -78,7 +78,7 @@ static enum ls_status run_with(struct ls_options *o, enum ls_cmd cmd, int *exit_
     if (ls__launch_is_wanted(cmd, o)) return ls__launch(cmd, o, exit_code);
     if (cmd == LS_CMD_TRAIN) ls__state_remove_left(); /* perhaps no launcher is ever started on this machine */
     if (is_training) ls__signals_install();
-    if (cmd == LS_CMD_TRAIN) TRY(ls__slow_begin(o));
+    if (cmd == LS_CMD_TRAIN) TRY(ls__slow_begin(o, 0));
     ls__report_here();
     if (cmd == LS_CMD_RECORD) return ls__cmd_record(o, exit_code);
     return functions[cmd](o);

@@ -5,7 +5,6 @@
 
 #include "base/log.h"
 #include "base/parse.h"
-#include "cli/crew.h"
 #include "settings/sync_names.h"
 
 #include <errno.h>
@@ -30,10 +29,9 @@ bool ls__slow_parse(const char *text, int64_t *node, double *factor)
 }
 
 /* From 1; 0: not known. A node made on this machine has its name as host name; elsewhere it follows from the rank. A
- * worker of a parameter server has been told; the server is on the first. */
+ * parameter server is on the first. */
 static int64_t own_node(const struct ls_options *o)
 {
-    if (o->server) return ls__crew_place().node;
     if (ls__sync_is_served(o->train.sync)) return o->nodes > 0 ? 1 : 0;
     static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"};
     const int64_t each = o->procs_per_node > 1 ? o->procs_per_node : 1;
@@ -67,12 +65,13 @@ static void hold_back(pid_t whom, const sigset_t *end, double factor)
     _exit(0);
 }
 
-enum ls_status ls__slow_begin(const struct ls_options *o)
+enum ls_status ls__slow_begin(const struct ls_options *o, int64_t own)
 {
     int64_t node;
     double factor;
     sigset_t end, before;
-    if (!o->slow || !ls__slow_parse(o->slow, &node, &factor) || own_node(o) != node || factor <= 1) return LS_OK;
+    if (!o->slow || !ls__slow_parse(o->slow, &node, &factor) || (own > 0 ? own : own_node(o)) != node || factor <= 1)
+        return LS_OK;
     const pid_t whom = getpid();
     sigemptyset(&end);
     sigaddset(&end, SIGTERM);
