@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* --- finding a lab --- */
 
@@ -19,10 +20,19 @@ static bool is_file_name(const char *name)
     return strchr(name, '/') || (dot && strcmp(dot, ".lab") == 0);
 }
 
+static bool is_folder(const char *name)
+{
+    struct stat about;
+    return stat(name, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
 static enum ls_status unknown_lab(const char *name)
 {
     const char *best = NULL;
+    char file[LS_PATH_BYTES];
     int distance = -1;
+    snprintf(file, sizeof file, "%s.lab", name);
+    if (ls__file_exists(file)) return ls_fail(LS_USAGE, "unknown lab '%s'; did you mean the file %s?", name, file);
     for (const struct ls_lab_entry *e = ls__labs; e->name; e++) ls__suggest(name, e->name, &best, &distance);
     if (best)
         return ls_fail(LS_USAGE, "unknown lab '%s'; did you mean %s? (`lockstep lab list` lists all)", name, best);
@@ -40,6 +50,10 @@ static enum ls_status load(struct ls_lab **lab, const char *name, const struct l
         snprintf(origin, sizeof origin, "%s.lab", name);
         return ls__lab_parse(lab, origin, e->text, strlen(e->text), rules);
     }
+    if (ls__lab_is_folder(name))
+        return ls_fail(LS_USAGE, "%s is a lab's folder: its file is shown by lockstep lab show %s/lab.txt", name, name);
+    if (is_folder(name))
+        return ls_fail(LS_USAGE, "%s is a folder without lab.txt, so no lab's; a lab is a file ending in .lab", name);
     if (!is_file_name(name) && !ls__file_exists(name)) return unknown_lab(name);
     TRY(ls__file_read(name, LS_LAB_FILE_BYTES, &text, &len));
     enum ls_status status = ls__lab_parse(lab, name, text, len, rules);
@@ -111,8 +125,9 @@ static enum ls_status print_plan(const struct ls_lab *lab, const struct ls_lab_s
     for (int i = 0; i < lab->n_questions; i++)
         if (ls__lab_is_asked(state, &lab->questions[i])) TRY(print_question(lab, state, &lab->questions[i]));
     for (int i = 0; i < state->n_jobs; i++) bytes += state->jobs[i].predicted_bytes;
-    printf("\nin all: %d trainings, predicted to take %s and %s of disk\n", state->n_jobs,
-           ls__lab_time_text(ls__lab_seconds_left(state), time), isfinite(bytes) ? ls__bytes_text(bytes, disk) : "?");
+    printf("\nin all: %d training%s, predicted to take %s and %s of disk\n", state->n_jobs,
+           state->n_jobs == 1 ? "" : "s", ls__lab_time_text(ls__lab_seconds_left(state), time),
+           isfinite(bytes) ? ls__bytes_text(bytes, disk) : "?");
     if (ls__lab_check_data(state) != LS_OK) printf("data: %s\n", ls_error_message());
     return LS_OK;
 }

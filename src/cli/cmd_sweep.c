@@ -25,9 +25,43 @@ static bool is_left_out(const char *name)
     return false;
 }
 
+static bool is_varied(const struct ls_options *o, const char *key)
+{
+    const size_t len = strlen(key);
+    for (int i = 0; i < o->n_varies; i++)
+        if (strncmp(o->varies[i], key, len) == 0 && o->varies[i][len] == '=') return true;
+    return false;
+}
+
+/* Whether `vary`, "model=a,b", has the value. */
+static bool has_value(const char *vary, const char *value)
+{
+    const char *equals = strchr(vary, '='), apart[] = {strchr(equals, '|') ? '|' : ',', '\0'};
+    for (const char *p = equals + 1;; p++) {
+        const size_t len = strcspn(p, apart);
+        if (len == strlen(value) && strncmp(p, value, len) == 0) return true;
+        p += len;
+        if (!*p) return false;
+    }
+}
+
+/* The command has to name a model and data; where they vary, one of the values. */
+static enum ls_status check_argument(const struct ls_options *o, const char *key, const char *value)
+{
+    const size_t len = strlen(key);
+    for (int i = 0; i < o->n_varies; i++)
+        if (strncmp(o->varies[i], key, len) == 0 && o->varies[i][len] == '=' && !has_value(o->varies[i], value))
+            return ls_fail(LS_USAGE,
+                           "--vary %s does not have %s, which the command names: name one of its values there",
+                           o->varies[i], value);
+    return LS_OK;
+}
+
 static enum ls_status add_base(struct ls_buf *b, const struct ls_options *o)
 {
     char text[1024];
+    TRY(check_argument(o, "model", o->args[1]));
+    TRY(check_argument(o, "data", o->args[2]));
     ls__buf_adds(b, "base   ");
     add_value(b, "model", o->args[1]);
     add_value(b, "data", o->args[2]);
@@ -37,6 +71,9 @@ static enum ls_status add_base(struct ls_buf *b, const struct ls_options *o)
         size_t len = ls__setting_print(s, o, text, sizeof text);
         if (len >= sizeof text || strchr(text, '"'))
             return ls_fail(LS_USAGE, "--%s: too long, or with \" in it", s->name);
+        if (is_varied(o, s->name))
+            return ls_fail(LS_USAGE, "--vary %s, but --%s %s is given too: take one of them away", s->name, s->name,
+                           text);
         add_value(b, s->name, text);
     }
     ls__buf_adds(b, "\n");
@@ -71,13 +108,14 @@ static bool is_name(const char *text)
 
 static enum ls_status write_lab(struct ls_buf *b, const struct ls_options *o)
 {
-    ls__buf_addf(b, "title   %s on %s by", o->args[1], o->args[2]);
+    ls__buf_addf(b, "title   %s on %s by", is_varied(o, "model") ? "Models" : o->args[1],
+                 is_varied(o, "data") ? "data" : o->args[2]);
     for (int i = 0; i < o->n_varies; i++)
         ls__buf_addf(b, "%s %.*s", i ? "," : "", (int)strcspn(o->varies[i], "="), o->varies[i]);
     ls__buf_adds(b, "\n");
     TRY(add_base(b, o));
     ls__buf_addf(b, "repeat  %" PRId64 "\n\nquestion Q1: What differs?\n", o->repeat);
-    ls__buf_addf(b, "  run    %s\n", is_name(o->args[1]) ? o->args[1] : "run");
+    ls__buf_addf(b, "  run    %s\n", is_varied(o, "model") ? "model" : is_name(o->args[1]) ? o->args[1] : "run");
     for (int i = 0; i < o->n_varies; i++) TRY(add_vary(b, o->varies[i]));
     ls__buf_adds(b, "  show   time speed-up accuracy curves resources communication hash\n");
     return ls__buf_check(b);

@@ -57,7 +57,7 @@ enum ls_status ls__lab_plan_of(struct ls_lab_state **state, const struct ls_opti
 
 static void print_runs(const struct ls_lab *lab, const struct ls_lab_state *state)
 {
-    printf("%s: %d runs\n", lab->title, state->n_jobs);
+    printf("%s: %d training%s\n", lab->title, state->n_jobs, state->n_jobs == 1 ? "" : "s");
     for (int i = 0; i < lab->n_runs; i++) {
         double sum = 0;
         int n_done = 0, n = 0;
@@ -84,12 +84,13 @@ static enum ls_status tell(const struct ls_lab_folder *folder, const struct ls_l
     char dir[LS_QUOTED_BYTES];
     ls__quote_path(folder->path, dir, sizeof dir);
     if (s->signal || s->n_left > 0) {
-        printf("\n%d of %d runs are done; go on with:\n  lockstep lab run %s\n", s->n_done, state->n_jobs, dir);
+        printf("\n%d of %d trainings are done; go on with:\n  lockstep lab run %s\n", s->n_done, state->n_jobs, dir);
         return ls_fail(LS_INTERRUPTED, "the lab was stopped; go on with: lockstep lab run %s", dir);
     }
     printf("\nreport:\n  %s/report.html\n", folder->path);
     if (s->n_failed == 0) return LS_OK;
-    return ls_fail(LS_ERROR, "%d of %d runs failed, as the report tells; once the cause is gone: lockstep lab run %s",
+    return ls_fail(LS_ERROR,
+                   "%d of %d trainings failed, as the report tells; once the cause is gone: lockstep lab run %s",
                    s->n_failed, state->n_jobs, dir);
 }
 
@@ -102,8 +103,8 @@ static enum ls_status run_in(struct ls_lab_folder *folder, const struct ls_lab *
     ssize_t len = readlink("/proc/self/exe", exe, sizeof exe - 1);
     if (len <= 0) return ls_fail(LS_ERROR, "find this program: %s", strerror(errno));
     exe[len] = '\0';
-    ls__log(LS_LOG_INFO, "%s: %d runs in %s, predicted to take %s", lab->name, state->n_jobs, folder->path,
-            ls__lab_time_text(ls__lab_seconds_left(state), time));
+    ls__log(LS_LOG_INFO, "%s: %d training%s in %s, predicted to take %s", lab->name, state->n_jobs,
+            state->n_jobs == 1 ? "" : "s", folder->path, ls__lab_time_text(ls__lab_seconds_left(state), time));
     TRY(ls__lab_run(folder, lab, state, exe, &summary));
     print_runs(lab, state);
     if (!summary.signal) TRY(ls__lab_report(lab, state, folder->path, NULL));

@@ -4,6 +4,7 @@
  * (catalog.c), whose files are searched for in the data folders. Out: a data set whose checksum is set.
  */
 #include "base/mem.h"
+#include "base/suggest.h"
 #include "data/catalog.h"
 #include "data/format.h"
 #include "data/resize.h"
@@ -60,15 +61,23 @@ static enum ls_status unknown_spec(const char *spec)
 {
     struct ls_buf known = LS_BUF_INIT;
     const struct ls_set *set;
+    const char *best = NULL;
+    char name[32];
+    int distance = -1;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(spec, ":+"), spec);
     for (int i = 0; (set = ls__catalog_at(i)); i++) {
+        ls__suggest(name, set->name, &best, &distance);
         ls__buf_addf(&known, "%s, ", set->name);
         for (int f = 0; f < set->n_files; f++)
             if (set->files[f].is_extra) ls__buf_addf(&known, "%s+extra, ", set->name);
     }
-    for (int i = 0; i < N_FORMATS; i++)
+    for (int i = 0; i < N_FORMATS; i++) {
+        ls__suggest(name, formats[i].name, &best, &distance);
         ls__buf_addf(&known, "%s%s%s%s", i ? ", " : "", formats[i].name, formats[i].arg ? ":" : "",
                      formats[i].arg ? formats[i].arg : "");
-    enum ls_status status = ls_fail(LS_USAGE, "unknown data set '%s'; known are: %s", spec, known.text);
+    }
+    enum ls_status status = ls_fail(LS_USAGE, "unknown data set '%s'; %s%s%sknown are: %s", spec,
+                                    best ? "did you mean " : "", best ? best : "", best ? "? " : "", known.text);
     ls__buf_release(&known);
     return status;
 }

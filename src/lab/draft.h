@@ -39,15 +39,16 @@ struct draft_published {
 
 struct draft_question {
     const char *id, *title;
-    struct draft_list text;      /* char */
-    struct draft_list base;      /* struct ls_lab_setting */
-    struct draft_list runs;      /* struct draft_run */
-    struct draft_list uses;      /* struct draft_word */
-    struct draft_list published; /* struct draft_published */
-    struct draft_word baseline;  /* text NULL: none */
-    unsigned show;
-    int repeat; /* 0: the lab's */
-    int line, show_line;
+    struct draft_list text;              /* char */
+    struct draft_list base;              /* struct ls_lab_setting */
+    struct draft_list runs;              /* struct draft_run */
+    struct draft_list uses;              /* struct draft_word */
+    struct draft_list published;         /* struct draft_published */
+    struct draft_word baseline;          /* text NULL: none */
+    enum ls_lab_show shows[LS_N_SHOWS];  /* [n_shows] in the order of its line */
+    int n_shows, show_lines[LS_N_SHOWS]; /* the line of each; 0: not shown */
+    int repeat;                          /* 0: the lab's */
+    int line;
 };
 
 struct draft {
@@ -70,6 +71,10 @@ enum ls_status ls__draft_text(struct draft *d, struct draft_list *list, const ch
 
 /* The next word of a line, cut out of it; "..." keeps its blanks. *word NULL: none is left. */
 enum ls_status ls__draft_word(const struct draft *d, int line, char **rest, char **word) LS_MUST_CHECK;
+
+/* shown.c: the rest of a line behind `show` and `published`. */
+enum ls_status ls__draft_read_show(struct draft *d, struct draft_question *q, int line, char *rest) LS_MUST_CHECK;
+enum ls_status ls__draft_read_published(struct draft *d, struct draft_question *q, int line, char *rest) LS_MUST_CHECK;
 
 /* draft -> d->lab. */
 enum ls_status ls__draft_expand(struct draft *d) LS_MUST_CHECK;

@@ -290,7 +290,7 @@ static enum ls_status find_published(const struct expansion *x, const struct dra
     for (int i = 0; i < from->published.n; i++) {
         const struct draft_published *p = (const struct draft_published *)from->published.at + i;
         int run = 0;
-        if (!(q->show & 1u << p->what))
+        if (!ls__lab_shows(q, p->what))
             return ls__draft_fail(x->d, p->line, "published %s, but the question does not show %s: add it to show",
                                   ls__lab_show_words[p->what], ls__lab_show_words[p->what]);
         TRY(find_in_question(x, q, p->line, "published", p->run, &run));
@@ -303,13 +303,34 @@ static enum ls_status find_published(const struct expansion *x, const struct dra
     return LS_OK;
 }
 
+static void copy_shows(const struct draft_question *from, struct ls_lab_question *q)
+{
+    static const enum ls_lab_show usual[] = {LS_SHOW_TIME, LS_SHOW_ACCURACY};
+    q->n_shows = from->n_shows ? from->n_shows : 2;
+    memcpy(q->shows, from->n_shows ? from->shows : usual, (size_t)q->n_shows * sizeof *q->shows);
+}
+
+/* What no run is asked to reach cannot be shown. */
+static enum ls_status check_target(const struct expansion *x, const struct draft_question *from,
+                                   const struct ls_lab_question *q)
+{
+    if (!ls__lab_shows(q, LS_SHOW_TARGET)) return LS_OK;
+    for (int i = 0; i < q->n_runs; i++)
+        if (ls__lab_setting((const struct ls_lab_run *)x->runs.at + q->runs[i], "target")) return LS_OK;
+    return ls__draft_fail(
+        x->d, from->show_lines[LS_SHOW_TARGET],
+        "show target, but no run of question %s has one: write target=0.9 on a run line or in base, or "
+        "take the word away",
+        q->id);
+}
+
 static enum ls_status expand_question(struct expansion *x, struct draft_question *from, struct ls_lab_question *q,
                                       const struct ls_lab_question *before, int n_before)
 {
     struct draft_list runs = {0}, own = {0};
-    *q = (struct ls_lab_question){.id = from->id, .title = from->title, .show = from->show, .line = from->line};
+    *q = (struct ls_lab_question){.id = from->id, .title = from->title, .line = from->line};
     TRY(ls__draft_text(x->d, &from->text, &q->text));
-    if (!q->show) q->show = 1u << LS_SHOW_TIME | 1u << LS_SHOW_ACCURACY;
+    copy_shows(from, q);
     for (int i = 0; i < from->uses.n; i++)
         TRY(use(x, (const struct draft_word *)from->uses.at + i, before, n_before, &runs, &own));
     for (int i = 0; i < from->runs.n; i++)
@@ -329,6 +350,7 @@ static enum ls_status expand_question(struct expansion *x, struct draft_question
     q->baseline = q->runs[0];
     if (from->baseline.text)
         TRY(find_in_question(x, q, from->baseline.line, "baseline", from->baseline.text, &q->baseline));
+    TRY(check_target(x, from, q));
     TRY(find_published(x, from, q));
     return find_axes(x, q);
 }

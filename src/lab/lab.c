@@ -18,6 +18,13 @@ void ls__lab_destroy(struct ls_lab **lab)
     *lab = NULL;
 }
 
+bool ls__lab_shows(const struct ls_lab_question *q, enum ls_lab_show show)
+{
+    for (int i = 0; i < q->n_shows; i++)
+        if (q->shows[i] == show) return true;
+    return false;
+}
+
 const char *ls__lab_setting(const struct ls_lab_run *run, const char *key)
 {
     for (int i = 0; i < run->n_settings; i++)

@@ -101,12 +101,13 @@ struct ls_lab_axis {
 };
 
 struct ls_lab_question {
-    const char *id, *title;   /* "Q1", "Time and accuracy by batch size" */
-    const char *text;         /* paragraphs apart by '\n'; "" */
-    int *runs, n_runs;        /* indices into lab->runs, in the file's order: its own, and those it names with `use` */
-    bool *is_own;             /* [n_runs] its own, not from `use` */
-    int baseline;             /* index into lab->runs; without `baseline`: the first of its runs */
-    unsigned show;            /* bit (1u << LS_SHOW_x) */
+    const char *id, *title; /* "Q1", "Time and accuracy by batch size" */
+    const char *text;       /* paragraphs apart by '\n'; "" */
+    int *runs, n_runs;      /* indices into lab->runs, in the file's order: its own, and those it names with `use` */
+    bool *is_own;           /* [n_runs] its own, not from `use` */
+    int baseline;           /* index into lab->runs; without `baseline`: the first of its runs */
+    enum ls_lab_show shows[LS_N_SHOWS]; /* [n_shows] each once, in the order of the `show` line */
+    int n_shows;
     struct ls_lab_axis *axes; /* [n_axes] in the order in which keys first appear */
     int n_axes;
     struct ls_lab_published *published;
@@ -143,6 +144,7 @@ enum ls_status ls__lab_parse(struct ls_lab **out, const char *origin, const char
                              const struct ls_lab_rules *rules) LS_MUST_CHECK;
 void ls__lab_destroy(struct ls_lab **lab);
 
+bool ls__lab_shows(const struct ls_lab_question *q, enum ls_lab_show show);
 /* NULL if the run does not set it: train's default. */
 const char *ls__lab_setting(const struct ls_lab_run *run, const char *key);
 int ls__lab_find_run(const struct ls_lab *lab, const char *name); /* -1: none */

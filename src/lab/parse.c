@@ -4,7 +4,6 @@
  * of the text, which is bounded by LS_LAB_FILE_BYTES.
  */
 #include "base/parse.h"
-#include "base/buf.h"
 #include "base/mem.h"
 #include "base/suggest.h"
 #include "lab/draft.h"
@@ -154,8 +153,13 @@ static enum ls_status read_question(struct place *at, char *rest)
     struct draft_list *all = &at->d->questions;
     TRY(ls__draft_word(at->d, at->line, &rest, &id));
     size_t len = id ? strlen(id) : 0;
-    if (len && id[len - 1] == ':') id[len - 1] = '\0';
+    const bool has_colon = len && id[len - 1] == ':';
+    if (has_colon) id[len - 1] = '\0';
     rest = trimmed(rest);
+    if (id && !has_colon)
+        return ls__draft_fail(at->d, at->line,
+                              "a question begins with a short name and a colon: write question Q%d: %s%s%s", all->n + 1,
+                              id, *rest ? " " : "", rest);
     if (!id || !is_name(id) || !*rest)
         return ls__draft_fail(at->d, at->line, "expected a short name and a title: question Q1: What is asked?");
     for (int i = 0; i < all->n; i++) {
@@ -244,40 +248,14 @@ static enum ls_status read_use(const struct place *at, char *rest)
     }
 }
 
-static enum ls_status find_show(const struct place *at, const char *word, enum ls_lab_show *show)
-{
-    const char *best = NULL;
-    struct ls_buf all = LS_BUF_INIT;
-    int distance = -1;
-    for (int i = 0; i < LS_N_SHOWS; i++) {
-        if (strcmp(ls__lab_show_words[i], word) != 0) continue;
-        *show = (enum ls_lab_show)i;
-        return LS_OK;
-    }
-    for (int i = 0; i < LS_N_SHOWS; i++) {
-        ls__suggest(word, ls__lab_show_words[i], &best, &distance);
-        ls__buf_addf(&all, "%s%s", i ? " " : "", ls__lab_show_words[i]);
-    }
-    enum ls_status status = ls__draft_fail(at->d, at->line, "\"%s\" cannot be shown; %s%s%sthere are: %s", word,
-                                           best ? "did you mean " : "", best ? best : "", best ? "? " : "", all.text);
-    ls__buf_release(&all);
-    return status;
-}
-
 static enum ls_status read_show(const struct place *at, char *rest)
 {
-    char *word;
-    for (int n = 0;; n++) {
-        enum ls_lab_show show;
-        TRY(ls__draft_word(at->d, at->line, &rest, &word));
-        if (!word && n > 0) return LS_OK;
-        if (!word) return ls__draft_fail(at->d, at->line, "show what? Write show time accuracy curves");
-        size_t len = strlen(word);
-        if (len > 1 && word[len - 1] == ',') word[len - 1] = '\0';
-        TRY(find_show(at, word, &show));
-        at->q->show |= 1u << show;
-        at->q->show_line = at->line;
-    }
+    return ls__draft_read_show(at->d, at->q, at->line, rest);
+}
+
+static enum ls_status read_published(const struct place *at, char *rest)
+{
+    return ls__draft_read_published(at->d, at->q, at->line, rest);
 }
 
 static enum ls_status read_baseline(const struct place *at, char *rest)
@@ -288,47 +266,6 @@ static enum ls_status read_baseline(const struct place *at, char *rest)
     if (at->q->baseline.text) return ls__draft_fail(at->d, at->line, "a second baseline; a question has one");
     at->q->baseline.line = at->line;
     return ls__arena_text(&at->d->lab->memory, &at->q->baseline.text, word, strlen(word));
-}
-
-/* "156" or "7952..9238" */
-static bool parse_range(char *text, double *low, double *high)
-{
-    char *dots = strstr(text, "..");
-    if (dots) *dots = '\0';
-    if (!ls__parse_f64(text, low)) return false;
-    *high = *low;
-    return !dots || (ls__parse_f64(dots + 2, high) && *high >= *low);
-}
-
-static enum ls_status add_published(const struct place *at, enum ls_lab_show what, char *word)
-{
-    struct draft_published *p;
-    double low, high;
-    char *equals = strrchr(word, '=');
-    if (equals) *equals = '\0';
-    if (!equals || equals == word || !parse_range(equals + 1, &low, &high))
-        return ls__draft_fail(at->d, at->line, "published %s %s: expected RUN=NUMBER or RUN=LOW..HIGH, as batch-128=81",
-                              ls__lab_show_words[what], word);
-    TRY(ls__draft_grow(at->d, &at->q->published, sizeof *p, &p));
-    *p = (struct draft_published){.what = what, .low = low, .high = high, .line = at->line};
-    return ls__arena_text(&at->d->lab->memory, &p->run, word, strlen(word));
-}
-
-static enum ls_status read_published(const struct place *at, char *rest)
-{
-    enum ls_lab_show what = LS_SHOW_TIME;
-    char *word;
-    TRY(ls__draft_word(at->d, at->line, &rest, &word));
-    if (!word) return ls__draft_fail(at->d, at->line, "published what? Write published time RUN=156");
-    TRY(find_show(at, word, &what));
-    for (int n = 0;; n++) {
-        TRY(ls__draft_word(at->d, at->line, &rest, &word));
-        if (!word && n > 0) return LS_OK;
-        if (!word)
-            return ls__draft_fail(at->d, at->line, "published %s of which run? Write published %s RUN=156",
-                                  ls__lab_show_words[what], ls__lab_show_words[what]);
-        TRY(add_published(at, what, word));
-    }
 }
 
 /* --- lines --- */

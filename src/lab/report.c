@@ -154,10 +154,9 @@ static void add_question(const struct ls_lab_view *v, const struct ls_lab_questi
     if (*words) ls__page_text(v->p, "%s", words);
     add_missing_of(v, q);
     add_network_note(v, q);
-    for (int show = 0; n_done > 0 && show < LS_N_SHOWS; show++) {
-        if (!(q->show & (1u << show))) continue;
-        ls__lab_figures(v, q, (enum ls_lab_show)show);
-        ls__lab_tables(v, q, (enum ls_lab_show)show);
+    for (int i = 0; n_done > 0 && i < q->n_shows; i++) {
+        ls__lab_figures(v, q, q->shows[i]);
+        ls__lab_tables(v, q, q->shows[i]);
     }
     if (q->n_published > 0 && *v->lab->source) ls__page_note(v->p, "Published: %s", v->lab->source);
     add_commands(v, q);

@@ -219,29 +219,24 @@ static void say_predictions(const struct ls_lab_view *v, const struct ls_lab_que
     }
 }
 
-static bool shows(const struct ls_lab_question *q, enum ls_lab_show show)
-{
-    return q->show & (1u << show);
-}
-
 const char *ls__lab_paragraph(const struct ls_lab_view *v, const struct ls_lab_question *q, const char **first)
 {
     struct ls_lab_text t = {.p = v->p, .text = "", .first = ""};
-    if (shows(q, LS_SHOW_HASH)) say_hashes(v, q, &t);
-    if (shows(q, LS_SHOW_TARGET)) say_targets(v, q, &t);
-    if (shows(q, LS_SHOW_TIME)) say_times(v, q, &t);
-    if (shows(q, LS_SHOW_TIME)) say_checkpoints(v, q, &t);
-    if (shows(q, LS_SHOW_SPEEDUP)) ls__lab_say_speedups(v, q, &t);
-    for (int i = 0; shows(q, LS_SHOW_ACCURACY) && i < q->n_runs; i++)
+    if (ls__lab_shows(q, LS_SHOW_HASH)) say_hashes(v, q, &t);
+    if (ls__lab_shows(q, LS_SHOW_TARGET)) say_targets(v, q, &t);
+    if (ls__lab_shows(q, LS_SHOW_TIME)) say_times(v, q, &t);
+    if (ls__lab_shows(q, LS_SHOW_TIME)) say_checkpoints(v, q, &t);
+    if (ls__lab_shows(q, LS_SHOW_SPEEDUP)) ls__lab_say_speedups(v, q, &t);
+    for (int i = 0; ls__lab_shows(q, LS_SHOW_ACCURACY) && i < q->n_runs; i++)
         if (q->runs[i] != q->baseline) say_accuracy(v, q, q->runs[i], &t);
-    if (shows(q, LS_SHOW_ACCURACY) && q->n_runs == 1)
+    if (ls__lab_shows(q, LS_SHOW_ACCURACY) && q->n_runs == 1)
         say_ends(v, q, LS_LAB_ACCURACY, 100, "Accuracy on test data", " %", &t);
-    if (shows(q, LS_SHOW_CURVES)) say_ends(v, q, LS_LAB_TRAIN_LOSS, 1, "The training loss at the end", "", &t);
-    if (shows(q, LS_SHOW_COMMUNICATION) && !shows(q, LS_SHOW_SPEEDUP)) say_communication(v, q, &t);
-    if (shows(q, LS_SHOW_BANDWIDTH))
+    if (ls__lab_shows(q, LS_SHOW_CURVES)) say_ends(v, q, LS_LAB_TRAIN_LOSS, 1, "The training loss at the end", "", &t);
+    if (ls__lab_shows(q, LS_SHOW_COMMUNICATION) && !ls__lab_shows(q, LS_SHOW_SPEEDUP)) say_communication(v, q, &t);
+    if (ls__lab_shows(q, LS_SHOW_BANDWIDTH))
         say_ends(v, q, LS_LAB_BYTE_RATE, 1e-6, "The rate while communicating", " MB/s", &t);
-    if (shows(q, LS_SHOW_PREDICTED)) say_predictions(v, q, &t);
-    if (shows(q, LS_SHOW_RESOURCES)) {
+    if (ls__lab_shows(q, LS_SHOW_PREDICTED)) say_predictions(v, q, &t);
+    if (ls__lab_shows(q, LS_SHOW_RESOURCES)) {
         say_ends(v, q, LS_LAB_CPU, 1, "CPU use", " % of a core", &t);
         say_ends(v, q, LS_LAB_MEMORY, 1.0 / 1048576, "Peak memory", " MiB", &t);
     }

@@ -138,6 +138,13 @@ sweep train softmax $data --vary bach-size=1,2
 one_line_error 'sweep: an unknown option' 2 'unknown setting bach-size; did you mean batch-size?'
 sweep train softmax $data --vary lr
 one_line_error 'sweep: no values' 2 'expected an option of train and its values'
+sweep train softmax $data --vary lr=0.1,0.2 --lr 0.3
+one_line_error 'sweep: varied and given' 2 '--vary lr, but --lr 0.3 is given too'
+sweep train softmax $data --vary model=mlp,lenet5
+one_line_error 'sweep: another model than those that vary' 2 '--vary model=mlp,lenet5 does not have softmax'
+sweep train softmax $data -b 16 --epochs 1 --vary model=softmax,mlp --run models
+equal 'sweep: of models' "$code $(states models)" '0 done done'
+has 'sweep: of models, their names' models/state.json 'runs/model-mlp-r1'
 sweep eval softmax $data --vary lr=1,2
 one_line_error 'sweep: of another command' 2 'only trainings are swept'
 
@@ -152,7 +159,7 @@ wrong() { # WHAT LINE MESSAGE, the lines from the base on in stdin
 wrong 'unknown model' 2 'did you mean lenet5?' <<<"base model=lenet55 data=digits
 question Q1: ?
 run a"
-wrong 'unknown data' 2 'unknown data set' <<<"base model=lenet5 data=digit
+wrong 'unknown data' 2 'did you mean digits?' <<<"base model=lenet5 data=digit
 question Q1: ?
 run a"
 wrong 'empty variation' 5 'has no values' <<<"base model=lenet5 data=digits
@@ -177,6 +184,19 @@ run a"
 wrong 'a setting of the lab itself' 2 'a lab chooses the folders of its runs' <<<"base model=lenet5 data=digits run=x
 question Q1: ?
 run a"
+wrong 'published per cent' 7 'write 0.9905 or 99.05%' <<<"source S
+base model=lenet5 data=digits
+question Q1: ?
+run a
+show accuracy
+published accuracy a=99.05"
+wrong 'a question without a colon' 3 'write question Q1: What is it?' <<<"base model=lenet5 data=digits
+question What is it?
+run a"
+wrong 'a target that no run has' 5 'write target=0.9' <<<"base model=lenet5 data=digits
+question Q1: ?
+run a
+show target"
 wrong 'a value that is none' 2 'expected a number from 0 to' <<<"base model=lenet5 data=digits lr=fast
 question Q1: ?
 run a"
@@ -184,6 +204,13 @@ lab run no-such
 one_line_error 'no such lab' 2 'unknown lab'
 lab run svnh
 one_line_error 'a misspelt lab' 2 'did you mean svhn?'
+cp own.lab momentum.lab
+lab show momentum
+one_line_error 'a file without its ending' 2 'did you mean the file momentum.lab?'
+lab show own
+one_line_error "a lab's folder" 2 "lockstep lab show own/lab.txt"
+lab run full
+one_line_error 'a folder that is no lab' 2 "full is a folder without lab.txt, so no lab's"
 lab run no-such.lab
 equal 'no such file' $code 1
 lab shwo svhn

@@ -11,7 +11,6 @@ import os
 import re
 import sys
 
-SHOWS = ["time", "speed-up", "accuracy", "curves", "resources", "communication", "bandwidth", "hash", "target", "predicted", "nodes"]
 OF_WORKERS = {"workers", "nodes", "procs-per-node", "network", "hosts", "threads", "checkpoint-every", "log-every"}
 OF_LENGTH = OF_WORKERS | {"iterations", "epochs"}
 MIB = 1 / 1048576
@@ -53,7 +52,7 @@ def read_lab(path):
         if word == "question":
             end_run()
             name, _, title = rest.partition(":")
-            questions.append({"id": name, "title": title.strip(), "runs": [], "show": set(), "baseline": None, "published": {}, "text": [], "base": {}})
+            questions.append({"id": name, "title": title.strip(), "runs": [], "show": [], "baseline": None, "published": {}, "text": [], "base": {}})
         elif word == "source":
             source = rest
         elif word == "base":
@@ -70,7 +69,7 @@ def read_lab(path):
             for name in rest.split():
                 questions[-1]["runs"] += groups.get(name, [name])
         elif word == "show":
-            questions[-1]["show"] |= set(rest.split())
+            questions[-1]["show"] += [w for w in rest.split() if w not in questions[-1]["show"]]
         elif word == "baseline":
             questions[-1]["baseline"] = rest
         elif word == "published":
@@ -84,6 +83,7 @@ def read_lab(path):
     end_run()
     for q in questions:
         q["baseline"] = q["baseline"] or q["runs"][0]
+        q["show"] = q["show"] or ["time", "accuracy"]
     for q in questions:
         q["settings"] = settings
     return questions, source
@@ -511,10 +511,9 @@ class Question:
         if missing:
             lines.append(f"Not all is there: trainings done of {', '.join(missing)}.")
         if any(self.runs[r] for r in q["runs"]):
-            for show in SHOWS:
-                if show in q["show"]:
-                    made = {"speed-up": self.speedups, "curves": self.curves, "hash": self.hashes, "nodes": self.nodes}.get(show, lambda: self.measures(show))
-                    lines += made()
+            for show in q["show"]:
+                made = {"speed-up": self.speedups, "curves": self.curves, "hash": self.hashes, "nodes": self.nodes}.get(show, lambda: self.measures(show))
+                lines += made()
         if q["published"] and source:
             lines.append(f"Published: {source}")
         lines += [f"    {self.jobs[r, 1]['command']}" for r in q["runs"] if (r, 1) in self.jobs]

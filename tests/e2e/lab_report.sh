@@ -31,7 +31,7 @@ question Q1: Batches
   text  Larger batches make fewer steps.
   run   batch
   vary  batch-size 16 32
-  show  time accuracy curves resources
+  show  accuracy time curves resources
   published time batch-16=469 batch-32=7952..9238
   published accuracy batch-16=0.9156
 question Q2: Checkpoints, and a run that fails

@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static void check_question(const struct ls_lab *lab, const struct ls_lab_question *q)
 {
-    if (q->n_runs < 1 || !q->show) __builtin_trap();
+    if (q->n_runs < 1 || q->n_shows < 1) __builtin_trap();
     for (int i = 0; i < q->n_runs; i++)
         if (q->runs[i] < 0 || q->runs[i] >= lab->n_runs) __builtin_trap();
     for (int i = 0; i < q->n_published; i++)

@@ -22,10 +22,11 @@ static const char good[] = "# a comment\n"
                            "  run batch lr=0.1    # of a run\n"
                            "  vary batch-size 64, 128\n"
                            "  vary network 1gbit,0.1ms 10gbit,1ms\n"
-                           "  show time accuracy\n"
+                           "  show accuracy time\n"
+                           "  published accuracy batch-64-10gbit_1ms=91.5..92% batch-128-1gbit_0.1ms=0.5\n"
                            "  baseline batch-128-1gbit_0.1ms\n"
                            "  published time batch-64-10gbit_1ms=7..9\n"
-                           "question Q2 Again\n"
+                           "question Q2: Again\n"
                            "  base epochs=4\n"
                            "  repeat 5\n"
                            "  use batch-64-1gbit_0.1ms\n"
@@ -83,14 +84,17 @@ static void test_questions(void **state)
 {
     struct ls_lab *lab = parse(good);
     const struct ls_lab_question *q1 = &lab->questions[0], *q2 = &lab->questions[1];
-    assert_int_equal(q1->show, 1u << LS_SHOW_TIME | 1u << LS_SHOW_ACCURACY);
+    assert_int_equal(q1->n_shows, 2);
+    assert_true(q1->shows[0] == LS_SHOW_ACCURACY && q1->shows[1] == LS_SHOW_TIME); /* as the line has them */
+    assert_true(q2->shows[0] == LS_SHOW_TIME && q2->shows[1] == LS_SHOW_ACCURACY && q2->n_shows == 2);
     assert_int_equal(q1->baseline, 2);
     assert_int_equal(q1->n_axes, 2);
     assert_string_equal(q1->axes[0].key, "batch-size");
     assert_int_equal(q1->axes[1].n_values, 2);
-    assert_int_equal(q1->n_published, 1);
-    assert_int_equal(q1->published[0].run, 1);
-    assert_true(q1->published[0].low == 7 && q1->published[0].high == 9);
+    assert_int_equal(q1->n_published, 3);
+    assert_true(q1->published[0].low == 0.915 && q1->published[0].high == 0.92 && q1->published[1].high == 0.5);
+    assert_int_equal(q1->published[2].run, 1);
+    assert_true(q1->published[2].low == 7 && q1->published[2].high == 9);
     assert_string_equal(q2->title, "Again");
     assert_int_equal(q2->n_runs, 3);
     assert_int_equal(q2->runs[0], 0);
@@ -137,6 +141,19 @@ static void test_mistakes(void **state)
         {HEAD "run batch\npublished time bath=3\n",
          "x.lab:6: published bath: no run of that name above; did you mean batch?"},
         {HEAD "run a\npublished time a=x\n", "x.lab:6: published time a: expected RUN=NUMBER"},
+        {HEAD "run a\npublished curves a=3\n",
+         "x.lab:6: \"curves\" cannot be published; there are: time speed-up accuracy target"},
+        {HEAD "run a\npublished acuracy a=3\n", "x.lab:6: \"acuracy\" cannot be published; did you mean accuracy?"},
+        {HEAD "run a\npublished accuracy a=99.05\n",
+         "x.lab:6: published accuracy a=99.05: accuracy is a part of 1: write 0.9905 or 99.05%"},
+        {HEAD "run a\npublished accuracy a=990%\n",
+         "x.lab:6: published accuracy a: expected RUN=NUMBER or RUN=LOW..HIGH; a number is as 0.9905 or 99.05%"},
+        {HEAD "run a\npublished time a=81%\n", "x.lab:6: published time a: expected RUN=NUMBER"},
+        {HEAD "run a\npublished time a=-1\n", "x.lab:6: published time a: expected RUN=NUMBER"},
+        {"title T\nquestion What is it?\nrun a\n", "x.lab:2: a question begins with a short name and a colon: write "
+                                                   "question Q1: What is it?"},
+        {HEAD "run a\nshow time\nshow target\n",
+         "x.lab:7: show target, but no run of question Q1 has one: write target=0.9"},
         {HEAD "run a\npublished speed-up a=3\n", "x.lab:6: published speed-up, but the question does not show"},
         {"title T\nquestion Q1: A\nrun a\npublished time a=3\n", "x.lab:4: published figures without their source"},
         {HEAD "run a lr=\"1\n", "x.lab:5: a \" without its partner"},
