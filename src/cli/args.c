@@ -314,19 +314,11 @@ static enum ls_status resolve_gpus(struct ls_options *o)
     return LS_OK;
 }
 
-/* What a parameter server does not start by itself. */
+/* A parameter server starts its workers itself. */
 static enum ls_status check_served(const struct ls_options *o)
 {
-    if (!ls__sync_is_served(o->train.sync)) return LS_OK;
-    const char *what = o->hosts ? "--hosts" : NULL;
-    if (o->mpi_args)
-        return ls_fail(LS_USAGE, "--mpi-args does not go with --sync %s: no mpirun starts its workers", o->train.sync);
-    if (!what) return LS_OK;
-    return ls_fail(
-        LS_USAGE,
-        "%s does not go with --sync %s: start `lockstep server MODEL DATA --listen ADDR:PORT` on one machine and "
-        "`lockstep train --server ADDR:PORT` on each",
-        what, o->train.sync);
+    if (!ls__sync_is_served(o->train.sync) || !o->mpi_args) return LS_OK;
+    return ls_fail(LS_USAGE, "--mpi-args does not go with --sync %s: no mpirun starts its workers", o->train.sync);
 }
 
 static enum ls_status resolve_train(struct ls_options *o)

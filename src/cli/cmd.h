@@ -11,6 +11,8 @@
 enum ls_status ls__cmd_train(const struct ls_options *o) LS_MUST_CHECK;
 /* The same for `server`: no workers are started. */
 enum ls_status ls__train_as_server(const struct ls_options *o, const char *listen) LS_MUST_CHECK;
+/* "[::1]" and "10.0.0.1" have no port; "[::1]:4711" and "host:4711" do. cmd_server.c */
+bool ls__address_has_port(const char *address);
 enum ls_status ls__cmd_eval(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_classify(const struct ls_options *o) LS_MUST_CHECK;
 enum ls_status ls__cmd_export(const struct ls_options *o) LS_MUST_CHECK;

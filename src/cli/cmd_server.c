@@ -16,8 +16,7 @@ static enum ls_status make_keys(const char *dir)
     return LS_OK;
 }
 
-/* "[::1]" and "10.0.0.1" have no port; "[::1]:4711" and "host:4711" do. */
-static bool has_port(const char *address)
+bool ls__address_has_port(const char *address)
 {
     const char *end = strrchr(address, ']'), *colon = strrchr(address, ':');
     return colon && (!end || colon > end);
@@ -27,6 +26,6 @@ enum ls_status ls__cmd_server(const struct ls_options *o)
 {
     char address[256];
     if (o->keygen) return make_keys(o->keygen);
-    snprintf(address, sizeof address, "%s%s", o->listen, has_port(o->listen) ? "" : ":4711");
+    snprintf(address, sizeof address, "%s%s", o->listen, ls__address_has_port(o->listen) ? "" : ":4711");
     return ls__train_as_server(o, address);
 }

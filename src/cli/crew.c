@@ -22,14 +22,23 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_ENV = 4096 };
+enum { MAX_ENV = 4096, PATIENCE_S = 20 };
+
+enum state { COMING, HERE, GONE };
+
+/* The thread's, but for the state. */
+struct worker {
+    pid_t pid; /* 0: not running */
+    int hold;  /* our end of its standard input, or -1 */
+    int64_t started_ns;
+    atomic_int state; /* whether the server has seen it */
+};
 
 struct ls_crew {
     struct ls_places places;
     struct ls_elastic elastic;
     int n;
-    pid_t *pids; /* [n] 0: not running; the thread's */
-    int *holds;  /* [n] our end of its standard input, or -1 */
+    struct worker *workers; /* [n] */
     int64_t restarts_left;
     pthread_t thread;
     bool is_started;
@@ -55,8 +64,8 @@ static void become(char *const *argv, char *const *env, int input, pid_t server)
 
 static void let_go(struct ls_crew *c, int slot)
 {
-    if (c->holds[slot] >= 0) close(c->holds[slot]);
-    c->holds[slot] = -1;
+    if (c->workers[slot].hold >= 0) close(c->workers[slot].hold);
+    c->workers[slot].hold = -1;
 }
 
 /* Its standard input, with its key in it. */
@@ -69,7 +78,7 @@ static enum ls_status make_input(struct ls_crew *c, int slot, int *input)
     if (p->worker_key_bytes == 0) return LS_OK;
     if (pipe2(ends, O_CLOEXEC) != 0) return ls_fail(LS_IO, "a pipe for a worker: %s", strerror(errno));
     *input = ends[0];
-    c->holds[slot] = ends[1];
+    c->workers[slot].hold = ends[1];
     if (write(ends[1], p->worker_key, p->worker_key_bytes) == (ssize_t)p->worker_key_bytes) return LS_OK;
     close(*input);
     *input = -1;
@@ -96,7 +105,9 @@ static enum ls_status start(struct ls_crew *c, int slot)
     const pid_t server = getpid(), pid = status == LS_OK ? fork() : -1;
     if (pid == 0) become(words.argv, env, input, server);
     if (status == LS_OK && pid < 0) status = ls_fail(LS_IO, "start a worker: %s", strerror(errno));
-    c->pids[slot] = pid > 0 ? pid : 0;
+    c->workers[slot].pid = pid > 0 ? pid : 0;
+    c->workers[slot].started_ns = ls__now_ns();
+    atomic_store(&c->workers[slot].state, COMING);
     if (input >= 0) close(input);
     ls__words_release(&words);
     return status;
@@ -107,7 +118,7 @@ static enum ls_status start(struct ls_crew *c, int slot)
 static int n_running(const struct ls_crew *c)
 {
     int n = 0;
-    for (int i = 0; i < c->n; i++) n += c->pids[i] != 0;
+    for (int i = 0; i < c->n; i++) n += c->workers[i].pid != 0;
     return n;
 }
 
@@ -122,18 +133,20 @@ static void describe_end(int status, char *out, size_t size)
 /* Why a worker ended is not asked: only a training that has ended ends them for good. */
 static void on_end(struct ls_crew *c, int slot, int status)
 {
-    char end[128], where[80];
-    const pid_t pid = c->pids[slot];
-    c->pids[slot] = 0;
+    char end[128], where[80], advice[LS_PATH_BYTES] = "";
+    const pid_t pid = c->workers[slot].pid;
+    c->workers[slot].pid = 0;
+    const bool was_here = atomic_exchange(&c->workers[slot].state, GONE) == HERE;
     let_go(c, slot);
     if (atomic_load(&c->is_over)) return;
     /* It left, it is over, or a value was not finite: the server knows. */
     const bool is_told = WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 5);
     describe_end(status, end, sizeof end);
     ls__places_name(&c->places, slot, where, sizeof where);
+    if (WIFEXITED(status) && !was_here) ls__places_advise(&c->places, slot, WEXITSTATUS(status), advice, sizeof advice);
     const bool is_again = !is_told && c->restarts_left > 0 && (WIFSIGNALED(status) || WEXITSTATUS(status) != 2);
     if (!is_told)
-        ls__log(LS_LOG_WARN, "worker process %d%s (pid %d) %s; %s", slot, where, (int)pid, end,
+        ls__log(LS_LOG_WARN, "worker process %d%s (pid %d) %s%s; %s", slot, where, (int)pid, end, advice,
                 is_again ? "started again" : "the others go on");
     if (is_again) c->restarts_left--;
     if (is_again && start(c, slot) != LS_OK) ls__log(LS_LOG_WARN, "%s", ls_error_message());
@@ -144,15 +157,15 @@ static void look_for_ends(struct ls_crew *c)
 {
     for (int i = 0; i < c->n; i++) {
         int status;
-        if (c->pids[i] && waitpid(c->pids[i], &status, WNOHANG) == c->pids[i]) on_end(c, i, status);
+        if (c->workers[i].pid && waitpid(c->workers[i].pid, &status, WNOHANG) == c->workers[i].pid)
+            on_end(c, i, status);
     }
 }
 
-static void send_all(struct ls_crew *c, int number)
+static void send(struct ls_crew *c, int slot, int number)
 {
-    for (int i = 0; i < c->n; i++)
-        if (c->pids[i]) kill(c->pids[i], number);
-    for (int i = 0; i < c->n && number != SIGCONT; i++) let_go(c, i);
+    if (c->workers[slot].pid) kill(c->workers[slot].pid, number);
+    if (number != SIGCONT) let_go(c, slot);
 }
 
 static void nap(void)
@@ -166,20 +179,44 @@ static void await_ends(struct ls_crew *c)
     const int64_t began = ls__now_ns();
     const int asks[] = {SIGCONT, SIGTERM, SIGKILL};
     const double after[] = {1, 5, 15};
+    for (int i = 0; i < c->n; i++)
+        if (atomic_load(&c->workers[i].state) != HERE) send(c, i, SIGTERM); /* nobody has told it */
     for (int sent = 0; n_running(c) > 0; nap()) {
         look_for_ends(c);
         if (sent == 3 || ls__seconds_since(began) < after[sent]) continue;
-        send_all(c, asks[sent++]);
+        for (int i = 0; i < c->n; i++) send(c, i, asks[sent]);
+        sent++;
+    }
+}
+
+/* They may still come. */
+static void tell_late(struct ls_crew *c)
+{
+    const double timeout = c->places.o->train.timeout, patience = timeout < PATIENCE_S ? timeout : PATIENCE_S;
+    for (int i = 0; i < c->n; i++) {
+        int state = COMING;
+        char where[80];
+        if (ls__seconds_since(c->workers[i].started_ns) < patience ||
+            !atomic_compare_exchange_strong(&c->workers[i].state, &state, GONE))
+            continue;
+        ls__places_name(&c->places, i, where, sizeof where);
+        ls__log(LS_LOG_WARN, "worker process %d%s has not come within %g s; the others go on", i, where, patience);
     }
 }
 
 static void *watch(void *arg)
 {
     struct ls_crew *c = arg;
-    for (int i = 0; i < c->n; i++)
-        if (start(c, i) != LS_OK) ls__log(LS_LOG_ERROR, "%s", ls_error_message());
+    for (int i = 0; i < c->n; i++) {
+        if (start(c, i) == LS_OK) continue;
+        ls__log(LS_LOG_ERROR, "%s", ls_error_message());
+        atomic_store(&c->workers[i].state, GONE);
+    }
     if (n_running(c) == 0) atomic_store(&c->is_hopeless, true);
-    for (; !atomic_load(&c->is_over); nap()) look_for_ends(c);
+    for (; !atomic_load(&c->is_over); nap()) {
+        look_for_ends(c);
+        tell_late(c);
+    }
     await_ends(c);
     return NULL;
 }
@@ -191,6 +228,7 @@ static void on_listening(void *context, const char *address)
     if (ls__thread_start(&c->thread, "the thread that starts workers", watch, c) != LS_OK) {
         ls__log(LS_LOG_ERROR, "%s", ls_error_message());
         atomic_store(&c->is_hopeless, true);
+        for (int i = 0; i < c->n; i++) atomic_store(&c->workers[i].state, GONE);
         return;
     }
     c->is_started = true;
@@ -202,6 +240,20 @@ static bool is_hopeless(void *context)
     return atomic_load(&c->is_hopeless);
 }
 
+static bool is_coming(void *context)
+{
+    struct ls_crew *c = context;
+    for (int i = 0; i < c->n; i++)
+        if (atomic_load(&c->workers[i].state) == COMING) return true;
+    return false;
+}
+
+static void on_joined(void *context, int slot)
+{
+    struct ls_crew *c = context;
+    if (slot < c->n) atomic_store(&c->workers[slot].state, HERE);
+}
+
 static enum ls_status build(struct ls_crew *c, const struct ls_options *o)
 {
     TRY(ls__places_open(&c->places, o));
@@ -211,10 +263,11 @@ static enum ls_status build(struct ls_crew *c, const struct ls_options *o)
                                      .ticket = has_key ? NULL : c->places.ticket,
                                      .context = c,
                                      .on_listening = on_listening,
-                                     .is_hopeless = is_hopeless};
-    TRY(ls__calloc(&c->holds, (size_t)c->places.n, sizeof *c->holds));
-    for (int i = 0; i < c->places.n; i++) c->holds[i] = -1;
-    TRY(ls__calloc(&c->pids, (size_t)c->places.n, sizeof *c->pids));
+                                     .is_hopeless = is_hopeless,
+                                     .is_coming = is_coming,
+                                     .on_joined = on_joined};
+    TRY(ls__calloc(&c->workers, (size_t)c->places.n, sizeof *c->workers));
+    for (int i = 0; i < c->places.n; i++) c->workers[i].hold = -1;
     c->n = c->places.n;
     return LS_OK;
 }
@@ -241,8 +294,7 @@ void ls__crew_destroy(struct ls_crew **crew)
     if (c->is_started) pthread_join(c->thread, NULL);
     for (int i = 0; i < c->n; i++) let_go(c, i);
     ls__places_close(&c->places);
-    free(c->holds);
-    free(c->pids);
+    free(c->workers);
     free(c);
     *crew = NULL;
 }

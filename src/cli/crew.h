@@ -1,4 +1,5 @@
-/* crew.h: the workers that `lockstep train --sync ps` starts for itself: on this machine, or on nodes made on it.
+/* crew.h: the workers that `lockstep train --sync ps` starts for itself: on this machine, on nodes made on it, on other
+ * hosts.
  *
  *     lockstep train MODEL DATA -w 3 --sync ps          the server
  *       lockstep train --server 127.0.0.1:PORT -q       its workers, which show it a ticket

@@ -5,9 +5,11 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/quote.h"
+#include "cli/cmd.h"
 #include "cli/launch.h"
 #include "cli/launch_impl.h"
 #include "cli/slow.h"
+#include "wire/wire.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,6 +18,8 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <unistd.h>
+
+extern char **environ;
 
 const char ls__ticket_variable[] = "LOCKSTEP_TICKET", ls__slot_variable[] = "LOCKSTEP_SLOT";
 
@@ -72,6 +76,55 @@ static enum ls_status open_nodes(struct ls_places *p)
     return LS_OK;
 }
 
+/* Where the hosts find us: the address from which this machine reaches them, or what --listen says. */
+static enum ls_status find_addresses(struct ls_places *p)
+{
+    for (int i = 0; i < p->n_hosts; i++) {
+        char host[300], why[200];
+        snprintf(host, sizeof host, "%s:9", ls__launch_is_here(p->hosts[i]) ? "127.0.0.1" : p->hosts[i]);
+        if (ls_wire_own_host(host, p->toward[i], LS_HOST_TEXT) == LS_OK) continue;
+        const char *cause = strstr(ls_error_message(), "': ");
+        snprintf(why, sizeof why, "%s", cause ? cause + 3 : ls_error_message());
+        return ls_fail(LS_USAGE,
+                       "host %s of --hosts: %s; if only the remote shell knows it, say where the server is reached: "
+                       "--listen ADDRESS",
+                       p->hosts[i], why);
+    }
+    return LS_OK;
+}
+
+/* "*", "0.0.0.0", "[::]", with a port or without */
+static bool is_anywhere(const char *address)
+{
+    static const char *const all[] = {"*", "0.0.0.0", "[::]"};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const size_t n = strlen(all[i]);
+        if (strncmp(address, all[i], n) == 0 && (address[n] == ':' || address[n] == '\0')) return true;
+    }
+    return false;
+}
+
+static enum ls_status choose_address(struct ls_places *p)
+{
+    const char *told = ls__option_is_given(p->o, "listen") ? p->o->listen : NULL;
+    bool is_one = true;
+    if (!told || is_anywhere(told)) TRY(find_addresses(p));
+    for (int i = 1; i < p->n_hosts; i++) is_one = is_one && strcmp(p->toward[i], p->toward[0]) == 0;
+    const char *where = told ? told : is_one ? p->toward[0] : "*";
+    snprintf(p->listen, sizeof p->listen, "%s%s", where, ls__address_has_port(where) ? "" : ":0");
+    return LS_OK;
+}
+
+static enum ls_status open_hosts(struct ls_places *p)
+{
+    TRY(ls__launch_split_hosts(p->o->hosts, &p->host_text, &p->hosts, &p->n_hosts));
+    TRY(ls__calloc(&p->toward, (size_t)p->n_hosts, sizeof *p->toward));
+    p->each = (int)p->o->procs_per_node;
+    p->n = p->n_hosts * p->each;
+    TRY(choose_address(p));
+    return make_keys(p);
+}
+
 /* Its workers do it quietly; the first of several nodes has said it: this process is one of it. */
 static void tell_slow(const struct ls_places *p)
 {
@@ -88,6 +141,7 @@ static enum ls_status build(struct ls_places *p)
     p->exe[n] = '\0';
     TRY(make_ticket(p->ticket));
     if (p->o->nodes > 0) TRY(open_nodes(p));
+    if (p->o->hosts) TRY(open_hosts(p));
     ls__launch_tell(p->o, p->nodes.n > 0);
     tell_slow(p);
     return LS_OK;
@@ -96,7 +150,7 @@ static enum ls_status build(struct ls_places *p)
 enum ls_status ls__places_open(struct ls_places *p, const struct ls_options *o)
 {
     *p = (struct ls_places){.o = o, .key_file = -1, .listen = "127.0.0.1:0"};
-    p->n = o->train.workers > 0 ? (int)o->train.workers : 1;
+    p->n = p->each = o->train.workers > 0 ? (int)o->train.workers : 1;
     enum ls_status status = build(p);
     if (status != LS_OK) ls__places_close(p);
     return status;
@@ -107,37 +161,66 @@ void ls__places_close(struct ls_places *p)
     ls__nodes_close(&p->nodes);
     if (p->key_file > 0) close(p->key_file);
     p->key_file = -1;
+    free(p->toward);
+    free(p->hosts);
+    free(p->host_text);
+    p->toward = NULL;
+    p->hosts = NULL;
+    p->host_text = NULL;
     explicit_bzero(p->worker_key, sizeof p->worker_key);
 }
 
 /* --- one worker --- */
 
-/* Where there are no nodes every worker counts as one. */
-static int node_of(const struct ls_places *p, int slot)
+/* Where there are no machines but this one every worker counts as one. */
+static int machine_of(const struct ls_places *p, int slot)
 {
-    const int64_t nodes = p->o->nodes;
-    return nodes > 0 ? (int)(slot / (p->n / nodes)) : slot;
+    if (p->n_hosts > 0) return slot / p->each;
+    return p->o->nodes > 0 ? (int)(slot / (p->n / p->o->nodes)) : slot;
 }
 
 void ls__places_slot(const struct ls_places *p, int slot, char out[LS_SLOT_TEXT])
 {
-    snprintf(out, LS_SLOT_TEXT, "%d:%d/%d:%d:%s", slot, slot, p->n, node_of(p, slot) + 1,
-             p->nodes.n > 0 ? "far" : "near");
+    const bool is_far = p->nodes.n > 0 || p->n_hosts > 0;
+    snprintf(out, LS_SLOT_TEXT, "%d:%d/%d:%d:%s", slot, slot % p->each, p->each, machine_of(p, slot) + 1,
+             is_far ? "far" : "near");
 }
 
 void ls__places_name(const struct ls_places *p, int slot, char *out, size_t size)
 {
     out[0] = '\0';
-    if (p->o->nodes > 0) snprintf(out, size, " on node%d", node_of(p, slot) + 1);
+    if (p->o->nodes > 0) snprintf(out, size, " on node%d", machine_of(p, slot) + 1);
+    if (p->n_hosts > 0) snprintf(out, size, " on %s", p->hosts[machine_of(p, slot)]);
 }
 
-static void add_worker(const struct ls_places *p, struct ls_words *w)
+void ls__places_advise(const struct ls_places *p, int slot, int exit_code, char *out, size_t size)
+{
+    const char *agent = getenv("LOCKSTEP_RSH"), *host = p->n_hosts > 0 ? p->hosts[machine_of(p, slot)] : NULL;
+    out[0] = '\0';
+    if (!host || ls__launch_is_here(host)) return;
+    if (exit_code == 126 || exit_code == 127)
+        snprintf(out, size, " (is %s there?)", p->exe);
+    else if (exit_code == 255 || exit_code == 1)
+        snprintf(out, size, " (does `%s %s true` work?)", agent && *agent ? agent : "ssh", host);
+}
+
+/* Where the server is, for this worker. */
+static void add_address(const struct ls_places *p, int slot, struct ls_words *w)
+{
+    char address[LS_HOST_TEXT + 16];
+    const char *port = strrchr(p->address, ':');
+    const bool is_own = p->n_hosts > 0 && is_anywhere(p->listen) && port;
+    if (is_own) snprintf(address, sizeof address, "%s%s", p->toward[machine_of(p, slot)], port);
+    ls__words_add_option(w, "server", is_own ? address : p->address);
+}
+
+static void add_worker(const struct ls_places *p, int slot, struct ls_words *w)
 {
     char text[64];
     const struct ls_train_options *t = &p->o->train;
     ls__words_add(w, p->exe);
     ls__words_add(w, "train");
-    ls__words_add_option(w, "server", p->address);
+    add_address(p, slot, w);
     ls__words_add(w, "--quiet");
     if (p->key[0]) ls__words_add_option(w, "key", "fd:0");
     if (t->data_dir) ls__words_add_option(w, "data-dir", t->data_dir);
@@ -149,40 +232,72 @@ static void add_worker(const struct ls_places *p, struct ls_words *w)
     if (t->threads > 0) ls__words_add_option(w, "threads", text);
 }
 
-/* The words as a line of a shell, which becomes them. */
-static enum ls_status join(const struct ls_words *words, struct ls_buf *line)
+static void add_quoted(struct ls_buf *line, char *quoted, const char *word)
 {
-    char *quoted;
+    ls__buf_addf(line, " %s", ls__quote_word(word, quoted, LS_QUOTED_BYTES));
+}
+
+/* What this process was told through its environment, but for what is its own; and which worker it is. */
+static void add_environment(const struct ls_places *p, int slot, struct ls_buf *line, char *quoted)
+{
+    static const char *const own[] = {"LOCKSTEP_TICKET=", "LOCKSTEP_SLOT=", "LOCKSTEP_LAUNCH", "LOCKSTEP_NODE",
+                                      "LOCKSTEP_RSH="};
+    char text[LS_SLOT_TEXT];
+    ls__places_slot(p, slot, text);
+    ls__buf_addf(line, " env %s=%s", ls__slot_variable, text);
+    for (char **e = environ; *e; e++) {
+        bool is_own = strncmp(*e, "LOCKSTEP_", 9) != 0;
+        for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+            is_own = is_own || strncmp(*e, own[i], strlen(own[i])) == 0;
+        if (!is_own) add_quoted(line, quoted, *e);
+    }
+}
+
+/* A line for a shell, which becomes the worker. On another machine it has our folder and environment. */
+static enum ls_status write_line(const struct ls_places *p, int slot, const struct ls_words *worker,
+                                 struct ls_buf *line)
+{
+    char *quoted, folder[LS_PATH_BYTES];
     TRY(ls__calloc(&quoted, LS_QUOTED_BYTES, 1));
+    if (p->n_hosts > 0 && getcwd(folder, sizeof folder)) {
+        ls__buf_addf(line, "cd");
+        add_quoted(line, quoted, folder);
+        ls__buf_addf(line, "; ");
+    }
     ls__buf_addf(line, "exec");
-    for (int i = 0; i < words->n; i++)
-        ls__buf_addf(line, " %s", ls__quote_word(words->argv[i], quoted, LS_QUOTED_BYTES));
+    if (p->n_hosts > 0) add_environment(p, slot, line, quoted);
+    for (int i = 0; i < worker->n; i++) add_quoted(line, quoted, worker->argv[i]);
     free(quoted);
     return ls__buf_check(line);
 }
 
-/* As mpirun would: this program is the remote shell of its nodes. */
-static void add_shell(const struct ls_places *p, int slot, const struct ls_words *worker, struct ls_words *w)
+/* This program is the remote shell of its nodes, as for mpirun. */
+static void add_shell(const struct ls_places *p, int slot, struct ls_words *w)
 {
     char address[16];
-    struct ls_buf line = LS_BUF_INIT;
-    ls__nodes_address(node_of(p, slot), address);
+    if (p->n_hosts > 0) {
+        ls__launch_shell(w, p->hosts[machine_of(p, slot)]);
+        return;
+    }
+    ls__nodes_address(machine_of(p, slot), address);
     ls__words_add(w, p->exe);
     ls__words_add(w, address);
-    if (w->status == LS_OK) w->status = join(worker, &line);
-    if (w->status == LS_OK) ls__words_add(w, line.text);
-    ls__buf_release(&line);
 }
 
 void ls__places_command(const struct ls_places *p, int slot, struct ls_words *w)
 {
     struct ls_words worker = {0};
-    if (p->nodes.n == 0) {
-        add_worker(p, w);
+    struct ls_buf line = LS_BUF_INIT;
+    const bool is_child = p->n_hosts > 0 ? ls__launch_is_here(p->hosts[machine_of(p, slot)]) : p->nodes.n == 0;
+    if (is_child) {
+        add_worker(p, slot, w);
         return;
     }
-    add_worker(p, &worker);
+    add_worker(p, slot, &worker);
     w->status = worker.status;
-    add_shell(p, slot, &worker, w);
+    if (w->status == LS_OK) w->status = write_line(p, slot, &worker, &line);
+    add_shell(p, slot, w);
+    if (w->status == LS_OK) ls__words_add(w, line.text);
+    ls__buf_release(&line);
     ls__words_release(&worker);
 }

@@ -2,6 +2,7 @@
  *
  *     here     children of the server; they show it a ticket, over loopback
  *     nodes    machines made on this one (nodes/nodes.h): the server is on the first, a child enters its node
+ *     hosts    other machines: a child is the remote shell (ssh), which starts the worker there
  *
  * A server that listens to a network has keys that are made for this job. They are in no file and on no command line:
  * the server reads its own from memory, a worker from its standard input, which the server holds open. When that is
@@ -18,13 +19,17 @@
 #include "nodes/nodes.h"
 #include "wire/keys.h"
 
-enum { LS_TICKET_BYTES = 33, LS_SLOT_TEXT = 64 };
+enum { LS_TICKET_BYTES = 33, LS_SLOT_TEXT = 64, LS_HOST_TEXT = 96 };
 extern const char ls__ticket_variable[], ls__slot_variable[];
 
 struct ls_places {
     const struct ls_options *o;
-    int n;                                 /* workers */
-    struct ls_nodes nodes;                 /* n 0: none with a network of its own */
+    int n;                        /* workers */
+    int each;                     /* of them on a machine that has cores of its own */
+    struct ls_nodes nodes;        /* n 0: none with a network of its own */
+    char *host_text, **hosts;     /* of --hosts, cut apart */
+    char (*toward)[LS_HOST_TEXT]; /* [n_hosts] our address, as the host sees it: "192.168.0.7" */
+    int n_hosts;
     char listen[128];                      /* where the server is to */
     char address[128];                     /* where it does */
     char key[16];                          /* the server's, as ls_wire_key_read takes it; "": none */
@@ -43,5 +48,7 @@ void ls__places_command(const struct ls_places *p, int slot, struct ls_words *w)
 void ls__places_slot(const struct ls_places *p, int slot, char out[LS_SLOT_TEXT]);
 /* " on node2", or "" where there are none. */
 void ls__places_name(const struct ls_places *p, int slot, char *out, size_t size);
+/* What to look at when it ended with this exit code before it came: " (does `ssh b true` work?)", or "". */
+void ls__places_advise(const struct ls_places *p, int slot, int exit_code, char *out, size_t size);
 
 #endif

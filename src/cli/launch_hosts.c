@@ -58,7 +58,19 @@ static bool is_same_host(const char *a, const char *b)
     return n == m && strncmp(a, b, n) == 0;
 }
 
-static bool is_here(const char *host)
+enum ls_status ls__launch_split_hosts(const char *text, char **memory, char ***hosts, int *n)
+{
+    TRY(ls__strdup(memory, text));
+    TRY(ls__calloc(hosts, strlen(text) + 1, sizeof **hosts));
+    for (char *at = *memory, *word; (word = strsep(&at, ","));) {
+        if (*word == '\0' || *word == '-' || strpbrk(word, " \t:"))
+            return ls_fail(LS_USAGE, "--hosts %s: expected names apart by commas, as a,b,c", text);
+        (*hosts)[(*n)++] = word;
+    }
+    return LS_OK;
+}
+
+bool ls__launch_is_here(const char *host)
 {
     char name[256] = "";
     gethostname(name, sizeof name - 1);
@@ -77,7 +89,7 @@ enum ls_status ls__launch_drop_lost_hosts(struct launch *l)
     for (int i = 0; i < n_before; i++) {
         struct ls_words command = {.status = LS_OK};
         ls__launch_trial(&command, l, l->hosts[i]);
-        trials[i] = is_here(l->hosts[i]) ? 0 : command.status == LS_OK ? begin(command.argv) : -1;
+        trials[i] = ls__launch_is_here(l->hosts[i]) ? 0 : command.status == LS_OK ? begin(command.argv) : -1;
         ls__words_release(&command);
     }
     for (int i = 0; i < n_before; i++) {
@@ -95,7 +107,7 @@ const char *ls__launch_unknown_host(const struct launch *l, const char **why)
 {
     for (int i = 0; i < l->n_hosts; i++) {
         struct addrinfo *found = NULL;
-        int code = is_here(l->hosts[i]) ? 0 : getaddrinfo(l->hosts[i], NULL, NULL, &found);
+        int code = ls__launch_is_here(l->hosts[i]) ? 0 : getaddrinfo(l->hosts[i], NULL, NULL, &found);
         if (found) freeaddrinfo(found);
         if (code == 0) continue;
         *why = gai_strerror(code);
@@ -104,12 +116,22 @@ const char *ls__launch_unknown_host(const struct launch *l, const char **why)
     return NULL;
 }
 
+void ls__launch_shell(struct ls_words *w, const char *host)
+{
+    static const char *const ssh[] = {"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5"};
+    const char *agent = getenv("LOCKSTEP_RSH");
+    if (agent && *agent) ls__words_add(w, agent);
+    for (size_t i = 0; !(agent && *agent) && i < sizeof ssh / sizeof *ssh; i++) ls__words_add(w, ssh[i]);
+    ls__words_add(w, host);
+}
+
 void ls__launch_run_on(const char *host, const char *command)
 {
-    const char *agent = getenv("LOCKSTEP_RSH");
-    char *const own[] = {(char *)agent, (char *)host, (char *)command, NULL};
-    char *const ssh[] = {"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", (char *)host, (char *)command, NULL};
-    ls__launch_run_briefly(agent && *agent ? own : ssh);
+    struct ls_words words = {0};
+    ls__launch_shell(&words, host);
+    ls__words_add(&words, command);
+    if (words.status == LS_OK) ls__launch_run_briefly(words.argv);
+    ls__words_release(&words);
 }
 
 void ls__launch_remove_remote(const struct launch *l, const char *folder)
@@ -117,5 +139,5 @@ void ls__launch_remove_remote(const struct launch *l, const char *folder)
     char command[LS_PATH_BYTES + 16];
     snprintf(command, sizeof command, "rm -rf -- %s", folder);
     for (int i = 0; i < l->n_hosts; i++)
-        if (l->nodes.n == 0 && !is_here(l->hosts[i])) ls__launch_run_on(l->hosts[i], command);
+        if (l->nodes.n == 0 && !ls__launch_is_here(l->hosts[i])) ls__launch_run_on(l->hosts[i], command);
 }

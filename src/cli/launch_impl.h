@@ -83,6 +83,11 @@ bool ls__launch_run_briefly(char *const *argv);
 enum ls_status ls__launch_drop_lost_hosts(struct launch *l) LS_MUST_CHECK;
 /* The first host whose name has no address, or NULL; *why in words. */
 const char *ls__launch_unknown_host(const struct launch *l, const char **why);
+/* "a,b,c" cut apart: *hosts [*n] lie in *memory; the caller frees both, after a failure too. *n is 0 before. */
+enum ls_status ls__launch_split_hosts(const char *text, char **memory, char ***hosts, int *n) LS_MUST_CHECK;
+bool ls__launch_is_here(const char *host); /* this machine's name */
+/* The words before a command that is to run on a host. */
+void ls__launch_shell(struct ls_words *w, const char *host);
 /* Through the remote shell; nothing is known of how it went. */
 void ls__launch_run_on(const char *host, const char *command);
 /* rm -r on the other hosts, as far as they answer. */

@@ -60,19 +60,6 @@ static enum ls_status find_mpi(struct launch *l)
         "then build again");
 }
 
-static enum ls_status split_hosts(struct launch *l)
-{
-    if (!l->o->hosts) return LS_OK;
-    TRY(ls__strdup(&l->host_text, l->o->hosts));
-    TRY(ls__calloc(&l->hosts, strlen(l->host_text) + 1, sizeof *l->hosts));
-    for (char *at = l->host_text, *word; (word = strsep(&at, ","));) {
-        if (*word == '\0' || *word == '-' || strpbrk(word, " \t:"))
-            return ls_fail(LS_USAGE, "--hosts %s: expected names apart by commas, as a,b,c", l->o->hosts);
-        l->hosts[l->n_hosts++] = word;
-    }
-    return LS_OK;
-}
-
 /* A restart must find the run, so its directory is named here. */
 static enum ls_status choose_run_dir(struct launch *l)
 {
@@ -97,7 +84,7 @@ enum ls_status ls__launch_prepare(struct launch *l)
     ssize_t len = readlink("/proc/self/exe", l->exe, sizeof l->exe - 1);
     if (len <= 0) return ls_fail(LS_ERROR, "find this program: %s", strerror(errno));
     l->exe[len] = '\0';
-    TRY(split_hosts(l));
+    if (l->o->hosts) TRY(ls__launch_split_hosts(l->o->hosts, &l->host_text, &l->hosts, &l->n_hosts));
     l->per_host = l->cmd == LS_CMD_TRAIN ? l->o->procs_per_node : 1;
     if (l->cmd == LS_CMD_TRAIN && l->o->nodes > 1) TRY(ls__launch_open_nodes(l));
     l->has_options = has_mpirun_options(l->o->mpi_args);

@@ -306,8 +306,9 @@ const struct ls_option ls__options[] = {
     {OWN(.name = "listen", .arg = "ADDRESS", .type = LS_SETTING_TEXT, .def = "127.0.0.1", .is_valid = is_not_empty,
          .expected = "an address of this machine, such as 0.0.0.0",
          .help = "The address to listen on; server: with a port, as 0.0.0.0:4711, 4711 if it has none. Elsewhere than on "
-                 "this machine alone a token (serve) or a key (server) is needed.", .group = "Page",
-         AT(listen)), .commands = ON(SERVE) | ON(SERVER)},
+                 "this machine alone a token (serve) or a key (server) is needed. train --hosts --sync ps: where the hosts "
+                 "reach this machine, if not at the address by which it reaches them.", .group = "Where it runs",
+         .is_of_sitting = true, AT(listen)), .commands = ON(SERVE) | ON(SERVER) | ON(TRAIN)},
     {OWN(.name = "token", .arg = "TEXT", .type = LS_SETTING_TEXT, .is_valid = is_not_empty,
          .expected = "8 to 128 letters, digits, - and _",
          .help = "What a browser must know to see anything; without it one is made and printed where it is needed.",

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "cli/options.h"
 #include "comm/comm.h"
+#include "settings/sync_names.h"
 
 #include <string.h>
 
@@ -78,6 +79,11 @@ static bool has_restarts(const struct ls_options *o)
     return o->max_restarts > 0 && has_launcher(o);
 }
 
+static bool serves_hosts(const struct ls_options *o)
+{
+    return o->hosts && ls__sync_is_served(o->train.sync);
+}
+
 static const struct {
     const char *name;
     bool (*has_effect)(const struct ls_options *o);
@@ -100,6 +106,7 @@ static const struct {
     {"max-restarts", has_launcher, "with --workers or --hosts, and without an mpirun or srun of your own"},
     {"mpi-args", has_launcher, "with --workers or --hosts, and without an mpirun or srun of your own"},
     {"balance", has_machines, "with --hosts or --nodes"},
+    {"listen", serves_hosts, "with --hosts and --sync ps, async or ssp:K"},
     {"rescue-every", has_restarts, "with --max-restarts"},
 };
 

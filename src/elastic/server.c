@@ -115,6 +115,18 @@ void ls__server_close(struct ls_server **server, enum ls_status outcome)
     *server = NULL;
 }
 
+enum ls_status ls__server_await(struct ls_server *s)
+{
+    enum { LOOK_MS = 20 };
+    enum ls_status status = LS_OK;
+    bool is_something;
+    pthread_mutex_lock(&s->lock);
+    while (status == LS_OK && s->o.is_coming && s->o.is_coming(s->o.context) && !ls__control_stop_wanted(s->o.control))
+        status = ls__server_pump(s, LOOK_MS, &is_something);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
 const char *ls__server_address(const struct ls_server *s)
 {
     return ls_wire_address(s->wire);

@@ -38,8 +38,10 @@ struct ls_server_options {
     const char *options, *model_name, *model, *identity;
     int64_t n_sums;
     size_t parameters_bytes;
-    const struct ls_control *control;   /* (optional) */
-    bool (*is_hopeless)(void *context); /* (optional) no worker will come any more */
+    const struct ls_control *control;           /* (optional) */
+    bool (*is_hopeless)(void *context);         /* (optional) no worker will come any more */
+    bool (*is_coming)(void *context);           /* (optional) some are being started */
+    void (*on_joined)(void *context, int slot); /* (optional) that one can compute; under the server's lock */
     void *context;
 };
 
@@ -47,6 +49,8 @@ struct ls_server_options {
 enum ls_status ls__server_open(struct ls_server **out, const struct ls_server_options *o) LS_MUST_CHECK;
 /* Tells the workers; outcome and, of a failure, its message. */
 void ls__server_close(struct ls_server **server, enum ls_status outcome);
+/* Until those that are being started are there: they need not come one by one, each in the middle of a step. */
+enum ls_status ls__server_await(struct ls_server *s) LS_MUST_CHECK;
 const char *ls__server_address(const struct ls_server *s);
 
 /* A copy of the session's parameters, which goes to whoever gets work from now on. */

@@ -119,6 +119,7 @@ static void on_ready(struct ls_server *s, struct server_worker *w, const struct 
         ls__log(LS_LOG_INFO, "worker %d joined at step %lld: %s, %d thread%s, pid %u", ls__server_number(s, w),
                 (long long)s->round.step + 1, w->told.host, w->threads, w->threads == 1 ? "" : "s", w->pid);
     w->is_ready = w->is_idle = true;
+    if (s->o.on_joined && w->slot >= 0) s->o.on_joined(s->o.context, w->slot);
     ls__server_give(s, w);
 }
 

@@ -48,13 +48,15 @@ static enum ls_status open_server(struct sync *sync, struct served *v, int64_t s
                                    .parameters_bytes = ls__parameters_bytes(sync->s),
                                    .control = o->control,
                                    .is_hopeless = o->elastic->is_hopeless,
+                                   .is_coming = o->elastic->is_coming,
+                                   .on_joined = o->elastic->on_joined,
                                    .context = o->elastic->context};
     ls_exec_sums(sync->s->exec, &so.n_sums);
     TRY(ls__server_open(&v->server, &so));
     ls__log(LS_LOG_INFO, "parameter server at %s (%s)", ls__server_address(v->server),
             o->elastic->key ? "with keys" : "this machine only, no keys");
     if (o->elastic->on_listening) o->elastic->on_listening(o->elastic->context, ls__server_address(v->server));
-    return LS_OK;
+    return ls__server_await(v->server);
 }
 
 enum ls_status ls__served_open(struct sync *sync, int64_t staleness)

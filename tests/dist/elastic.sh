@@ -56,8 +56,6 @@ if [ "$part" = one ]; then
     one_line_error "a loss that is not finite" 5 "layer"
     train $common -i 40 --run refused -w 2 --sync ps --compress 8
     one_line_error "--compress is refused" 2 "--compress is for --sync allreduce"
-    train $common -i 40 --run refused --hosts a,b --sync ps
-    one_line_error "--hosts is refused" 2 "--hosts does not go with --sync ps: start \`lockstep server"
     train lenet5 digits --server 127.0.0.1:9
     one_line_error "a worker is told what to train" 2 "leave 'lenet5' out"
     "$lockstep" train --server 127.0.0.1:9 --timeout 0.5 >out 2>err </dev/null

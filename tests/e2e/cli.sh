@@ -73,7 +73,8 @@ refused 2 'takes no value' train lenet5 digits --json=yes
 refused 2 'expected one of sgd, adamw' train lenet5 digits --optimizer sdg
 refused 2 'give one' train lenet5 digits --hosts a,b -w 2
 refused 2 'expected' train lenet5 digits --sync pss
-refused 2 'does not go with --sync ps' train lenet5 digits --hosts a,b --sync ps
+refused 2 'expected names apart by commas' train lenet5 digits --hosts a,,b --sync ps
+refused 2 '--mpi-args does not go with --sync ps' train lenet5 digits --nodes 2 --sync ps --mpi-args -v
 refused 2 'computes in f32 only' train lenet5 digits --precision bf16
 refused 2 'this build has' train lenet5 digits --device abacus
 refused 2 'belongs to: train' eval x --lr 3
