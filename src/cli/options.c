@@ -218,6 +218,12 @@ const struct ls_option ls__options[] = {
          .expected = "an address such as 192.168.0.1:4711",
          .help = "Where rank 0 listens, the same on every node. Without --key on this machine's loopback only.",
          .group = "Where it runs", .is_of_sitting = true, AT(master)), .commands = ON(TRAIN)},
+    {OWN(.name = "listen", .arg = "ADDRESS", .type = LS_SETTING_TEXT, .def = "127.0.0.1", .is_valid = is_not_empty,
+         .expected = "an address of this machine, such as 0.0.0.0",
+         .help = "The address to listen on; server: with a port, as 0.0.0.0:4711, 4711 if it has none. Elsewhere than on "
+                 "this machine alone a token (serve) or a key (server) is needed. train --hosts --sync ps: where the hosts "
+                 "reach this machine, if not at the address by which it reaches them.", .group = "Where it runs",
+         .is_of_sitting = true, AT(listen)), .commands = ON(SERVE) | ON(SERVER) | ON(TRAIN)},
     {OWN(.name = "key", .arg = "FILE", .type = LS_SETTING_TEXT, .is_valid = is_not_empty, .expected = "a key file",
          .help = "Key file of this process (`lockstep server --keygen`), fd:0: from standard input; who has none cannot take part "
                  "or listen.",
@@ -303,12 +309,6 @@ const struct ls_option ls__options[] = {
     {OWN(.name = "port", .letter = 'p', .arg = "P", .type = LS_SETTING_INT, .min = 0, .max = 65535, .def = "8420",
          .help = "The port to listen on; 0: any that is free, which is printed.", .group = "Page",
          AT(port)), .commands = ON(SERVE)},
-    {OWN(.name = "listen", .arg = "ADDRESS", .type = LS_SETTING_TEXT, .def = "127.0.0.1", .is_valid = is_not_empty,
-         .expected = "an address of this machine, such as 0.0.0.0",
-         .help = "The address to listen on; server: with a port, as 0.0.0.0:4711, 4711 if it has none. Elsewhere than on "
-                 "this machine alone a token (serve) or a key (server) is needed. train --hosts --sync ps: where the hosts "
-                 "reach this machine, if not at the address by which it reaches them.", .group = "Where it runs",
-         .is_of_sitting = true, AT(listen)), .commands = ON(SERVE) | ON(SERVER) | ON(TRAIN)},
     {OWN(.name = "token", .arg = "TEXT", .type = LS_SETTING_TEXT, .is_valid = is_not_empty,
          .expected = "8 to 128 letters, digits, - and _",
          .help = "What a browser must know to see anything; without it one is made and printed where it is needed.",
