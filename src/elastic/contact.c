@@ -127,7 +127,8 @@ static void on_welcome(struct ls_contact *l, const struct ls_frame *f, const str
 {
     make_void(l);
     ls__contact_task_release(&l->task);
-    l->task = (struct ls_contact_task){.lease = w->lease, .timeout = w->timeout};
+    l->task = (struct ls_contact_task){
+        .lease = w->lease, .timeout = w->timeout, .session = f->session, .box_pid = w->box_pid, .box_fd = w->box_fd};
     enum ls_status status = take_task(&l->task, w);
     if (status != LS_OK) {
         l->outcome = ls__keep(status);
@@ -146,9 +147,13 @@ static void begin_work(struct ls_contact *l, const struct ls_frame *f, const str
                        struct ls_wire_message *m)
 {
     ls_wire_message_release(&l->work.parameters);
-    l->work = (struct ls_contact_work){
-        .step = f->step, .epoch = w->epoch, .batch = w->batch, .version = w->version, .is_whole = w->is_whole};
-    if (w->has_parameters) {
+    l->work = (struct ls_contact_work){.step = f->step,
+                                       .epoch = w->epoch,
+                                       .batch = w->batch,
+                                       .version = w->version,
+                                       .is_whole = w->is_whole,
+                                       .boxed = w->is_boxed ? (int)w->boxed : -1};
+    if (w->has_parameters && !w->is_boxed) {
         l->work.parameters = *m;
         *m = (struct ls_wire_message){0};
     }
@@ -189,7 +194,7 @@ static void handle(struct ls_contact *l, struct ls_wire_message *m)
     if (f.kind == LS_TALK_WELCOME) on_welcome(l, &f, &b->welcome);
     if (f.kind == LS_TALK_WORK && is_ours) on_work(l, &f, &b->work, m);
     if (f.kind == LS_TALK_OVER && is_ours) on_over(l, &b->end);
-    if (f.kind == LS_TALK_ACK && is_ours && !b->ack.is_counted)
+    if (f.kind == LS_TALK_ACK && is_ours)
         ls__log(LS_LOG_INFO, "the sums for step %lld came too late and were dropped", (long long)f.step + 1);
 }
 
@@ -326,9 +331,11 @@ enum ls_status ls__contact_wait(struct ls_contact *l, enum ls_contact_event *eve
     return status;
 }
 
-enum ls_status ls__contact_ready(struct ls_contact *l, int64_t n_sums, size_t parameters_bytes, int threads)
+enum ls_status ls__contact_ready(struct ls_contact *l, int64_t n_sums, size_t parameters_bytes, int threads,
+                                 bool is_boxed)
 {
-    const struct ls_talk_ready ready = {.n_sums = (uint64_t)n_sums, .parameters_bytes = parameters_bytes};
+    const struct ls_talk_ready ready = {
+        .n_sums = (uint64_t)n_sums, .parameters_bytes = parameters_bytes, .is_boxed = is_boxed};
     pthread_mutex_lock(&l->lock);
     l->o.threads = threads;
     l->is_ready = l->is_joined && !l->is_task_new;

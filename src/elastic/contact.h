@@ -28,6 +28,8 @@ void ls__contact_close(struct ls_contact **contact, const char *why);
 struct ls_contact_task {
     char *options, *model_name, *model, *identity; /* the task's: ls__contact_task_release */
     double lease, timeout;
+    uint64_t session;
+    uint32_t box_pid, box_fd; /* as in WELCOME */
 };
 void ls__contact_task_release(struct ls_contact_task *t);
 
@@ -41,18 +43,20 @@ struct ls_contact_work {
     int64_t step, epoch, batch, version;
     bool is_whole;                     /* all shards of the batch; n_shards is set by who knows */
     struct ls_wire_message parameters; /* newer ones, or none; the caller releases it */
+    int boxed;                         /* newer ones in the box; -1: not there */
 };
 /* Waits for the next thing to do. LS_TIMEOUT when the server is silent, the status and message of a training that
  * failed. */
 enum ls_status ls__contact_wait(struct ls_contact *l, enum ls_contact_event *event, struct ls_contact_task *task,
                                 struct ls_contact_work *work) LS_MUST_CHECK;
-enum ls_status ls__contact_ready(struct ls_contact *l, int64_t n_sums, size_t parameters_bytes,
-                                 int threads) LS_MUST_CHECK;
+enum ls_status ls__contact_ready(struct ls_contact *l, int64_t n_sums, size_t parameters_bytes, int threads,
+                                 bool is_boxed) LS_MUST_CHECK;
 /* For work that is whole: how many shards it is. */
 void ls__contact_set_shards(struct ls_contact *l, int n_shards);
 /* The next shard of the present work; -1: there are no more, or they are void. Any thread. */
 int ls__contact_next(struct ls_contact *l);
-/* The sums of all that was given. Not sent (false) when the work has become void: the server is another, or away. */
+/* The sums of all that was given; NULL: they lie in the box. Not sent (false) when the work has become void: the server
+ * is another, or away. */
 enum ls_status ls__contact_push(struct ls_contact *l, uint32_t form, struct ls_wire_buffer *sums, size_t bytes,
                                 double compute_seconds, bool *is_sent) LS_MUST_CHECK;
 /* The server is there: it hears why this worker goes, or it has said so itself. */

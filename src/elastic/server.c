@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/pool.h"
-#include "elastic/parameters.h"
 #include "elastic/server_internal.h"
 
 #include <errno.h>
@@ -43,7 +42,9 @@ static enum ls_status build(struct ls_server *s)
         return ls_fail(LS_IO, "no random number for the session: %s", strerror(errno));
     TRY(ls__calloc(&s->head, LS_TALK_HEAD_BYTES, 1));
     TRY(ls__ledger_create(&s->ledger, s->o.staleness));
-    for (int i = 0; i < N_PUBLISHED; i++) TRY(ls_wire_buffer_create(&s->published[i], s->o.parameters_bytes));
+    const struct ls_box_size size = {s->session, (uint64_t)s->o.n_sums, s->o.parameters_bytes};
+    s->newest = -1;
+    if (ls__box_create(&s->box, &size) != LS_OK) ls__log(LS_LOG_DEBUG, "%s", ls_error_message());
     TRY(ls_wire_listen(&s->wire, &wo));
     s->lonely_ns = s->checked_ns = ls__now_ns();
     TRY(ls__thread_start(&s->attendant, "the server's second thread", attend, s));
@@ -74,6 +75,7 @@ static void drop_queue(struct ls_server *s)
     while (s->first) {
         struct queued *q = s->first;
         s->first = q->next;
+        s->workers[q->push.worker].is_idle = true;
         ls_wire_message_release(&q->push.message);
         free(q);
     }
@@ -106,7 +108,8 @@ void ls__server_close(struct ls_server **server, enum ls_status outcome)
     if (s->wire) see_off(s, &end);
     drop_queue(s);
     ls_wire_close(&s->wire, LINGER_MS);
-    for (int i = 0; i < N_PUBLISHED; i++) ls_wire_buffer_drop(&s->published[i]);
+    ls__server_drop_published(s);
+    ls__box_close(&s->box);
     ls__ledger_destroy(&s->ledger);
     pthread_mutex_destroy(&s->lock);
     free(s->workers);
@@ -130,34 +133,6 @@ enum ls_status ls__server_await(struct ls_server *s)
 const char *ls__server_address(const struct ls_server *s)
 {
     return ls_wire_address(s->wire);
-}
-
-/* --- parameters --- */
-
-/* One that nobody reads any more; a slow worker may still be sent an older one. */
-static enum ls_status find_buffer(struct ls_server *s, struct ls_wire_buffer **out)
-{
-    for (int i = 0; i < N_PUBLISHED; i++) {
-        *out = s->published[i];
-        if (*out != s->newest && !ls_wire_buffer_is_shared(*out)) return LS_OK;
-    }
-    int k = s->published[0] == s->newest ? 1 : 0; /* all are in use: a new one in the place of this */
-    ls_wire_buffer_drop(&s->published[k]);
-    TRY(ls_wire_buffer_create(&s->published[k], s->o.parameters_bytes));
-    *out = s->published[k];
-    return LS_OK;
-}
-
-enum ls_status ls__server_publish(struct ls_server *s, struct session *session)
-{
-    struct ls_wire_buffer *buffer;
-    TRY(find_buffer(s, &buffer)); /* this thread alone makes and drops them */
-    TRY(ls__parameters_get(session, ls_wire_buffer_data(buffer)));
-    pthread_mutex_lock(&s->lock);
-    s->newest = buffer;
-    s->version++;
-    pthread_mutex_unlock(&s->lock);
-    return LS_OK;
 }
 
 /* --- rounds --- */
@@ -234,13 +209,13 @@ enum ls_status ls__server_wait(struct ls_server *s, enum ls_server_event *event,
 
 void ls__server_settle(struct ls_server *s, struct ls_server_push *push)
 {
-    const struct ls_talk_ack ack = {.push = push->number, .is_counted = true};
     pthread_mutex_lock(&s->lock);
     s->n_settled++;
     ls__server_note_settled(s, push);
     struct server_worker *w = &s->workers[push->worker];
+    w->is_idle = true; /* its sums are in: they may be written over */
     ls_wire_message_release(&push->message);
-    if (w->is_here) ls__server_say(s, w, LS_TALK_ACK, s->round.step, &ack, NULL, 0);
+    w->counted = push->number; /* its next work says so */
     ls__server_give_all(s);
     pthread_mutex_unlock(&s->lock);
 }

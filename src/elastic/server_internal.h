@@ -1,6 +1,7 @@
 /* server_internal.h: the server's data, shared by its files.
  *
  *     server.c           life, the round, the wait
+ *     publish.c          parameters for the workers: versions, and who may still read which
  *     server_messages.c  what comes in, and what is answered
  *     server_workers.c   the list of workers: leases, how much work each gets, the report
  */
@@ -8,13 +9,12 @@
 #define LS_ELASTIC_SERVER_INTERNAL_H
 
 #include "base/status_kept.h"
+#include "elastic/box.h"
 #include "elastic/ledger.h"
 #include "elastic/server.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
-
-enum { N_PUBLISHED = 3 };
 
 /* Everybody who ever joined; the number is the place in the list. */
 struct server_worker {
@@ -24,16 +24,26 @@ struct server_worker {
     bool is_idle;     /* waits for work */
     bool is_seen_off; /* it was told that all is over: its going is no news */
     bool is_late;     /* its lease ran out; it may wake up */
+    bool is_last;     /* it was told that the round has no more for it */
     int threads;
     int32_t slot;
     uint32_t pid;
-    int64_t heard_ns, given_ns; /* its last message; when it got the first work of what it has open */
-    int64_t version;            /* of the parameters it has; -1: none */
-    uint64_t last_sequence;
-    double rate; /* shards per second, by its last pushes; 0: not known */
+    int64_t heard_ns, given_ns;      /* its last message; when it got the first work of what it has open */
+    int64_t version;                 /* of the parameters it has; -1: none */
+    bool is_boxed;                   /* its sums and parameters lie in the box */
+    int reads;                       /* the parameters in the box that it may be reading; -1: none */
+    uint64_t last_sequence, counted; /* of its messages, and of its pushes the last that is in */
+    double rate;                     /* shards per second, by its last pushes; 0: not known */
     double staleness_sum;
     int64_t n_settled;             /* pushes */
     struct ls_elastic_worker told; /* for the report */
+};
+
+/* Parameters that may be read by somebody. */
+struct published {
+    struct ls_wire_buffer *buffer; /* NULL: not made yet */
+    bool is_boxed;                 /* it is that of the box under the same number */
+    int n_readers;                 /* workers that read it in the box */
 };
 
 struct queued {
@@ -53,12 +63,14 @@ struct ls_server {
     int n_workers;
     struct ls_ledger *ledger;
     struct ls_round round;
-    bool is_open;      /* a round has begun and is not over */
-    int64_t version;   /* of the published parameters: rounds or updates since this server began */
-    int64_t n_settled; /* pushes */
-    struct ls_wire_buffer *published[N_PUBLISHED], *newest; /* newest is one of them */
-    struct queued *first, *last;                            /* pushes that count and wait to be added */
-    struct ls_kept failure;                                 /* of a worker, for all */
+    bool is_open;       /* a round has begun and is not over */
+    int64_t version;    /* of the published parameters: rounds or updates since this server began */
+    int64_t n_settled;  /* pushes */
+    struct ls_box *box; /* NULL: none */
+    struct published published[LS_BOX_VERSIONS];
+    int newest;                    /* of these; -1: none */
+    struct queued *first, *last;   /* pushes that count and wait to be added */
+    struct ls_kept failure;        /* of a worker, for all */
     int64_t lonely_ns, checked_ns; /* since when nobody is here (0: somebody is); last look at the leases */
     struct ls_elastic_result report;
     double staleness_sum;
@@ -75,6 +87,14 @@ void ls__server_give(struct ls_server *s, struct server_worker *w);
 void ls__server_give_all(struct ls_server *s);
 void ls__server_say(struct ls_server *s, struct server_worker *w, enum ls_talk_kind kind, int64_t step,
                     const void *body, struct ls_wire_buffer *payload, size_t bytes);
+
+/* --- publish.c --- */
+
+/* A worker that gets work gets the newest parameters: by the box, then it reads them until ls__server_unread, or as the
+ * payload that is returned. */
+struct ls_wire_buffer *ls__server_hand_over(struct ls_server *s, struct server_worker *w, struct ls_talk_work *work);
+void ls__server_unread(struct ls_server *s, struct server_worker *w);
+void ls__server_drop_published(struct ls_server *s);
 
 /* --- server_workers.c --- */
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* --- out --- */
 
@@ -35,6 +36,8 @@ static enum ls_status welcome(struct ls_server *s, struct server_worker *w)
     const struct ls_talk_welcome body = {.worker = (uint32_t)ls__server_number(s, w),
                                          .lease = s->o.lease,
                                          .timeout = s->o.timeout,
+                                         .box_pid = s->box ? (uint32_t)getpid() : 0,
+                                         .box_fd = s->box ? ls__box_fd(s->box) : 0,
                                          .options = (const uint8_t *)s->o.options,
                                          .options_bytes = strlen(s->o.options),
                                          .model_name = (const uint8_t *)s->o.model_name,
@@ -53,21 +56,35 @@ static enum ls_status welcome(struct ls_server *s, struct server_worker *w)
     return status;
 }
 
+/* Others take what is left: who waits gets its share, who computes asks once more. If one of them does not, whoever has
+ * pushed gets it: so a worker may always be told that there is no more. */
+static bool is_last(const struct ls_server *s, const struct server_worker *w)
+{
+    int n_taken = 0;
+    for (int i = 0; i < s->n_workers; i++) {
+        const struct server_worker *k = &s->workers[i];
+        if (k == w || !k->is_here || !k->is_ready || k->is_late) continue;
+        if (k->is_idle) n_taken += ls__server_share(s, k, true);
+        if (!k->is_idle && !k->is_last && ls__ledger_n_open(s->ledger, i) > 0) n_taken++;
+    }
+    return ls__ledger_n_free(s->ledger) <= n_taken;
+}
+
 static void send_work(struct ls_server *s, struct server_worker *w, const int *items, int n)
 {
     struct ls_talk_work *work = &s->reply.work;
     work->epoch = s->round.epoch;
-    work->batch = s->round.is_batches && n > 0 ? items[0] : s->round.batch;
+    work->batch = s->round.is_batches ? items[0] : s->round.batch;
     work->version = s->version;
     work->batch_n = (uint32_t)s->round.batch_n;
     work->n_items = (uint32_t)n;
     for (int i = 0; i < n; i++) work->items[i] = (uint32_t)items[i];
-    work->is_last = s->round.is_batches || ls__ledger_n_free(s->ledger) == 0;
+    work->counted = w->counted;
+    work->is_last = w->is_last = s->round.is_batches || is_last(s, w);
     work->is_whole = s->round.is_batches;
-    work->has_parameters = n > 0 && w->version != s->version;
-    if (n > 0) w->version = s->version;
-    ls__server_say(s, w, LS_TALK_WORK, s->round.step + (work->is_whole && n > 0 ? items[0] : 0), work,
-                   work->has_parameters ? s->newest : NULL, s->o.parameters_bytes);
+    struct ls_wire_buffer *payload = ls__server_hand_over(s, w, work);
+    ls__server_say(s, w, LS_TALK_WORK, s->round.step + (work->is_whole ? items[0] : 0), work, payload,
+                   s->o.parameters_bytes);
 }
 
 void ls__server_give(struct ls_server *s, struct server_worker *w)
@@ -107,6 +124,14 @@ static void on_join(struct ls_server *s, uint64_t peer, const struct ls_talk_joi
     ls__server_remove(s, w, NULL);
 }
 
+/* One worker has a slot; one that was started again may come before the end of the other is known. */
+static bool may_use_box(struct ls_server *s, const struct server_worker *w)
+{
+    for (int i = 0; i < s->n_workers; i++)
+        if (&s->workers[i] != w && s->workers[i].is_here && s->workers[i].slot == w->slot) return false;
+    return s->box && ls__box_sums(s->box, w->slot);
+}
+
 static void on_ready(struct ls_server *s, struct server_worker *w, const struct ls_talk_ready *ready)
 {
     if (ready->n_sums != (uint64_t)s->o.n_sums || ready->parameters_bytes != s->o.parameters_bytes) {
@@ -118,6 +143,7 @@ static void on_ready(struct ls_server *s, struct server_worker *w, const struct 
     if (!w->is_ready)
         ls__log(LS_LOG_INFO, "worker %d joined at step %lld: %s, %d thread%s, pid %u", ls__server_number(s, w),
                 (long long)s->round.step + 1, w->told.host, w->threads, w->threads == 1 ? "" : "s", w->pid);
+    w->is_boxed = ready->is_boxed && may_use_box(s, w);
     w->is_ready = w->is_idle = true;
     if (s->o.on_joined && w->slot >= 0) s->o.on_joined(s->o.context, w->slot);
     ls__server_give(s, w);
@@ -136,20 +162,37 @@ static void on_ask(struct ls_server *s, struct server_worker *w, const struct ls
         return;
     }
     *work = (struct ls_talk_work){.version = w->version, .is_last = true};
+    w->is_last = true;
     ls__server_say(s, w, LS_TALK_WORK, s->round.step, work, NULL, 0);
 }
 
-static bool counts(struct ls_server *s, int number, const struct ls_frame *f, const struct ls_talk_push *p,
-                   const struct ls_wire_message *m, struct ls_server_push *out)
+/* Where they lie, if they are whole. */
+static bool find_sums(struct ls_server *s, const struct server_worker *w, const struct ls_talk_push *p,
+                      const struct ls_wire_message *m, struct ls_server_push *out)
 {
+    if (p->form == LS_SUMS_BOXED) {
+        out->form = LS_SUMS_PLAIN;
+        out->bytes = ls__sums_bound(LS_SUMS_PLAIN, s->o.n_sums);
+        out->sums = w->is_boxed && !m->payload ? (const uint8_t *)ls__box_sums(s->box, w->slot) : NULL;
+        return out->sums;
+    }
+    if (p->form >= LS_N_SUMS_FORMS || !m->payload) return false;
+    out->form = (enum ls_sums_form)p->form;
+    out->sums = m->payload;
+    out->bytes = m->payload_bytes;
+    return ls__sums_are_whole(out->form, m->payload, m->payload_bytes, s->o.n_sums);
+}
+
+static bool counts(struct ls_server *s, const struct server_worker *w, const struct ls_frame *f,
+                   const struct ls_talk_push *p, const struct ls_wire_message *m, struct ls_server_push *out)
+{
+    const int number = ls__server_number(s, w);
     out->n_items = (int)p->n_items;
     for (uint32_t i = 0; i < p->n_items; i++) {
         if (p->items[i] > INT32_MAX) return false;
         out->items[i] = (int)p->items[i];
     }
-    bool is_now = s->is_open && (s->round.is_batches || f->step == s->round.step) && p->form < LS_N_SUMS_FORMS &&
-                  m->payload &&
-                  ls__sums_are_whole((enum ls_sums_form)p->form, m->payload, m->payload_bytes, s->o.n_sums);
+    bool is_now = s->is_open && (s->round.is_batches || f->step == s->round.step) && find_sums(s, w, p, m, out);
     if (!is_now) ls__ledger_drop(s->ledger, number);
     bool is_counted = is_now && ls__ledger_complete(s->ledger, number, out->items, out->n_items, &out->staleness);
     if (!s->round.is_batches) out->staleness = 0; /* all of a step have the same parameters */
@@ -171,20 +214,18 @@ static void on_push(struct ls_server *s, struct server_worker *w, const struct l
     const int number = ls__server_number(s, w);
     enum ls_status status = ls__calloc(&q, 1, sizeof *q);
     if (status != LS_OK) ls__ledger_drop(s->ledger, number);
-    const bool is_counted = status == LS_OK && counts(s, number, f, p, m, &q->push);
+    const bool is_counted = status == LS_OK && counts(s, w, f, p, m, &q->push);
     ls__server_note_push(s, w, p, is_counted, m->head_bytes + m->payload_bytes);
-    w->is_idle = true;
+    ls__server_unread(s, w);
     if (!is_counted) {
+        w->is_idle = true;
         free(q);
         reject(s, w, f->sequence);
         return;
     }
     q->push.worker = number;
-    q->push.form = (enum ls_sums_form)p->form;
     q->push.number = f->sequence;
     q->push.message = *m;
-    q->push.sums = m->payload;
-    q->push.bytes = m->payload_bytes;
     *m = (struct ls_wire_message){0};
     if (s->last)
         s->last->next = q;
@@ -226,6 +267,7 @@ static void handle(struct ls_server *s, struct ls_wire_message *m)
     struct server_worker *w = ls__server_find(s, m->peer);
     if (!w || f.session != s->session || !ls_frame_is_fresh(&w->last_sequence, f.sequence)) return;
     w->heard_ns = ls__now_ns();
+    const bool was_late = w->is_late;
     w->is_late = false;
     switch (f.kind) {
     case LS_TALK_READY:
@@ -249,6 +291,7 @@ static void handle(struct ls_server *s, struct ls_wire_message *m)
     default:
         break; /* what only a server says */
     }
+    if (was_late) ls__server_give(s, w); /* it waited when its lease ran out */
 }
 
 enum ls_status ls__server_pump(struct ls_server *s, int timeout_ms, bool *is_something)

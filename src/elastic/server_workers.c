@@ -39,7 +39,8 @@ enum ls_status ls__server_add(struct ls_server *s, uint64_t peer, const struct l
                                 .slot = join->slot,
                                 .pid = join->pid,
                                 .heard_ns = ls__now_ns(),
-                                .version = -1};
+                                .version = -1,
+                                .reads = -1};
     w->told.joined_step = s->round.step;
     w->told.left_step = -1;
     snprintf(w->told.host, sizeof w->told.host, "%.63s", join->host);
@@ -52,6 +53,7 @@ void ls__server_remove(struct ls_server *s, struct server_worker *w, const char 
 {
     const int number = ls__server_number(s, w), n_freed = ls__ledger_drop(s->ledger, number);
     if (!w->is_here) return;
+    ls__server_unread(s, w);
     w->is_here = w->is_idle = false;
     w->told.left_step = s->round.step;
     if (n_here(s) == 0) s->lonely_ns = ls__now_ns();
@@ -73,7 +75,6 @@ void ls__server_look_at_leases(struct ls_server *s)
         struct server_worker *w = &s->workers[i];
         if (!w->is_here || w->is_late || now - w->heard_ns < lease_ns) continue;
         w->is_late = true;
-        w->is_idle = false;
         const int n = ls__ledger_drop(s->ledger, i);
         if (w->is_ready)
             ls__log(LS_LOG_WARN,

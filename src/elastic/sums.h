@@ -2,6 +2,7 @@
  *
  *     PLAIN    the numbers, little-endian
  *     PACKED   u32 bytes of every piece, then the pieces (comm/pack.h), LS_SUMS_PIECE numbers each, the last one fewer
+ *     BOXED    they do not: PLAIN, in the memory that worker and server share (box.h)
  *
  * What comes in is looked through before a number of it is added: sums are added whole or not at all.
  */
@@ -10,7 +11,7 @@
 
 #include "exec/exec.h"
 
-enum ls_sums_form { LS_SUMS_PLAIN, LS_SUMS_PACKED, LS_N_SUMS_FORMS };
+enum ls_sums_form { LS_SUMS_PLAIN, LS_SUMS_PACKED, LS_N_SUMS_FORMS, LS_SUMS_BOXED = LS_N_SUMS_FORMS };
 enum { LS_SUMS_PIECE = 1 << 15 };
 
 size_t ls__sums_bound(enum ls_sums_form form, int64_t n); /* bytes at most */

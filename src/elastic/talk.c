@@ -31,6 +31,8 @@ static void put_welcome(struct ls_frame_writer *w, const struct ls_talk_welcome 
     ls_frame_put_u32(w, b->worker);
     ls_frame_put_f64(w, b->lease);
     ls_frame_put_f64(w, b->timeout);
+    ls_frame_put_u32(w, b->box_pid);
+    ls_frame_put_u32(w, b->box_fd);
     ls_frame_put_bytes(w, b->options, b->options_bytes);
     ls_frame_put_bytes(w, b->model_name, b->model_name_bytes);
     ls_frame_put_bytes(w, b->model, b->model_bytes);
@@ -42,6 +44,8 @@ static void get_welcome(struct ls_frame_reader *r, struct ls_talk_welcome *b)
     b->worker = ls_frame_get_u32(r);
     b->lease = ls_frame_get_f64(r);
     b->timeout = ls_frame_get_f64(r);
+    b->box_pid = ls_frame_get_u32(r);
+    b->box_fd = ls_frame_get_u32(r);
     b->options = ls_frame_get_bytes(r, &b->options_bytes);
     b->model_name = ls_frame_get_bytes(r, &b->model_name_bytes);
     b->model = ls_frame_get_bytes(r, &b->model_bytes);
@@ -53,7 +57,9 @@ static void put_work(struct ls_frame_writer *w, const struct ls_talk_work *b)
     ls_frame_put_i64(w, b->epoch);
     ls_frame_put_i64(w, b->batch);
     ls_frame_put_i64(w, b->version);
+    ls_frame_put_u64(w, b->counted);
     ls_frame_put_u32(w, b->batch_n);
+    ls_frame_put_u32(w, b->boxed);
     ls_frame_put_u32s(w, b->items, b->n_items);
 }
 
@@ -62,11 +68,14 @@ static void get_work(struct ls_frame_reader *r, uint16_t flags, struct ls_talk_w
     b->epoch = ls_frame_get_i64(r);
     b->batch = ls_frame_get_i64(r);
     b->version = ls_frame_get_i64(r);
+    b->counted = ls_frame_get_u64(r);
     b->batch_n = ls_frame_get_u32(r);
+    b->boxed = ls_frame_get_u32(r);
     b->n_items = (uint32_t)ls_frame_get_u32s(r, b->items, LS_TALK_MAX_ITEMS);
     b->is_last = flags & LS_WORK_LAST;
     b->has_parameters = flags & LS_WORK_HAS_PARAMETERS;
     b->is_whole = flags & LS_WORK_WHOLE;
+    b->is_boxed = flags & LS_WORK_BOXED;
 }
 
 static void put_push(struct ls_frame_writer *w, const struct ls_talk_push *b)
@@ -90,11 +99,11 @@ static void get_push(struct ls_frame_reader *r, struct ls_talk_push *b)
 static uint16_t flags_of(enum ls_talk_kind kind, const void *body)
 {
     const struct ls_talk_work *work = body;
-    const struct ls_talk_ack *ack = body;
-    if (kind == LS_TALK_ACK) return ack->is_counted ? LS_ACK_COUNTED : 0;
+    const struct ls_talk_ready *ready = body;
+    if (kind == LS_TALK_READY) return ready->is_boxed ? LS_READY_BOXED : 0;
     if (kind != LS_TALK_WORK) return 0;
     return (uint16_t)((work->is_last ? LS_WORK_LAST : 0) | (work->has_parameters ? LS_WORK_HAS_PARAMETERS : 0) |
-                      (work->is_whole ? LS_WORK_WHOLE : 0));
+                      (work->is_whole ? LS_WORK_WHOLE : 0) | (work->is_boxed ? LS_WORK_BOXED : 0));
 }
 
 enum ls_status ls__talk_write(uint8_t *head, size_t size, struct ls_frame frame, enum ls_talk_kind kind,
@@ -169,6 +178,7 @@ bool ls__talk_read(const struct ls_frame *f, struct ls_frame_reader *r, void *bo
     case LS_TALK_READY:
         b->ready.n_sums = ls_frame_get_u64(r);
         b->ready.parameters_bytes = ls_frame_get_u64(r);
+        b->ready.is_boxed = f->flags & LS_READY_BOXED;
         break;
     case LS_TALK_WORK:
         get_work(r, f->flags, &b->work);
@@ -178,7 +188,6 @@ bool ls__talk_read(const struct ls_frame *f, struct ls_frame_reader *r, void *bo
         break;
     case LS_TALK_ACK:
         b->ack.push = ls_frame_get_u64(r);
-        b->ack.is_counted = f->flags & LS_ACK_COUNTED;
         break;
     case LS_TALK_LEAVE:
     case LS_TALK_FAILED:

@@ -9,7 +9,8 @@
  *     ASK     more of this step?           ->
  *                                          <-    WORK      more; or none, and LAST
  *     PUSH    the sums of all I was given  ->
- *                                          <-    ACK       counted, or not; then WORK as soon as there is some
+ *                                          <-    WORK      the next; it names the push before that counted
+ *                                          <-    ACK       only for one that did not count
  *     BEAT    I am here                    ->    BEAT
  *     LEAVE   I go, or cannot take part    ->
  *     FAILED  and why                      ->
@@ -48,25 +49,30 @@ struct ls_talk_join {
 /* Texts are views into the message. */
 struct ls_talk_welcome {
     uint32_t worker;
-    double lease, timeout; /* seconds */
+    double lease, timeout;    /* seconds */
+    uint32_t box_pid, box_fd; /* memory that workers of this machine share (box.h); 0: none */
     const uint8_t *options, *model_name, *model, *identity;
     size_t options_bytes, model_name_bytes, model_bytes, identity_bytes;
 };
 
 struct ls_talk_ready {
     uint64_t n_sums, parameters_bytes;
+    bool is_boxed; /* it reaches the box, and has a slot of its own in it */
 };
 
-/* Flags of WORK and ACK. */
-enum { LS_WORK_LAST = 1, LS_WORK_HAS_PARAMETERS = 2, LS_ACK_COUNTED = 4, LS_WORK_WHOLE = 8 };
+/* Flags of READY and WORK. */
+enum { LS_WORK_LAST = 1, LS_WORK_HAS_PARAMETERS = 2, LS_WORK_WHOLE = 4, LS_WORK_BOXED = 8, LS_READY_BOXED = 16 };
 
 struct ls_talk_work {
     int64_t epoch, batch;                       /* batch of the epoch */
     int64_t version;                            /* of the parameters */
+    uint64_t counted;                           /* sequence number of the worker's last push that is in; 0: none */
     uint32_t batch_n;                           /* samples */
     uint32_t items[LS_TALK_MAX_ITEMS], n_items; /* shards */
     bool is_last, has_parameters;
-    bool is_whole; /* items[0] is a batch of the epoch: all its shards are to be computed */
+    uint32_t boxed; /* which parameters of the box */
+    bool is_boxed;  /* they lie there, and do not come with the message */
+    bool is_whole;  /* items[0] is a batch of the epoch: all its shards are to be computed */
 };
 
 struct ls_talk_push {
@@ -78,7 +84,6 @@ struct ls_talk_push {
 
 struct ls_talk_ack {
     uint64_t push; /* its sequence number */
-    bool is_counted;
 };
 
 /* LEAVE, FAILED, OVER */

@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/status_kept.h"
 #include "data/feed.h"
+#include "elastic/box.h"
 #include "elastic/contact.h"
 #include "elastic/parameters.h"
 #include "elastic/sums.h"
@@ -39,6 +40,8 @@ struct worker {
     struct ls_feed *feed;
     struct ls_wire_buffer *sent[N_SENT];
     enum ls_sums_form form;
+    struct ls_box *box;       /* NULL: none is shared with the server */
+    bool is_boxed;            /* the parameters came by it, and so go the sums */
     int64_t version;          /* of the parameters in the store; -1: none */
     struct ls_exec_step step; /* the present one */
     struct ls_batch batch;
@@ -50,6 +53,7 @@ static void close_task(struct worker *w)
 {
     for (int i = 0; i < N_SENT; i++) ls_wire_buffer_drop(&w->sent[i]);
     ls_feed_destroy(&w->feed);
+    ls__box_close(&w->box);
     if (w->is_open) ls__session_close(&w->s);
     w->is_open = false;
     w->version = -1;
@@ -112,9 +116,6 @@ static enum ls_status open_task(struct worker *w)
     TRY(ls__session_open(&w->s, &so));
     TRY(compare(w));
     TRY(ls_feed_create(&w->feed, w->s.train, (int)w->s.batch_size, (uint64_t)w->train.seed));
-    int64_t n_sums;
-    ls_exec_sums(w->s.exec, &n_sums);
-    for (int i = 0; i < N_SENT; i++) TRY(ls_wire_buffer_create(&w->sent[i], ls__sums_bound(w->form, n_sums)));
     return LS_OK;
 }
 
@@ -124,11 +125,26 @@ static bool is_same_task(const struct ls_contact_task *a, const struct ls_contac
            strcmp(a->identity, b->identity) == 0;
 }
 
+/* The server's, where no network is between. */
+static void open_box(struct worker *w, const struct ls_contact_task *task)
+{
+    int64_t n_sums;
+    ls__box_close(&w->box);
+    w->is_boxed = false;
+    if (w->form != LS_SUMS_PLAIN || task->box_pid == 0) return;
+    ls_exec_sums(w->s.exec, &n_sums);
+    const struct ls_box_size size = {task->session, (uint64_t)n_sums, ls__parameters_bytes(&w->s)};
+    enum ls_status status = ls__box_open(&w->box, &size, task->box_pid, task->box_fd);
+    if (status == LS_OK && !ls__box_sums(w->box, w->o->slot)) ls__box_close(&w->box);
+    if (status != LS_OK) ls__log(LS_LOG_DEBUG, "%s", ls_error_message());
+}
+
 /* *task is taken over. */
 static enum ls_status take_task(struct worker *w, struct ls_contact_task *task)
 {
     int64_t n_sums;
     enum ls_status status = LS_OK;
+    const struct ls_contact_task told = *task;
     w->version = -1; /* another server may count from elsewhere */
     if (is_same_task(&w->task, task)) {
         ls__contact_task_release(task);
@@ -139,10 +155,11 @@ static enum ls_status take_task(struct worker *w, struct ls_contact_task *task)
     }
     *task = (struct ls_contact_task){0};
     TRY(status);
+    open_box(w, &told);
     ls_exec_sums(w->s.exec, &n_sums);
     ls__log(LS_LOG_INFO, "computing for %s: %s on %s, %d thread%s", w->o->address, w->task.model_name, w->train.data,
             w->s.threads, w->s.threads == 1 ? "" : "s");
-    return ls__contact_ready(w->contact, n_sums, ls__parameters_bytes(&w->s), w->s.threads);
+    return ls__contact_ready(w->contact, n_sums, ls__parameters_bytes(&w->s), w->s.threads, w->box != NULL);
 }
 
 /* --- work --- */
@@ -161,38 +178,50 @@ static enum ls_status read_shard(void *arg, int shard)
     return ls_feed_read(w->feed, (int)first, (int)(left < w->step.shard_size ? left : w->step.shard_size));
 }
 
-static struct ls_wire_buffer *free_buffer(struct worker *w)
+/* One that is not on its way; else the first is forgotten here and lives until it has left. */
+static enum ls_status find_buffer(struct worker *w, struct ls_wire_buffer **out)
 {
-    for (int i = 0; i < N_SENT; i++)
-        if (!ls_wire_buffer_is_shared(w->sent[i])) return w->sent[i];
-    return NULL;
+    int64_t n;
+    int i = 0;
+    while (i < N_SENT && w->sent[i] && ls_wire_buffer_is_shared(w->sent[i])) i++;
+    if (i == N_SENT) ls_wire_buffer_drop(&w->sent[i = 0]);
+    ls_exec_sums(w->s.exec, &n);
+    if (!w->sent[i]) TRY(ls_wire_buffer_create(&w->sent[i], ls__sums_bound(w->form, n)));
+    *out = w->sent[i];
+    return LS_OK;
 }
 
 static enum ls_status push(struct worker *w, double compute_seconds)
 {
-    struct ls_wire_buffer *buffer = free_buffer(w);
+    struct ls_wire_buffer *buffer;
     bool is_sent;
     size_t bytes;
-    if (!buffer) { /* all are still on their way */
-        ls_wire_buffer_drop(&w->sent[0]);
-        int64_t n;
-        ls_exec_sums(w->s.exec, &n);
-        TRY(ls_wire_buffer_create(&w->sent[0], ls__sums_bound(w->form, n)));
-        buffer = w->sent[0];
+    if (w->is_boxed) {
+        TRY(ls__sums_write(w->s.exec, LS_SUMS_PLAIN, (uint8_t *)ls__box_sums(w->box, w->o->slot), &bytes));
+        return ls__contact_push(w->contact, LS_SUMS_BOXED, NULL, 0, compute_seconds, &is_sent);
     }
+    TRY(find_buffer(w, &buffer));
     TRY(ls__sums_write(w->s.exec, w->form, ls_wire_buffer_data(buffer), &bytes));
     return ls__contact_push(w->contact, w->form, buffer, bytes, compute_seconds, &is_sent);
+}
+
+static enum ls_status take_parameters(struct worker *w, const struct ls_contact_work *work)
+{
+    const uint8_t *in = work->parameters.payload;
+    if (!in && work->boxed < 0) return LS_OK;
+    if (in && work->parameters.payload_bytes != ls__parameters_bytes(&w->s))
+        return ls_fail(LS_REMOTE, "the server's parameters have another size");
+    w->is_boxed = !in;
+    if (!in) in = w->box ? ls__box_parameters(w->box, work->boxed) : NULL;
+    if (!in) return ls_fail(LS_REMOTE, "the server's parameters are not where it says");
+    w->version = work->version;
+    return ls__parameters_set(&w->s, in);
 }
 
 static enum ls_status compute(struct worker *w, struct ls_contact_work *work)
 {
     const int64_t began = ls__now_ns();
-    if (work->parameters.payload) {
-        if (work->parameters.payload_bytes != ls__parameters_bytes(&w->s))
-            return ls_fail(LS_REMOTE, "the server's parameters have another size");
-        TRY(ls__parameters_set(&w->s, work->parameters.payload));
-        w->version = work->version;
-    }
+    TRY(take_parameters(w, work));
     if (w->version != work->version) return ls_fail(LS_REMOTE, "the server sent work without its parameters");
     TRY(ls_feed_batch(w->feed, work->epoch, work->batch, &w->batch));
     w->step = (struct ls_exec_step){.batch = &w->batch,
