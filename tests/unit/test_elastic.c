@@ -1,0 +1,135 @@
+/* test_elastic.c: what server and workers say to each other, read back field by field, cut short and too long; the
+ * memory they share; sums as they travel. */
+#include "elastic/box.h"
+#include "elastic/sums.h"
+#include "elastic/talk.h"
+#include "engine.h"
+
+#include <unistd.h>
+
+/* --- messages --- */
+
+static uint8_t head[LS_TALK_HEAD_BYTES];
+
+/* Writes and reads a message; whatever is missing at its end or stands behind it makes it none. */
+static void there_and_back(enum ls_talk_kind kind, const void *body, union ls_talk_body *out)
+{
+    const struct ls_frame frame = {.session = 77, .step = 5, .sender = 3, .sequence = 9};
+    struct ls_frame f;
+    struct ls_frame_reader r;
+    size_t bytes;
+    check_ok(ls__talk_write(head, sizeof head, frame, kind, body, &bytes));
+    assert_true(ls_frame_read(head, bytes, 0, &f, &r));
+    struct ls_frame_reader shorter = r, longer = r;
+    if (r.size > r.at) {
+        shorter.size--;
+        assert_false(ls__talk_read(&f, &shorter, out));
+    }
+    longer.size++; /* still within head */
+    assert_false(ls__talk_read(&f, &longer, out));
+    memset(out, 0xa5, sizeof *out);
+    assert_true(ls__talk_read(&f, &r, out));
+    assert_int_equal(f.kind, kind);
+    assert_int_equal(f.step, 5);
+}
+
+static void test_who_comes(void **state)
+{
+    union ls_talk_body b;
+    const struct ls_talk_join join = {.ticket = "t", .version = "1.2", .host = "h", .pid = 4, .threads = 2, .slot = -1};
+    there_and_back(LS_TALK_JOIN, &join, &b);
+    assert_string_equal(b.join.ticket, "t");
+    assert_string_equal(b.join.host, "h");
+    assert_int_equal(b.join.slot, -1);
+    const struct ls_talk_welcome welcome = {.worker = 1,
+                                            .lease = 5,
+                                            .timeout = 60,
+                                            .box_pid = 12,
+                                            .box_fd = 34,
+                                            .options = (const uint8_t *)"{}",
+                                            .options_bytes = 2,
+                                            .model = (const uint8_t *)"abc",
+                                            .model_bytes = 3};
+    there_and_back(LS_TALK_WELCOME, &welcome, &b);
+    assert_int_equal(b.welcome.box_pid, 12);
+    assert_int_equal(b.welcome.box_fd, 34);
+    assert_int_equal(b.welcome.model_bytes, 3);
+    assert_memory_equal(b.welcome.model, "abc", 3);
+    for (int i = 0; i < 2; i++) {
+        const struct ls_talk_ready ready = {.n_sums = 7, .parameters_bytes = 8, .is_boxed = i};
+        there_and_back(LS_TALK_READY, &ready, &b);
+        assert_int_equal(b.ready.parameters_bytes, 8);
+        assert_int_equal(b.ready.is_boxed, i);
+    }
+}
+
+static void test_work_and_push(void **state)
+{
+    union ls_talk_body b;
+    struct ls_talk_work work = {.epoch = 1, .batch = 2, .version = 3, .counted = 4, .batch_n = 5, .boxed = 6};
+    work.n_items = 2;
+    work.items[1] = 99;
+    for (int flags = 0; flags < 16; flags++) {
+        work.is_last = flags & 1;
+        work.has_parameters = flags & 2;
+        work.is_whole = flags & 4;
+        work.is_boxed = flags & 8;
+        there_and_back(LS_TALK_WORK, &work, &b);
+        assert_int_equal(b.work.is_last, work.is_last);
+        assert_int_equal(b.work.has_parameters, work.has_parameters);
+        assert_int_equal(b.work.is_whole, work.is_whole);
+        assert_int_equal(b.work.is_boxed, work.is_boxed);
+    }
+    assert_int_equal(b.work.counted, 4);
+    assert_int_equal(b.work.boxed, 6);
+    assert_int_equal(b.work.n_items, 2);
+    assert_int_equal(b.work.items[1], 99);
+    struct ls_talk_push push = {.version = 3, .form = LS_SUMS_BOXED, .compute_seconds = 0.5, .wait_seconds = 0.25};
+    push.n_items = 1;
+    push.items[0] = 7;
+    there_and_back(LS_TALK_PUSH, &push, &b);
+    assert_int_equal(b.push.form, LS_SUMS_BOXED);
+    assert_true(b.push.wait_seconds == 0.25);
+    assert_int_equal(b.push.items[0], 7);
+    const struct ls_talk_ack ack = {.push = 11};
+    there_and_back(LS_TALK_ACK, &ack, &b);
+    assert_int_equal(b.ack.push, 11);
+}
+
+/* --- the box --- */
+
+static void test_box(void **state)
+{
+    struct ls_box *mine, *theirs;
+    const struct ls_box_size size = {.token = 42, .n_sums = 1001, .parameters_bytes = 5000};
+    struct ls_box_size other = size;
+    check_ok(ls__box_create(&mine, &size));
+    check_ok(ls__box_open(&theirs, &size, (uint32_t)getpid(), ls__box_fd(mine)));
+    for (int slot = 0; slot < LS_BOX_SLOTS; slot += LS_BOX_SLOTS - 1)
+        for (int i = 0; i < 1001; i++) ls__box_sums(theirs, slot)[i] = 1000 * slot + i;
+    for (int v = 0; v < LS_BOX_VERSIONS; v += LS_BOX_VERSIONS - 1) memset(ls__box_parameters(mine, v), v + 1, 5000);
+    assert_int_equal(ls__box_sums(mine, 0)[1000], 1000);
+    assert_int_equal(ls__box_sums(mine, LS_BOX_SLOTS - 1)[0], 1000 * (LS_BOX_SLOTS - 1));
+    assert_int_equal(ls__box_parameters(theirs, 0)[4999], 1);
+    assert_int_equal(ls__box_parameters(theirs, LS_BOX_VERSIONS - 1)[0], LS_BOX_VERSIONS);
+    assert_null(ls__box_sums(mine, -1));
+    assert_null(ls__box_sums(mine, LS_BOX_SLOTS));
+    assert_null(ls__box_parameters(mine, LS_BOX_VERSIONS));
+    ls__box_close(&theirs);
+    other.token = 43;
+    assert_int_equal(ls__box_open(&theirs, &other, (uint32_t)getpid(), ls__box_fd(mine)), LS_IO);
+    other = size;
+    other.n_sums++;
+    assert_int_equal(ls__box_open(&theirs, &other, (uint32_t)getpid(), ls__box_fd(mine)), LS_IO);
+    assert_int_equal(ls__box_open(&theirs, &size, (uint32_t)getpid(), 9999), LS_IO);
+    assert_null(theirs);
+    ls__box_close(&mine);
+    ls__box_close(&mine);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_who_comes), cmocka_unit_test(test_work_and_push),
+                                       cmocka_unit_test(test_box)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
