@@ -60,6 +60,21 @@ static bool is_asked(const struct ls_lab_view *v, const struct ls_lab_question *
     return true;
 }
 
+static int count_done(const struct ls_lab_view *v, const struct ls_lab_question *q)
+{
+    int n = 0;
+    for (int i = 0; i < q->n_runs; i++) n += v->seen[q->runs[i]].n_done;
+    return n;
+}
+
+/* Whether a run was asked for once only, so that nothing tells its noise. */
+static bool has_single(const struct ls_lab_view *v)
+{
+    for (int r = 0; r < v->lab->n_runs; r++)
+        if (v->seen[r].n_asked == 1) return true;
+    return false;
+}
+
 /* --- parts of the page --- */
 
 static void add_paragraphs(struct ls_page *p, const char *text)
@@ -96,10 +111,12 @@ static void add_summary(const struct ls_lab_view *v)
                       "ones, accuracies and losses say nothing about them.");
     for (int i = 0; i < v->lab->n_questions; i++) {
         const struct ls_lab_question *q = &v->lab->questions[i];
-        const char *first;
         if (!is_asked(v, q)) continue;
-        ls__lab_paragraph(v, q, &first);
-        ls__page_point(v->p, "%s: %s", q->id, *first ? first : "nothing is done yet.");
+        const char *first = ls__lab_sentences(v, q).first;
+        ls__page_point(v->p, "%s: %s", q->id,
+                       *first                  ? first
+                       : count_done(v, q) == 0 ? "nothing is done yet."
+                                               : "its tables show what was measured.");
     }
 }
 
@@ -145,16 +162,14 @@ static void add_network_note(const struct ls_lab_view *v, const struct ls_lab_qu
 
 static void add_question(const struct ls_lab_view *v, const struct ls_lab_question *q)
 {
-    const char *first, *words = ls__lab_paragraph(v, q, &first);
-    int n_done = 0;
+    const struct ls_lab_text words = ls__lab_sentences(v, q);
     ls__page_heading(v->p, ls__page_format(v->p, "%s: %s", q->id, q->title));
     add_paragraphs(v->p, q->text);
     ls__lab_setting_table(v, q);
-    for (int i = 0; i < q->n_runs; i++) n_done += v->seen[q->runs[i]].n_done;
-    if (*words) ls__page_text(v->p, "%s", words);
+    for (int i = 0; i < words.n; i++) ls__page_point(v->p, "%s", words.lines[i]);
     add_missing_of(v, q);
     add_network_note(v, q);
-    for (int i = 0; n_done > 0 && i < q->n_shows; i++) {
+    for (int i = 0; count_done(v, q) > 0 && i < q->n_shows; i++) {
         ls__lab_figures(v, q, q->shows[i]);
         ls__lab_tables(v, q, q->shows[i]);
     }
@@ -191,10 +206,15 @@ static void add_environment(const struct ls_lab_view *v)
     if (*v->state->only) ls__page_pair(v->p, "asked for: --only", v->state->only);
     if (!h) ls__page_note(v->p, "No run is done, so nothing is known.");
     ls__page_note(
-        v->p, "Time is that of training and of the moments in which checkpoints held it up, without the start and "
-              "without evaluation. Numbers are medians over the repeats of a run, with the smallest and the largest "
-              "in parentheses; two runs differ beyond noise when these ranges do not overlap. Repeats were "
-              "interleaved: all runs once, then all again.");
+        v->p,
+        "Time is that of training and of the moments in which checkpoints held it up, without the start and "
+        "without evaluation. Numbers are medians over the repeats of a run, with the smallest and the largest "
+        "in parentheses; two runs differ beyond noise when these ranges do not overlap. Accuracies must also be "
+        "further apart than chance in which images are tested explains: 1.96 standard errors of test sets of that "
+        "size. Repeats were interleaved: all runs once, then all again.%s",
+        has_single(v) ? " Where a run was trained once its noise is not known: any difference in time counts, however "
+                        "small."
+                      : "");
 }
 
 /* --- files --- */

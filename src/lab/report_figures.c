@@ -50,9 +50,9 @@ static void add_bars(const struct ls_lab_view *v, const struct ls_lab_question *
             if (first.n == 0) continue;
             names[n] = v->lab->runs[q->runs[i]].name;
             y[n] = s.n ? s.median * bars[b].scale : is_stacked ? 0 : NAN;
-            low[n] = s.low * bars[b].scale;
-            high[n] = s.high * bars[b].scale;
-            texts[n] = ls__lab_say(v->p, y[n]);
+            low[n] = s.low < s.high ? s.low * bars[b].scale : NAN;
+            high[n] = s.low < s.high ? s.high * bars[b].scale : NAN;
+            texts[n] = ls__lab_say_as(v->p, s.digits, y[n]);
             n++;
         }
         series[b] = (struct ls_draw_series){.label = bars[b].label, .n = n, .y = y};
@@ -67,74 +67,6 @@ static void add_bars(const struct ls_lab_view *v, const struct ls_lab_question *
                                     .names = names,
                                     .is_stacked = is_stacked};
     if (series[0].n > 0) add_panels(v, name, panel, 1, 1);
-}
-
-/* --- speed-up over workers, a line for each training --- */
-
-static void add_family(const struct ls_lab_view *v, const struct ls_lab_question *q, int first,
-                       struct ls_draw_series *out)
-{
-    double *x = ls__page_alloc(v->p, (size_t)q->n_runs, sizeof *x),
-           *y = ls__page_alloc(v->p, (size_t)q->n_runs, sizeof *y);
-    struct ls_spread one = ls__lab_spread(v, first, LS_LAB_RATE);
-    size_t n = 0;
-    if (!x || !y) return;
-    x[n] = ls__lab_workers(v, first);
-    y[n++] = 1;
-    for (int i = 0; i < q->n_runs; i++) {
-        struct ls_spread rate = ls__lab_spread(v, q->runs[i], LS_LAB_RATE);
-        if (ls__lab_reference(v, q, q->runs[i]) != first || rate.n == 0) continue;
-        size_t at = n++;
-        for (; at > 1 && x[at - 1] > ls__lab_workers(v, q->runs[i]); at--) x[at] = x[at - 1], y[at] = y[at - 1];
-        x[at] = ls__lab_workers(v, q->runs[i]);
-        y[at] = rate.median / one.median;
-    }
-    *out = (struct ls_draw_series){.label = v->lab->runs[first].name, .n = n, .x = x, .y = y, .has_points = true};
-}
-
-/* Numbers of workers, each once. */
-static int add_ticks(double *ticks, int n, const struct ls_draw_series *s)
-{
-    for (size_t k = 0; k < s->n; k++) {
-        bool is_known = false;
-        for (int i = 0; i < n; i++) is_known |= ticks[i] == s->x[k];
-        if (!is_known) ticks[n++] = s->x[k];
-    }
-    return n;
-}
-
-static void add_speedups(const struct ls_lab_view *v, const struct ls_lab_question *q)
-{
-    struct ls_draw_series *series = ls__page_alloc(v->p, (size_t)q->n_runs + 1, sizeof *series);
-    struct ls_draw_panel *panel = ls__page_alloc(v->p, 1, sizeof *panel);
-    double *ends = ls__page_alloc(v->p, 4, sizeof *ends), low = INFINITY, most = 0, top = 0;
-    double *ticks = ls__page_alloc(v->p, (size_t)q->n_runs * 2, sizeof *ticks);
-    int n_ticks = 0;
-    int n = 0;
-    if (!series || !panel || !ends || !ticks) return;
-    for (int i = 0; i < q->n_runs; i++) {
-        bool is_first = false;
-        for (int k = 0; k < q->n_runs; k++) is_first |= ls__lab_reference(v, q, q->runs[k]) == q->runs[i];
-        if (!is_first) continue;
-        add_family(v, q, q->runs[i], &series[n]);
-        if (series[n].n < 2) continue;
-        most = fmax(most, series[n].x[series[n].n - 1]);
-        low = fmin(low, series[n].x[0]);
-        for (size_t k = 0; k < series[n].n; k++) top = fmax(top, series[n].y[k]);
-        n_ticks = add_ticks(ticks, n_ticks, &series[n]);
-        n++;
-    }
-    if (n == 0) return;
-    ends[0] = low, ends[1] = most, ends[2] = 1, ends[3] = most / low;
-    series[n] = (struct ls_draw_series){.label = "ideal", .mode = LS_DRAW_IDEAL, .n = 2, .x = ends, .y = ends + 2};
-    n++;
-    *panel = (struct ls_draw_panel){.title = "Speed-up over the fewest workers of the same training",
-                                    .x = {.label = "workers", .ticks = ticks, .n_ticks = n_ticks},
-                                    .y = {.is_given = true, .from = 0, .to = 1.05 * fmax(top, most / low)},
-                                    .series = series,
-                                    .n_series = n,
-                                    .has_legend = n > 3};
-    add_panels(v, name_of(v, q, "speed-up"), panel, 1, 1);
 }
 
 /* --- curves and resources, of the first repeats --- */
@@ -220,7 +152,7 @@ void ls__lab_figures(const struct ls_lab_view *v, const struct ls_lab_question *
         add_bars(v, q, name, "A step, predicted and measured", steps, 2, ms, false);
         break;
     case LS_SHOW_SPEEDUP:
-        add_speedups(v, q);
+        ls__lab_speedup_figure(v, q);
         break;
     case LS_SHOW_CURVES:
         add_curves(v, q);

@@ -5,7 +5,8 @@
  *     report_tables.c   a table for each thing to show
  *     report_rows.c     tables that are not of one number per run: hashes, nodes, the setting
  *     report_figures.c  its pictures
- *     report_words.c    the paragraph that follows from the numbers
+ *     report_scaling.c  of them: speed-ups over workers
+ *     report_words.c    the sentences that follow from the numbers
  *     report_why.c      of it: speed-ups, and what stands against them
  *
  * Every number comes from result.json, metrics.jsonl and resources.csv of runs that are done. What two runs differ in
@@ -37,7 +38,7 @@ enum ls_lab_measure {
     LS_LAB_TIME,       /* seconds of training, and those in which checkpoints held it up */
     LS_LAB_IN_ALL,     /* seconds from the start of the program to its end */
     LS_LAB_CHECKPOINT, /* seconds in which checkpoints held up the training */
-    LS_LAB_RATE,       /* images per second of training */
+    LS_LAB_RATE,       /* images over LS_LAB_TIME: what speed-ups are made of */
     LS_LAB_ACCURACY,   /* on test data */
     LS_LAB_TEST_LOSS,
     LS_LAB_TRAIN_LOSS,
@@ -61,15 +62,29 @@ enum ls_lab_measure {
     LS_N_LAB_MEASURES
 };
 
+/* How a number is written. */
+enum ls_lab_digits {
+    LS_LAB_USUAL,     /* three digits */
+    LS_LAB_SECONDS,   /* likewise, and 0 for less than a millisecond */
+    LS_LAB_HUNDREDTHS /* two digits behind the point */
+};
+
 /* Over the repeats that have a value; n 0: none, and all NAN. */
 struct ls_spread {
     int n;
     double median, low, high;
+    enum ls_lab_digits digits;
 };
 struct ls_spread ls__lab_spread(const struct ls_lab_view *v, int run, enum ls_lab_measure m);
 /* The run that tells of what is the same in all repeats; NULL: none is done. */
 const struct ls_history *ls__lab_first(const struct ls_lab_view *v, int run);
 double ls__lab_workers(const struct ls_lab_view *v, int run); /* NAN: not known */
+double ls__lab_threads(const struct ls_lab_view *v, int run); /* of each worker */
+/* What a run computed with: workers times threads, at most the cores of the machine where all are on one; of other
+ * devices than the CPU the workers. */
+double ls__lab_units(const struct ls_lab_view *v, int run);
+/* Whether its workers have more threads in all than their one machine has cores; *cores of it. */
+bool ls__lab_is_crowded(const struct ls_lab_view *v, int run, double *cores);
 
 enum ls_lab_verdict {
     LS_LAB_UNKNOWN, /* one of them has no value */
@@ -97,10 +112,11 @@ bool ls__lab_is_same_training(const struct ls_lab_view *v, int a, int b);
 /* What others measured; NULL: nothing. */
 const struct ls_lab_published *ls__lab_published(const struct ls_lab_question *q, enum ls_lab_show what, int run);
 
-/* --- report_tables.c, report_rows.c, report_figures.c, report_words.c --- */
+/* --- report_tables.c, report_rows.c, report_figures.c, report_scaling.c, report_words.c --- */
 
 /* "12.3", or "12.3 (12.1 to 12.9)" over repeats; "" for none. scale: what values are multiplied with. */
 const char *ls__lab_say(struct ls_page *p, double value);
+const char *ls__lab_say_as(struct ls_page *p, enum ls_lab_digits digits, double value);
 const char *ls__lab_say_spread(struct ls_page *p, const struct ls_spread *s, double scale);
 /* The same for a place in parentheses: "12.3 [12.1 to 12.9]" */
 const char *ls__lab_say_briefly(struct ls_page *p, const struct ls_spread *s, double scale);
@@ -112,16 +128,23 @@ void ls__lab_tables(const struct ls_lab_view *v, const struct ls_lab_question *q
 void ls__lab_hash_table(const struct ls_lab_view *v, const struct ls_lab_question *q);
 void ls__lab_nodes_table(const struct ls_lab_view *v, const struct ls_lab_question *q);
 
+void ls__lab_speedup_figure(const struct ls_lab_view *v, const struct ls_lab_question *q);
 void ls__lab_figures(const struct ls_lab_view *v, const struct ls_lab_question *q, enum ls_lab_show show);
 
-/* Sentences apart by blanks, in the page's memory; "" if nothing follows. *first: the first of them alone. */
-const char *ls__lab_paragraph(const struct ls_lab_view *v, const struct ls_lab_question *q, const char **first);
-
+/* Sentences that follow from the numbers, by the order of the `show` line. */
 struct ls_lab_text {
     struct ls_page *p;
-    const char *text, *first;
+    const char **lines; /* [n] in the page's memory */
+    int n;
+    const char *first; /* for the summary: of the first word of `show` that has any the one with the largest difference
+                          beyond noise, or else the first; "" if nothing follows */
+    double weight;     /* of `first` */
+    int show, first_show; /* the word it is at; that of `first` */
 };
+struct ls_lab_text ls__lab_sentences(const struct ls_lab_view *v, const struct ls_lab_question *q);
 void ls__lab_sentence(struct ls_lab_text *t, const char *fmt, ...) LS_PRINTF(2, 3);
+/* A difference beyond noise, and how large it is among those of its word: above 0. */
+void ls__lab_finding(struct ls_lab_text *t, double weight, const char *fmt, ...) LS_PRINTF(3, 4);
 void ls__lab_say_speedups(const struct ls_lab_view *v, const struct ls_lab_question *q, struct ls_lab_text *t);
 
 #endif

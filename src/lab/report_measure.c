@@ -11,7 +11,6 @@
 static const char *const paths[LS_N_LAB_MEASURES] = {
     [LS_LAB_IN_ALL] = "total_seconds",
     [LS_LAB_CHECKPOINT] = "seconds.checkpoint",
-    [LS_LAB_RATE] = "images_per_second",
     [LS_LAB_ACCURACY] = "test_accuracy",
     [LS_LAB_TEST_LOSS] = "test_loss",
     [LS_LAB_TRAIN_LOSS] = "train_loss",
@@ -75,13 +74,20 @@ static double byte_rate(const struct ls_history *h)
     return seconds > 0 ? bytes / seconds : NAN;
 }
 
+static double time_of(const struct ls_history *h)
+{
+    const double held_up = ls_history_number(h, "seconds.checkpoint");
+    return ls_history_number(h, "train_seconds") + (held_up > 0 ? held_up : 0);
+}
+
 static double value_of(const struct ls_lab_view *v, const struct ls_history *h, enum ls_lab_measure m)
 {
-    double steps = ls_history_number(h, "steps"), held_up;
+    double steps = ls_history_number(h, "steps");
     switch (m) {
     case LS_LAB_TIME:
-        held_up = ls_history_number(h, "seconds.checkpoint");
-        return ls_history_number(h, "train_seconds") + (held_up > 0 ? held_up : 0);
+        return time_of(h);
+    case LS_LAB_RATE:
+        return time_of(h) > 0 ? ls_history_number(h, "images") / time_of(h) : NAN;
     case LS_LAB_CPU_PEAK:
         return cpu_peak(v, h);
     case LS_LAB_BYTES_STEP:
@@ -103,6 +109,28 @@ static int by_size(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
+static enum ls_lab_digits digits_of(enum ls_lab_measure m)
+{
+    switch (m) {
+    case LS_LAB_ACCURACY:
+        return LS_LAB_HUNDREDTHS;
+    case LS_LAB_TIME:
+    case LS_LAB_IN_ALL:
+    case LS_LAB_CHECKPOINT:
+    case LS_LAB_COMPUTE:
+    case LS_LAB_UPDATE:
+    case LS_LAB_COMMUNICATE:
+    case LS_LAB_WAIT:
+    case LS_LAB_LOAD:
+    case LS_LAB_HIDDEN:
+    case LS_LAB_TARGET_TRAIN:
+    case LS_LAB_TARGET_ALL:
+        return LS_LAB_SECONDS;
+    default:
+        return LS_LAB_USUAL;
+    }
+}
+
 struct ls_spread ls__lab_spread(const struct ls_lab_view *v, int run, enum ls_lab_measure m)
 {
     const struct ls_lab_seen *seen = &v->seen[run];
@@ -112,9 +140,9 @@ struct ls_spread ls__lab_spread(const struct ls_lab_view *v, int run, enum ls_la
         double value = value_of(v, seen->done[k], m);
         if (isfinite(value)) values[n++] = value;
     }
-    if (n == 0) return (struct ls_spread){0, NAN, NAN, NAN};
+    if (n == 0) return (struct ls_spread){0, NAN, NAN, NAN, digits_of(m)};
     qsort(values, (size_t)n, sizeof *values, by_size);
-    return (struct ls_spread){n, (values[(n - 1) / 2] + values[n / 2]) / 2, values[0], values[n - 1]};
+    return (struct ls_spread){n, (values[(n - 1) / 2] + values[n / 2]) / 2, values[0], values[n - 1], digits_of(m)};
 }
 
 const struct ls_history *ls__lab_first(const struct ls_lab_view *v, int run)
@@ -126,6 +154,33 @@ double ls__lab_workers(const struct ls_lab_view *v, int run)
 {
     const struct ls_history *h = ls__lab_first(v, run);
     return h ? ls_history_number(h, "workers") : NAN;
+}
+
+double ls__lab_threads(const struct ls_lab_view *v, int run)
+{
+    const struct ls_history *h = ls__lab_first(v, run);
+    return h ? ls_history_number(h, "threads") : NAN;
+}
+
+static bool is_on_cores(const struct ls_history *h)
+{
+    const char *device = h ? ls_history_text(h, "device") : NULL;
+    return device && strcmp(device, "cpu") == 0;
+}
+
+bool ls__lab_is_crowded(const struct ls_lab_view *v, int run, double *cores)
+{
+    const struct ls_history *h = ls__lab_first(v, run);
+    *cores = h ? ls_history_number(h, "machine.cpus") : NAN;
+    if (!is_on_cores(h) || ls_history_text(h, "launch.hosts")) return false;
+    return ls__lab_workers(v, run) * ls__lab_threads(v, run) > *cores;
+}
+
+double ls__lab_units(const struct ls_lab_view *v, int run)
+{
+    double cores;
+    if (!is_on_cores(ls__lab_first(v, run))) return ls__lab_workers(v, run);
+    return ls__lab_is_crowded(v, run, &cores) ? cores : ls__lab_workers(v, run) * ls__lab_threads(v, run);
 }
 
 enum ls_lab_verdict ls__lab_compare(const struct ls_spread *a, const struct ls_spread *b)

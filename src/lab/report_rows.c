@@ -164,9 +164,9 @@ void ls__lab_nodes_table(const struct ls_lab_view *v, const struct ls_lab_questi
                                     nodes[k].host,
                                     ls__page_format(v->p, "%d", nodes[k].n_ranks),
                                     ls__page_format(v->p, "%.0f", nodes[k].images),
-                                    ls__lab_say(v->p, nodes[k].seconds),
-                                    ls__lab_say(v->p, nodes[k].communicate),
-                                    ls__lab_say(v->p, nodes[k].wait),
+                                    ls__lab_say_as(v->p, LS_LAB_SECONDS, nodes[k].seconds),
+                                    ls__lab_say_as(v->p, LS_LAB_SECONDS, nodes[k].communicate),
+                                    ls__lab_say_as(v->p, LS_LAB_SECONDS, nodes[k].wait),
                                     ls__lab_say(v->p, nodes[k].sent / 1048576),
                                     ls__lab_say(v->p, nodes[k].cpu),
                                     ls__lab_say(v->p, nodes[k].memory)};

@@ -11,6 +11,13 @@ enum { MOST_COLUMNS = 16 };
 
 /* --- numbers --- */
 
+const char *ls__lab_say_as(struct ls_page *p, enum ls_lab_digits digits, double value)
+{
+    if (digits == LS_LAB_SECONDS && fabs(value) < 0.001) return "0";
+    if (digits == LS_LAB_HUNDREDTHS && isfinite(value)) return ls__page_format(p, "%.2f", value);
+    return ls__lab_say(p, value);
+}
+
 const char *ls__lab_say(struct ls_page *p, double value)
 {
     double size = fabs(value);
@@ -25,10 +32,11 @@ const char *ls__lab_say(struct ls_page *p, double value)
 
 static const char *say(struct ls_page *p, const struct ls_spread *s, double scale, const char *open, const char *close)
 {
-    const char *median = ls__lab_say(p, s->median * scale);
-    if (s->n < 2 || s->low == s->high) return median;
-    return ls__page_format(p, "%s %s%s to %s%s", median, open, ls__lab_say(p, s->low * scale),
-                           ls__lab_say(p, s->high * scale), close);
+    const char *median = ls__lab_say_as(p, s->digits, s->median * scale),
+               *low = ls__lab_say_as(p, s->digits, s->low * scale),
+               *high = ls__lab_say_as(p, s->digits, s->high * scale);
+    if (s->n < 2 || strcmp(low, high) == 0) return median;
+    return ls__page_format(p, "%s %s%s to %s%s", median, open, low, high, close);
 }
 
 const char *ls__lab_say_spread(struct ls_page *p, const struct ls_spread *s, double scale)
@@ -64,7 +72,7 @@ static const struct column columns[LS_N_SHOWS][6] = {
                       {"from start to end (s)", LS_LAB_IN_ALL, 1}},
     [LS_SHOW_ACCURACY] = {{"test accuracy (%)", LS_LAB_ACCURACY, 100},
                           {"test loss", LS_LAB_TEST_LOSS, 1},
-                          {"training loss", LS_LAB_TRAIN_LOSS, 1}},
+                          {"training loss, mean of the last epoch", LS_LAB_TRAIN_LOSS, 1}},
     [LS_SHOW_RESOURCES] = {{"CPU, mean (% of a core)", LS_LAB_CPU, 1},
                            {"CPU, most", LS_LAB_CPU_PEAK, 1},
                            {"memory, most (MiB)", LS_LAB_MEMORY, MIB}},
@@ -125,6 +133,12 @@ static void add_measures(const struct ls_lab_view *v, const struct ls_lab_questi
         cells[n_used + 1] = ls__lab_say_published(v->p, ls__lab_published(q, show, run), columns[show][0].scale);
         ls__page_row(v->p, cells, n_used + 1 + is_published);
     }
+    if (show == LS_SHOW_COMMUNICATION)
+        ls__page_note(v->p,
+                      "Seconds of the first worker. Compute: in the network, mean over its threads; update: of the "
+                      "weights; communicate: for sums of others, with nothing to compute meanwhile; hidden: "
+                      "communication behind computing, in none of the others; wait: threads without work, for the "
+                      "last one or for other workers (a single process waits too); load: for the next batch.");
 }
 
 /* --- speed-up --- */
@@ -159,9 +173,9 @@ static void add_speedups(const struct ls_lab_view *v, const struct ls_lab_questi
 {
     bool is_published = has_published(q, LS_SHOW_SPEEDUP) || has_published(q, LS_SHOW_TIME),
          has_ideal = has_reference(v, q);
-    const char *cells[7] = {"run", "workers", "images/s", "speed-up", "against", "of the ideal (%)"};
+    const char *cells[8] = {"run", "workers", "threads of each", "images/s", "speed-up", "against", "of the ideal (%)"};
     struct ls_spread base = ls__lab_spread(v, q->baseline, LS_LAB_RATE);
-    int n_own = has_ideal ? 6 : 4;
+    int n_own = has_ideal ? 7 : 5;
     cells[n_own] = "published, another machine";
     ls__page_row(v->p, cells, n_own + is_published);
     for (int i = 0; i < q->n_runs; i++) {
@@ -169,23 +183,26 @@ static void add_speedups(const struct ls_lab_view *v, const struct ls_lab_questi
         struct ls_spread rate = ls__lab_spread(v, run, LS_LAB_RATE);
         cells[0] = v->lab->runs[run].name;
         cells[1] = ls__say_count(v->p, ls__lab_workers(v, run));
-        cells[2] = ls__lab_say_spread(v->p, &rate, 1);
-        cells[3] = ratio_text(v, &rate, &base);
-        cells[4] = cells[5] = "";
+        cells[2] = ls__say_count(v->p, ls__lab_threads(v, run));
+        cells[3] = ls__lab_say_spread(v->p, &rate, 1);
+        cells[4] = ratio_text(v, &rate, &base);
+        cells[5] = cells[6] = "";
         if (reference >= 0) {
             struct ls_spread one = ls__lab_spread(v, reference, LS_LAB_RATE);
-            double ideal = ls__lab_workers(v, run) / ls__lab_workers(v, reference);
-            cells[4] = v->lab->runs[reference].name;
-            cells[5] = ls__page_format(v->p, "%.0f", 100 * rate.median / one.median / ideal);
+            double ideal = ls__lab_units(v, run) / ls__lab_units(v, reference);
+            cells[5] = v->lab->runs[reference].name;
+            cells[6] = ls__page_format(v->p, "%.0f", 100 * rate.median / one.median / ideal);
         }
         cells[n_own] = published_speedup(v, q, run);
         ls__page_row(v->p, cells, n_own + is_published);
     }
-    ls__page_note(v->p, "Speed-up is images per second over those of %s.%s", v->lab->runs[q->baseline].name,
-                  has_ideal
-                      ? " Of the ideal: images per second and worker, over those of the run named under `against`, "
-                        "which has the fewest workers of the same training."
-                      : "");
+    ls__page_note(
+        v->p, "Speed-up is images per second, checkpoints included, over those of %s.%s",
+        v->lab->runs[q->baseline].name,
+        has_ideal ? " Of the ideal: the speed-up over the run named under `against`, which has the fewest workers of "
+                    "the same training, divided by what is ideal: how many times as much computed, workers times "
+                    "threads, at most the cores of the machine that they share."
+                  : "");
 }
 
 /* --- curves --- */

@@ -10,22 +10,33 @@ static double share(const struct ls_lab_view *v, int run, enum ls_lab_measure m)
     return part.n > 0 && time.n > 0 ? part.median / time.median : NAN;
 }
 
-/* Reasons that were measured, for a run that is not at nine tenths of the ideal. */
-static void say_why(const struct ls_lab_view *v, int run, struct ls_lab_text *t)
+/* Reasons that were measured, for a run that is not at nine tenths of the ideal. Threads wait in any run: other workers
+ * are the reason only for what the run with the fewest does not wait. */
+static void say_why(const struct ls_lab_view *v, int run, int one, struct ls_lab_text *t)
 {
-    const struct ls_history *h = ls__lab_first(v, run);
     const char *name = v->lab->runs[run].name;
-    double communicate = share(v, run, LS_LAB_COMMUNICATE), wait = share(v, run, LS_LAB_WAIT);
-    double workers = ls__lab_workers(v, run), threads = ls_history_number(h, "threads"),
-           cpus = ls_history_number(h, "machine.cpus");
-    const struct json_t *manifest = ls_history_manifest(h);
-    bool is_here = manifest && !ls_history_text(h, "launch.hosts");
+    double communicate = share(v, run, LS_LAB_COMMUNICATE), wait = share(v, run, LS_LAB_WAIT),
+           wait_alone = share(v, one, LS_LAB_WAIT);
     if (communicate >= 0.05)
         ls__lab_sentence(t, "%.0f %% of the time of %s was communication that no computing hid.", 100 * communicate,
                          name);
-    if (wait >= 0.05) ls__lab_sentence(t, "%.0f %% of it was waiting for the other workers.", 100 * wait);
-    if (is_here && workers * threads > cpus)
-        ls__lab_sentence(t, "The %.0f workers of %s share %.0f core%s.", workers, name, cpus, cpus == 1 ? "" : "s");
+    if (wait - wait_alone >= 0.05)
+        ls__lab_sentence(t, "%.0f %% of the time of %s was waiting, against %.0f %% of %s: for the other workers.",
+                         100 * wait, name, 100 * wait_alone, v->lab->runs[one].name);
+}
+
+/* What bounds the ideal. */
+static void say_cores(const struct ls_lab_view *v, int run, int one, struct ls_lab_text *t)
+{
+    double cores;
+    const char *name = v->lab->runs[run].name;
+    if (ls__lab_is_crowded(v, run, &cores))
+        ls__lab_sentence(t, "The %.0f workers of %s share %.0f core%s.", ls__lab_workers(v, run), name, cores,
+                         cores == 1 ? "" : "s");
+    if (ls__lab_units(v, run) == ls__lab_units(v, one))
+        ls__lab_sentence(t,
+                         "%s and %s computed with as many cores (%.0f): there is nothing that more workers could add.",
+                         name, v->lab->runs[one].name, ls__lab_units(v, one));
 }
 
 static bool is_weak(const struct ls_lab_view *v, int a, int b)
@@ -41,15 +52,16 @@ void ls__lab_say_speedups(const struct ls_lab_view *v, const struct ls_lab_quest
         struct ls_spread a = ls__lab_spread(v, run, LS_LAB_RATE), b = {0};
         if (one >= 0) b = ls__lab_spread(v, one, LS_LAB_RATE);
         if (a.n == 0 || b.n == 0) continue;
-        double ratio = a.median / b.median, ideal = ls__lab_workers(v, run) / ls__lab_workers(v, one);
+        double ratio = a.median / b.median, ideal = ls__lab_units(v, run) / ls__lab_units(v, one);
         has_weak |= is_weak(v, run, one);
         if (ls__lab_compare(&a, &b) == LS_LAB_NOISE)
             ls__lab_sentence(t, "%s: no speed-up over %s beyond noise.", v->lab->runs[run].name,
                              v->lab->runs[one].name);
         else
-            ls__lab_sentence(t, "%s: a speed-up of %.2f over %s, %.0f %% of the ideal %.3g.", v->lab->runs[run].name,
-                             ratio, v->lab->runs[one].name, 100 * ratio / ideal, ideal);
-        if (ratio < 0.9 * ideal) say_why(v, run, t);
+            ls__lab_finding(t, fabs(log(ratio)), "%s: a speed-up of %.2f over %s, %.0f %% of the ideal %.3g.",
+                            v->lab->runs[run].name, ratio, v->lab->runs[one].name, 100 * ratio / ideal, ideal);
+        say_cores(v, run, one, t);
+        if (ratio < 0.9 * ideal) say_why(v, run, one, t);
     }
     if (has_weak)
         ls__lab_sentence(

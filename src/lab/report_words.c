@@ -1,4 +1,4 @@
-/* report_words.c: the paragraph of a question: sentences, each by a rule from the numbers of its tables
+/* report_words.c: what follows from the numbers of a question: sentences, each by a rule from the numbers of its tables
  * (report_impl.h). A run is compared with the one it differs least from (ls__lab_partner). Nothing is said of what was
  * not measured.
  */
@@ -11,6 +11,22 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The block doubles; the old ones go with the page. */
+static void add(struct ls_lab_text *t, double weight, const char *line)
+{
+    if ((t->n & (t->n - 1)) == 0) {
+        const char **more = ls__page_alloc(t->p, t->n ? 2 * (size_t)t->n : 1, sizeof *more);
+        if (!more) return;
+        if (t->n) memcpy(more, t->lines, (size_t)t->n * sizeof *more);
+        t->lines = more;
+    }
+    t->lines[t->n++] = line;
+    if (t->n > 1 && (t->show != t->first_show || weight <= t->weight)) return;
+    t->first = line;
+    t->first_show = t->show;
+    t->weight = weight;
+}
+
 void ls__lab_sentence(struct ls_lab_text *t, const char *fmt, ...)
 {
     char line[1024];
@@ -18,8 +34,17 @@ void ls__lab_sentence(struct ls_lab_text *t, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(line, sizeof line, fmt, args);
     va_end(args);
-    if (!*t->text) t->first = ls__page_format(t->p, "%s", line);
-    t->text = ls__page_format(t->p, "%s%s%s", t->text, *t->text ? " " : "", line);
+    add(t, 0, ls__page_format(t->p, "%s", line));
+}
+
+void ls__lab_finding(struct ls_lab_text *t, double weight, const char *fmt, ...)
+{
+    char line[1024];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
+    add(t, weight, ls__page_format(t->p, "%s", line));
 }
 
 /* What is said of a number that was measured once. */
@@ -50,9 +75,9 @@ static void say_time(const struct ls_lab_view *v, const struct ls_lab_question *
         ls__lab_sentence(t, "No difference in time beyond noise between %s and %s (%s s against %s s%s%s).", name, base,
                          mine, its, how_sure(&a, &b), there(v, q, run, partner));
     else
-        ls__lab_sentence(t, "%s took %s times the time of %s (%s s against %s s%s%s).", name,
-                         ls__lab_say(v->p, a.median / b.median), base, mine, its, how_sure(&a, &b),
-                         there(v, q, run, partner));
+        ls__lab_finding(t, fabs(log(a.median / b.median)), "%s took %s times the time of %s (%s s against %s s%s%s).",
+                        name, ls__lab_say(v->p, a.median / b.median), base, mine, its, how_sure(&a, &b),
+                        there(v, q, run, partner));
 }
 
 static void say_times(const struct ls_lab_view *v, const struct ls_lab_question *q, struct ls_lab_text *t)
@@ -89,13 +114,14 @@ static void say_accuracy(const struct ls_lab_view *v, const struct ls_lab_questi
     if (a.n == 0 || b.n == 0) return;
     double n_test = ls_history_number(ls__lab_first(v, run), "test_data.images");
     if (a.low == b.low && a.high == b.high)
-        ls__lab_sentence(t, "%s has the very accuracy of %s (%.2f %%).", name, base, 100 * a.median);
+        ls__lab_sentence(t, "%s has exactly the accuracy of %s (%.2f %%).", name, base, 100 * a.median);
     else if (ls__lab_compare_accuracy(&a, &b, n_test) == LS_LAB_NOISE)
         ls__lab_sentence(t, "No difference in accuracy beyond noise between %s and %s (%.2f %% against %.2f %%).", name,
                          base, 100 * a.median, 100 * b.median);
     else
-        ls__lab_sentence(t, "%s is right on %.2f %% of the test data, %.2f points %s than %s.", name, 100 * a.median,
-                         100 * fabs(a.median - b.median), a.median > b.median ? "more" : "less", base);
+        ls__lab_finding(t, fabs(a.median - b.median),
+                        "%s is right on %.2f %% of the test data, %.2f points %s than %s.", name, 100 * a.median,
+                        100 * fabs(a.median - b.median), a.median > b.median ? "more" : "less", base);
 }
 
 /* The run with the most of something and the one with the least, if the difference is more than noise. */
@@ -122,8 +148,9 @@ static void say_ends(const struct ls_lab_view *v, const struct ls_lab_question *
     else if (strcmp(most_text, least_text) == 0)
         ls__lab_sentence(t, "%s: no difference in the digits shown (%s%s).", what, most_text, unit);
     else
-        ls__lab_sentence(t, "%s was highest in %s (%s%s) and lowest in %s (%s%s).", what, v->lab->runs[most].name,
-                         most_text, unit, v->lab->runs[least].name, least_text, unit);
+        ls__lab_finding(t, low.median > 0 ? log(high.median / low.median) : 1,
+                        "%s was highest in %s (%s%s) and lowest in %s (%s%s).", what, v->lab->runs[most].name,
+                        most_text, unit, v->lab->runs[least].name, least_text, unit);
 }
 
 static void say_communication(const struct ls_lab_view *v, const struct ls_lab_question *q, struct ls_lab_text *t)
@@ -203,8 +230,8 @@ static void say_targets(const struct ls_lab_view *v, const struct ls_lab_questio
     }
     if (best < 0) return;
     struct ls_spread s = ls__lab_spread(v, best, LS_LAB_TARGET_ALL);
-    ls__lab_sentence(t, "First at the target: %s, %s s after its start.", v->lab->runs[best].name,
-                     ls__lab_say_briefly(v->p, &s, 1));
+    ls__lab_finding(t, 1, "First at the target: %s, %s s after its start.", v->lab->runs[best].name,
+                    ls__lab_say_briefly(v->p, &s, 1));
 }
 
 static void say_predictions(const struct ls_lab_view *v, const struct ls_lab_question *q, struct ls_lab_text *t)
@@ -213,33 +240,65 @@ static void say_predictions(const struct ls_lab_view *v, const struct ls_lab_que
         struct ls_spread said = ls__lab_spread(v, q->runs[i], LS_LAB_PREDICTED),
                          step = ls__lab_spread(v, q->runs[i], LS_LAB_STEP);
         if (said.n == 0 || step.n == 0) continue;
-        ls__lab_sentence(t, "%s: a step was predicted to take %s ms and took %s ms (%+.0f %%).",
-                         v->lab->runs[q->runs[i]].name, ls__lab_say(v->p, 1e3 * said.median),
-                         ls__lab_say(v->p, 1e3 * step.median), 100 * (said.median / step.median - 1));
+        ls__lab_finding(t, fabs(log(said.median / step.median)),
+                        "%s: a step was predicted to take %s ms and took %s ms (%+.0f %%).",
+                        v->lab->runs[q->runs[i]].name, ls__lab_say(v->p, 1e3 * said.median),
+                        ls__lab_say(v->p, 1e3 * step.median), 100 * (said.median / step.median - 1));
     }
 }
 
-const char *ls__lab_paragraph(const struct ls_lab_view *v, const struct ls_lab_question *q, const char **first)
+static void say_accuracies(const struct ls_lab_view *v, const struct ls_lab_question *q, struct ls_lab_text *t)
 {
-    struct ls_lab_text t = {.p = v->p, .text = "", .first = ""};
-    if (ls__lab_shows(q, LS_SHOW_HASH)) say_hashes(v, q, &t);
-    if (ls__lab_shows(q, LS_SHOW_TARGET)) say_targets(v, q, &t);
-    if (ls__lab_shows(q, LS_SHOW_TIME)) say_times(v, q, &t);
-    if (ls__lab_shows(q, LS_SHOW_TIME)) say_checkpoints(v, q, &t);
-    if (ls__lab_shows(q, LS_SHOW_SPEEDUP)) ls__lab_say_speedups(v, q, &t);
-    for (int i = 0; ls__lab_shows(q, LS_SHOW_ACCURACY) && i < q->n_runs; i++)
-        if (q->runs[i] != q->baseline) say_accuracy(v, q, q->runs[i], &t);
-    if (ls__lab_shows(q, LS_SHOW_ACCURACY) && q->n_runs == 1)
-        say_ends(v, q, LS_LAB_ACCURACY, 100, "Accuracy on test data", " %", &t);
-    if (ls__lab_shows(q, LS_SHOW_CURVES)) say_ends(v, q, LS_LAB_TRAIN_LOSS, 1, "The training loss at the end", "", &t);
-    if (ls__lab_shows(q, LS_SHOW_COMMUNICATION) && !ls__lab_shows(q, LS_SHOW_SPEEDUP)) say_communication(v, q, &t);
-    if (ls__lab_shows(q, LS_SHOW_BANDWIDTH))
-        say_ends(v, q, LS_LAB_BYTE_RATE, 1e-6, "The rate while communicating", " MB/s", &t);
-    if (ls__lab_shows(q, LS_SHOW_PREDICTED)) say_predictions(v, q, &t);
-    if (ls__lab_shows(q, LS_SHOW_RESOURCES)) {
-        say_ends(v, q, LS_LAB_CPU, 1, "CPU use", " % of a core", &t);
-        say_ends(v, q, LS_LAB_MEMORY, 1.0 / 1048576, "Peak memory", " MiB", &t);
+    for (int i = 0; i < q->n_runs; i++)
+        if (q->runs[i] != q->baseline) say_accuracy(v, q, q->runs[i], t);
+    if (q->n_runs == 1) say_ends(v, q, LS_LAB_ACCURACY, 100, "Accuracy on test data", " %", t);
+}
+
+static void say_show(const struct ls_lab_view *v, const struct ls_lab_question *q, enum ls_lab_show show,
+                     struct ls_lab_text *t)
+{
+    switch (show) {
+    case LS_SHOW_TIME:
+        say_times(v, q, t);
+        say_checkpoints(v, q, t);
+        break;
+    case LS_SHOW_SPEEDUP:
+        ls__lab_say_speedups(v, q, t);
+        break;
+    case LS_SHOW_ACCURACY:
+        say_accuracies(v, q, t);
+        break;
+    case LS_SHOW_CURVES:
+        say_ends(v, q, LS_LAB_TRAIN_LOSS, 1, "The mean training loss of the last epoch", "", t);
+        break;
+    case LS_SHOW_RESOURCES:
+        say_ends(v, q, LS_LAB_CPU, 1, "CPU use", " % of a core", t);
+        say_ends(v, q, LS_LAB_MEMORY, 1.0 / 1048576, "Peak memory", " MiB", t);
+        break;
+    case LS_SHOW_COMMUNICATION:
+        if (!ls__lab_shows(q, LS_SHOW_SPEEDUP)) say_communication(v, q, t);
+        break;
+    case LS_SHOW_BANDWIDTH:
+        say_ends(v, q, LS_LAB_BYTE_RATE, 1e-6, "The rate while communicating", " MB/s", t);
+        break;
+    case LS_SHOW_HASH:
+        say_hashes(v, q, t);
+        break;
+    case LS_SHOW_TARGET:
+        say_targets(v, q, t);
+        break;
+    case LS_SHOW_PREDICTED:
+        say_predictions(v, q, t);
+        break;
+    case LS_SHOW_NODES:
+    case LS_N_SHOWS:
+        break;
     }
-    *first = t.first;
-    return t.text;
+}
+
+struct ls_lab_text ls__lab_sentences(const struct ls_lab_view *v, const struct ls_lab_question *q)
+{
+    struct ls_lab_text t = {.p = v->p, .first = ""};
+    for (t.show = 0; t.show < q->n_shows; t.show++) say_show(v, q, q->shows[t.show], &t);
+    return t;
 }

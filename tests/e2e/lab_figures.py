@@ -122,16 +122,31 @@ class Check:
                 self.near(f"{show}, {name}: ends", x + width, place)
             if len(kinds) == 1:
                 whisker = [p for p in caps if p[0][1] == p[1][1] and y <= p[0][1] <= y + height]
-                self.same(f"{show}, {name}: whiskers", len(whisker), 1)
+                self.same(f"{show}, {name}: whiskers", len(whisker), int(spread.low < spread.high))
                 for (at, _), value in zip(whisker[0] if whisker else [], (spread.low, spread.high)):
                     self.near(f"{show}, {name}: whisker", at, axis.place(value * scale))
 
+    @staticmethod
+    def common_name(names):
+        """The words, apart by dashes, that all begin with; without any the first name."""
+        parts = [name.split("-") for name in names]
+        same = 0
+        while all(len(p) > same and p[same] == parts[0][same] for p in parts):
+            same += 1
+        return "-".join(parts[0][:same]) or names[0]
+
     def speedups(self, question):
-        families = {}
+        members, ideal = {}, {}
         for run in question.q["runs"]:
-            one, rate = question.reference(run), question.spread(run, "images_per_second")
-            if one and rate.n:
-                families.setdefault(one, []).append((question.workers(run), rate.median / question.spread(one, "images_per_second").median))
+            if question.reference(run) and question.spread(run, "rate").n:
+                members.setdefault(question.reference(run), []).append(run)
+        families = {}
+        for one, runs in members.items():
+            base = question.spread(one, "rate").median
+            label = self.common_name([one] + runs)
+            families[label] = [(question.workers(one), 1)] + [(question.workers(r), question.spread(r, "rate").median / base) for r in runs]
+            for workers, most in [(question.workers(one), 1)] + [(question.workers(r), question.ideal(r)) for r in runs]:
+                ideal[workers] = max(most, ideal.get(workers, 0))
         root = self.picture(f"{question.q['id']}-speed-up", bool(families))
         if root is None:
             return
@@ -143,12 +158,17 @@ class Check:
                 drawn.setdefault(text.rsplit(": ", 1)[0], []).append((float(elements[0].get("cx")), float(elements[0].get("cy"))))
         self.same("speed-up: lines", sorted(drawn), sorted(families))
         for one, made in families.items():
-            made = sorted([(question.workers(one), 1)] + made)
+            made = sorted(made)
             self.same(f"speed-up, {one}: points", len(drawn.get(one, [])), len(made))
             for (cx, cy), (workers, ratio) in zip(sorted(drawn.get(one, [])), sorted(made, key=lambda p: (p[0], -y.place(p[1])))):
                 self.near(f"speed-up, {one}: across", cx, x.place(workers))
                 if len({w for w, _ in made}) == len(made):
                     self.near(f"speed-up, {one}: up", cy, y.place(ratio))
+        dotted = [(text, e) for text, elements in tips(root) for e in elements if e.tag == SVG + "path" and text == "ideal"]
+        self.same("speed-up: ideal lines", len(dotted), 1)
+        for (px, py), workers in zip(points(dotted[0][1].get("d")) if dotted else [], sorted(ideal)):
+            self.near("speed-up, ideal: across", px, x.place(workers))
+            self.near("speed-up, ideal: up", py, y.place(ideal[workers]))
 
     def lines(self, root):
         """(name of the x axis, scales, {label: points}) of every panel."""

@@ -138,8 +138,11 @@ class Run:
 
     def measure(self, name):
         steps = self.at("steps")
+        time = self.at("train_seconds") + max(0, self.at("seconds.checkpoint"))
         if name == "time":
-            return self.at("train_seconds") + max(0, self.at("seconds.checkpoint"))
+            return time
+        if name == "rate":
+            return self.at("images") / time if time > 0 else math.nan
         if name == "step":
             return self.at("train_seconds") / steps if steps > 0 else math.nan
         if name == "bytes_step":
@@ -147,17 +150,23 @@ class Run:
         return {"cpu_peak": self.cpu_peak, "byte_rate": self.byte_rate}[name]() if name in ("cpu_peak", "byte_rate") else self.at(name)
 
 
+def unit_of(measure):
+    if measure == "test_accuracy":
+        return "%"
+    return "s" if measure == "time" or re.match(r"seconds\.|total_seconds|target_.*_seconds", measure) else ""
+
+
 class Spread:
-    def __init__(self, values):
+    def __init__(self, values, unit=""):
+        self.unit = unit
         values = sorted(v for v in values if math.isfinite(v))
         self.n = len(values)
         self.median = (values[(self.n - 1) // 2] + values[self.n // 2]) / 2 if values else math.nan
         self.low, self.high = (values[0], values[-1]) if values else (math.nan, math.nan)
 
     def text(self, scale=1, brackets="()"):
-        if self.n < 2 or self.low == self.high:
-            return say(self.median * scale)
-        return f"{say(self.median * scale)} {brackets[0]}{say(self.low * scale)} to {say(self.high * scale)}{brackets[1]}"
+        median, low, high = (say(value * scale, self.unit) for value in (self.median, self.low, self.high))
+        return median if self.n < 2 or low == high else f"{median} {brackets[0]}{low} to {high}{brackets[1]}"
 
     def brief(self, scale=1):
         return self.text(scale, "[]")
@@ -167,10 +176,15 @@ def overlap(a, b):
     return a.low <= b.high and b.low <= a.high
 
 
-def say(x):
+def say(x, unit=""):
+    """Seconds below a millisecond are none; accuracies have two digits behind the point."""
     if not math.isfinite(x):
         return ""
     size = abs(x)
+    if unit == "s" and size < 0.001:
+        return "0"
+    if unit == "%":
+        return "%.2f" % x
     return ("%.0f" if size >= 99.95 else "%.1f" if size >= 9.995 else "%.2f" if size >= 0.9995 else "%.3g") % x
 
 
@@ -183,9 +197,9 @@ def number(x):
 
 
 COLUMNS = {
-    "time": [("time (s)", "time", 1), ("of it checkpoints (s)", "seconds.checkpoint", 1), ("images/s", "images_per_second", 1),
+    "time": [("time (s)", "time", 1), ("of it checkpoints (s)", "seconds.checkpoint", 1), ("images/s", "rate", 1),
              ("from start to end (s)", "total_seconds", 1)],
-    "accuracy": [("test accuracy (%)", "test_accuracy", 100), ("test loss", "test_loss", 1), ("training loss", "train_loss", 1)],
+    "accuracy": [("test accuracy (%)", "test_accuracy", 100), ("test loss", "test_loss", 1), ("training loss, mean of the last epoch", "train_loss", 1)],
     "resources": [("CPU, mean (% of a core)", "cpu_percent_mean", 1), ("CPU, most", "cpu_peak", 1), ("memory, most (MiB)", "peak_rss_bytes", MIB)],
     "communication": [(f"{part} (s)", f"seconds.{part}", 1) for part in ("compute", "update", "communicate", "hidden", "wait", "load")],
     "bandwidth": [("sent by all (MiB)", "bytes_sent", MIB), ("sent per step (MiB)", "bytes_step", MIB),
@@ -203,11 +217,16 @@ class Question:
         self.q, self.jobs, self.runs = q, jobs, runs
         self.spreads = {}
         self.text = []
+        self.weights = {}  # of sentences that tell a difference beyond noise: how large it is
+
+    def tell(self, sentence, weight=0):
+        self.text.append(sentence)
+        self.weights[sentence] = weight
 
     def spread(self, run, measure):
         key = run, measure
         if key not in self.spreads:
-            self.spreads[key] = Spread([r.measure(measure) for r in self.runs[run]])
+            self.spreads[key] = Spread([r.measure(measure) for r in self.runs[run]], unit_of(measure))
         return self.spreads[key]
 
     def first(self, run):
@@ -215,6 +234,17 @@ class Question:
 
     def workers(self, run):
         return self.first(run).at("workers") if self.first(run) else math.nan
+
+    def units(self, run):
+        """What computes: threads of all workers, and no more of them than cores where they share a machine."""
+        h = self.first(run)
+        if h.result["device"] != "cpu":
+            return h.at("workers")
+        threads = h.at("workers") * h.at("threads")
+        return threads if (h.manifest.get("launch") or {}).get("hosts") else min(threads, h.at("machine.cpus"))
+
+    def ideal(self, run):
+        return self.units(run) / self.units(self.reference(run))
 
     def given(self, run, key):
         return self.jobs[run, 1]["settings"].get(key) if (run, 1) in self.jobs else None
@@ -276,12 +306,12 @@ class Question:
         return rows
 
     def speedups(self):
-        q, base = self.q, self.spread(self.q["baseline"], "images_per_second")
+        q, base = self.q, self.spread(self.q["baseline"], "rate")
         is_published = any(what in ("time", "speed-up") for what, _ in q["published"])
         has_ideal = any(self.reference(run) for run in q["runs"])
-        rows = [["run", "workers", "images/s", "speed-up"] + ["against", "of the ideal (%)"] * has_ideal + ["published, another machine"] * is_published]
+        rows = [["run", "workers", "threads of each", "images/s", "speed-up"] + ["against", "of the ideal (%)"] * has_ideal + ["published, another machine"] * is_published]
         for run in q["runs"]:
-            rate, reference = self.spread(run, "images_per_second"), self.reference(run)
+            rate, reference = self.spread(run, "rate"), self.reference(run)
             ratio = ""
             if rate.n and base.n:
                 ratio = "%.2f" % (rate.median / base.median)
@@ -289,13 +319,14 @@ class Question:
                     ratio += " (%.2f to %.2f)" % (rate.low / base.high, rate.high / base.low)
             ideal = ""
             if reference:
-                one = self.spread(reference, "images_per_second")
-                ideal = "%.0f" % (100 * rate.median / one.median / (self.workers(run) / self.workers(reference)))
+                one = self.spread(reference, "rate")
+                ideal = "%.0f" % (100 * rate.median / one.median / self.ideal(run))
             there = self.published_text("speed-up", run)
             mine, its = self.published("time", run), self.published("time", q["baseline"])
             if not there and mine and its:
                 there = "%.2f" % (sum(its) / sum(mine))
-            rows.append([run, count(self.workers(run)), rate.text(), ratio] + [reference or "", ideal] * has_ideal + [there] * is_published)
+            threads = count(self.first(run).at("threads")) if self.first(run) else ""
+            rows.append([run, count(self.workers(run)), threads, rate.text(), ratio] + [reference or "", ideal] * has_ideal + [there] * is_published)
         return rows
 
     def curves(self):
@@ -332,7 +363,7 @@ class Question:
                     node["cpu"] += sum(float(s["cpu"] or 0) for s in samples) / len(samples)
                     node["mem"] += max(float(s["mem_real"]) for s in samples)
             for host, n in by_host.items():
-                rows.append([run, host, str(n["n"]), "%.0f" % n["images"], say(n["t"]), say(n["c"]), say(n["w"]), say(n["sent"] * MIB), say(n["cpu"]),
+                rows.append([run, host, str(n["n"]), "%.0f" % n["images"], say(n["t"], "s"), say(n["c"], "s"), say(n["w"], "s"), say(n["sent"] * MIB), say(n["cpu"]),
                              say(n["mem"])])
         return rows
 
@@ -350,9 +381,9 @@ class Question:
                 continue
             numbers = f"({a.brief()} s against {b.brief()} s" + ("" if a.n > 1 and b.n > 1 else "; measured once, so the noise is not known") + self.there(run, base) + ")."
             if overlap(a, b):
-                self.text.append(f"No difference in time beyond noise between {run} and {base} {numbers}")
+                self.tell(f"No difference in time beyond noise between {run} and {base} {numbers}")
             else:
-                self.text.append(f"{run} took {say(a.median / b.median)} times the time of {base} {numbers}")
+                self.tell(f"{run} took {say(a.median / b.median)} times the time of {base} {numbers}", abs(math.log(a.median / b.median)))
         base = self.q["baseline"]
         b = self.spread(base, "time")
         if sum(self.spread(r, "time").n > 0 for r in self.q["runs"]) == 1 and b.n:
@@ -366,27 +397,29 @@ class Question:
         is_weak = False
         for run in self.q["runs"]:
             one = self.reference(run)
-            a = self.spread(run, "images_per_second")
+            a = self.spread(run, "rate")
             if not one or not a.n:
                 continue
-            b, h = self.spread(one, "images_per_second"), self.first(run)
-            ratio, ideal = a.median / b.median, self.workers(run) / self.workers(one)
+            b, h = self.spread(one, "rate"), self.first(run)
+            ratio, ideal = a.median / b.median, self.ideal(run)
             is_weak |= h.at("batch_size") != self.first(one).at("batch_size")
             if overlap(a, b):
                 self.text.append(f"{run}: no speed-up over {one} beyond noise.")
             else:
-                self.text.append(f"{run}: a speed-up of {ratio:.2f} over {one}, {100 * ratio / ideal:.0f} % of the ideal {'%.3g' % ideal}.")
+                self.tell(f"{run}: a speed-up of {ratio:.2f} over {one}, {100 * ratio / ideal:.0f} % of the ideal {'%.3g' % ideal}.", abs(math.log(ratio)))
+            cpus = h.at("machine.cpus")
+            if h.result["device"] == "cpu" and not (h.manifest.get("launch") or {}).get("hosts") and h.at("workers") * h.at("threads") > cpus:
+                self.text.append(f"The {h.at('workers'):.0f} workers of {run} share {cpus:.0f} core{'' if cpus == 1 else 's'}.")
+            if ideal == 1:
+                self.text.append(f"{run} and {one} computed with as many cores ({self.units(one):.0f}): there is nothing that more workers could add.")
             if ratio >= 0.9 * ideal:
                 continue
-            time = self.spread(run, "time").median
-            communicate, wait = (self.spread(run, f"seconds.{k}").median / time for k in ("communicate", "wait"))
+            communicate, wait = (self.spread(run, f"seconds.{k}").median / self.spread(run, "time").median for k in ("communicate", "wait"))
+            alone = self.spread(one, "seconds.wait").median / self.spread(one, "time").median
             if communicate >= 0.05:
                 self.text.append(f"{100 * communicate:.0f} % of the time of {run} was communication that no computing hid.")
-            if wait >= 0.05:
-                self.text.append(f"{100 * wait:.0f} % of it was waiting for the other workers.")
-            cpus = h.at("machine.cpus")
-            if not (h.manifest.get("launch") or {}).get("hosts") and h.at("workers") * h.at("threads") > cpus:
-                self.text.append(f"The {h.at('workers'):.0f} workers of {run} share {cpus:.0f} core{'' if cpus == 1 else 's'}.")
+            if wait - alone >= 0.05:
+                self.text.append(f"{100 * wait:.0f} % of the time of {run} was waiting, against {100 * alone:.0f} % of {one}: for the other workers.")
         if is_weak:
             self.text.append("This is weak scaling: the global batch grows with the workers, so these are different trainings, "
                              "compared by their images per second.")
@@ -400,12 +433,12 @@ class Question:
             n_test = self.first(run).at("test_data.images")
             blur = 1.96 * math.sqrt((a.median * (1 - a.median) + b.median * (1 - b.median)) / n_test) if n_test > 0 else 0
             if a.low == b.low and a.high == b.high:
-                self.text.append(f"{run} has the very accuracy of {base} ({100 * a.median:.2f} %).")
+                self.text.append(f"{run} has exactly the accuracy of {base} ({100 * a.median:.2f} %).")
             elif overlap(a, b) or abs(a.median - b.median) <= blur:
                 self.text.append(f"No difference in accuracy beyond noise between {run} and {base} ({100 * a.median:.2f} % against {100 * b.median:.2f} %).")
             else:
-                self.text.append(f"{run} is right on {100 * a.median:.2f} % of the test data, {100 * abs(a.median - b.median):.2f} points "
-                                 f"{'more' if a.median > b.median else 'less'} than {base}.")
+                self.tell(f"{run} is right on {100 * a.median:.2f} % of the test data, {100 * abs(a.median - b.median):.2f} points "
+                          f"{'more' if a.median > b.median else 'less'} than {base}.", abs(a.median - b.median))
         if len(self.q["runs"]) == 1:
             self.say_ends("test_accuracy", 100, "Accuracy on test data", " %")
 
@@ -424,7 +457,8 @@ class Question:
         elif low.brief(scale) == high.brief(scale):
             self.text.append(f"{what}: no difference in the digits shown ({high.brief(scale)}{unit}).")
         else:
-            self.text.append(f"{what} was highest in {most} ({high.brief(scale)}{unit}) and lowest in {least} ({low.brief(scale)}{unit}).")
+            self.tell(f"{what} was highest in {most} ({high.brief(scale)}{unit}) and lowest in {least} ({low.brief(scale)}{unit}).",
+                      math.log(high.median / low.median) if low.median > 0 else 1)
 
     def say_hashes(self):
         hashes = [r.result["weights_hash"] for run in self.q["runs"] for r in self.runs[run]]
@@ -457,40 +491,40 @@ class Question:
                 self.text.append(f"{run} did not reach {self.given(run, 'target')}.")
         if reached:
             _, best = min(reached, key=lambda x: x[0])
-            self.text.append(f"First at the target: {best}, {self.spread(best, 'target_total_seconds').brief()} s after its start.")
+            self.tell(f"First at the target: {best}, {self.spread(best, 'target_total_seconds').brief()} s after its start.", 1)
 
-    def paragraph(self):
-        show = self.q["show"]
-        if "hash" in show:
-            self.say_hashes()
-        if "target" in show:
-            self.say_targets()
-        if "time" in show:
-            self.say_times()
-        if "speed-up" in show:
-            self.say_speedups()
-        if "accuracy" in show:
-            self.say_accuracies()
-        if "curves" in show:
-            self.say_ends("train_loss", 1, "The training loss at the end", "")
-        if "communication" in show and "speed-up" not in show:
-            for run in self.q["runs"]:
-                time, compute, sent = (self.spread(run, m) for m in ("time", "seconds.compute", "seconds.communicate"))
-                if self.workers(run) > 1 and time.n and compute.n and sent.n:
-                    self.text.append(f"{run}: {100 * compute.median / time.median:.0f} % of the time computed, "
-                                     f"{100 * sent.median / time.median:.0f} % communicated with nothing to compute.")
-        if "bandwidth" in show:
-            self.say_ends("byte_rate", 1e-6, "The rate while communicating", " MB/s")
-        if "predicted" in show:
-            for run in self.q["runs"]:
-                said, step = self.spread(run, "step_seconds.predicted"), self.spread(run, "step")
-                if said.n and step.n:
-                    self.text.append(f"{run}: a step was predicted to take {say(1e3 * said.median)} ms and took {say(1e3 * step.median)} ms "
-                                     f"({100 * (said.median / step.median - 1):+.0f} %).")
-        if "resources" in show:
-            self.say_ends("cpu_percent_mean", 1, "CPU use", " % of a core")
-            self.say_ends("peak_rss_bytes", MIB, "Peak memory", " MiB")
-        return " ".join(self.text)
+    def say_communication(self):
+        for run in self.q["runs"]:
+            time, compute, sent = (self.spread(run, m) for m in ("time", "seconds.compute", "seconds.communicate"))
+            if "speed-up" not in self.q["show"] and self.workers(run) > 1 and time.n and compute.n and sent.n:
+                self.text.append(f"{run}: {100 * compute.median / time.median:.0f} % of the time computed, "
+                                 f"{100 * sent.median / time.median:.0f} % communicated with nothing to compute.")
+
+    def say_predictions(self):
+        for run in self.q["runs"]:
+            said, step = self.spread(run, "step_seconds.predicted"), self.spread(run, "step")
+            if said.n and step.n:
+                self.tell(f"{run}: a step was predicted to take {say(1e3 * said.median)} ms and took {say(1e3 * step.median)} ms "
+                          f"({100 * (said.median / step.median - 1):+.0f} %).", abs(math.log(said.median / step.median)))
+
+    def say_resources(self):
+        self.say_ends("cpu_percent_mean", 1, "CPU use", " % of a core")
+        self.say_ends("peak_rss_bytes", MIB, "Peak memory", " MiB")
+
+    def sentences(self):
+        """All of them in the order of `show`, and the one for the summary: of the first word that has any the largest difference."""
+        rules = {"time": self.say_times, "speed-up": self.say_speedups, "accuracy": self.say_accuracies, "resources": self.say_resources,
+                 "curves": lambda: self.say_ends("train_loss", 1, "The mean training loss of the last epoch", ""),
+                 "communication": self.say_communication, "hash": self.say_hashes, "target": self.say_targets, "predicted": self.say_predictions,
+                 "bandwidth": lambda: self.say_ends("byte_rate", 1e-6, "The rate while communicating", " MB/s"), "nodes": lambda: None}
+        first = None
+        for show in self.q["show"]:
+            before = len(self.text)
+            rules[show]()
+            said = self.text[before:]
+            if said and first is None:
+                first = max(said, key=lambda line: self.weights.get(line, 0))
+        return self.text, first
 
     def expected(self, source):
         """Lines of the section: rows as lists, texts as they are."""
@@ -503,9 +537,8 @@ class Question:
         for run in q["runs"]:
             n_asked = sum(name == run for name, _ in self.jobs)
             lines.append([run] + [self.given(run, a) or "" for a in axes] + [f"{len(self.runs[run])} of {n_asked}"])
-        words = self.paragraph()
-        if words:
-            lines.append(words)
+        words, self.summary = self.sentences()
+        lines += ["- " + line for line in words]
         missing = [f"{r} ({len(self.runs[r])} of {sum(n == r for n, _ in self.jobs)})" for r in q["runs"]
                    if len(self.runs[r]) < sum(n == r for n, _ in self.jobs) or not any(n == r for n, _ in self.jobs)]
         if missing:
@@ -520,7 +553,7 @@ class Question:
         return lines
 
 
-NOTES = ("Speed-up is images per second over those of ", "Curves and this table are of the first repeat", "Of the first repeat of each run. Times",
+NOTES = ("Speed-up is images per second, checkpoints included, over those of ", "Seconds of the first worker. Compute: ", "Curves and this table are of the first repeat", "Of the first repeat of each run. Times",
          "The network was not shaped (that needs root)")
 
 
@@ -574,7 +607,8 @@ def main():
         wanted = question.expected(source)
         got = found.get(wanted[0], [])
         got = [line for line in got if isinstance(line, list) or not (line.startswith(NOTES) or line in " ".join(q["text"]))]
-        first = f"- {q['id']}: {question.text[0] if question.text else 'nothing is done yet.'}"
+        nothing = "its tables show what was measured." if any(runs[r] for r in q["runs"]) else "nothing is done yet."
+        first = f"- {q['id']}: {question.summary or nothing}"
         if first not in top:
             problems.append(f"{q['id']}: the summary lacks: {first}")
         for a, b in zip(wanted, got):

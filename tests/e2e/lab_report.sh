@@ -68,6 +68,13 @@ equal 'a lab with a run that fails: exit code' $? 1
 follows 'all that can be shown' all
 has 'the failed run is told' all/report.md 'runs/wild-r1 | failed |'
 has 'published figures are labelled' all/report.md 'published, another machine'
+has 'the summary: what is shown first' all/report.md '- Q4: one took '
+has 'accuracies have two digits behind the point' all/report.md '| test accuracy (%) | test loss | training loss, mean of the last epoch |'
+has 'the noise of accuracies is told' all/report.md '1.96 standard errors of test sets of that size'
+if [ -n "$has_mpi" ]; then
+    has 'workers that share what one process has: no ideal but 1' all/report.md 'more-2 and alone computed with as many cores ('
+    has 'and their threads stand beside them' all/report.md '| run | workers | threads of each | images/s | speed-up | against | of the ideal (%) |'
+fi
 for picture in Q1-time Q1-accuracy Q1-curves Q1-resources Q2-communication Q3-target; do
     if [ -s "all/report/$picture.svg" ]; then ok "a picture: $picture"; else bad "no picture $picture"; fi
 done
