@@ -303,8 +303,10 @@ void ls__lock_briefly(atomic_int *taken);
 
 /* late.c: who is missing, in words, as LS_TIMEOUT or LS_REMOTE; LS_OK while nobody can be named */
 enum ls_status ls__late_machine(struct ls_comm *c, double seconds) LS_MUST_CHECK; /* of this machine's ranks */
-bool ls__late_is_dead(char state);                                                /* as /proc names it */
-bool ls__late_is_any_dead(const struct ls_comm *c);                               /* of them, besides this one */
+/* ": it is at step 7, sums", or nothing where that is not known */
+void ls__late_where(const struct ls_comm *c, int rank, char *out, size_t size);
+bool ls__late_is_dead(char state);                  /* as /proc names it */
+bool ls__late_is_any_dead(const struct ls_comm *c); /* of them, besides this one */
 /* Of the other leaders, after more than the timeout. One that lives but waits for its own ranks gets a second more, in
  * which its machine names them. */
 enum ls_status ls__late_peers(struct ls_comm *c, double seconds) LS_MUST_CHECK;

@@ -88,6 +88,22 @@ enum ls_status ls__late_machine(struct ls_comm *c, double seconds)
                                     c->place.host, pid, state == 'T' ? ", stopped" : "", seconds, at));
 }
 
+void ls__late_where(const struct ls_comm *c, int rank, char *out, size_t size)
+{
+    const struct peer *p = c->peers ? &c->peers[rank] : NULL;
+    char at[96];
+    *out = '\0';
+    if (p && c->board && p->machine == c->place.machine) {
+        const struct board_rank *s = &c->board->ranks[p->local_rank];
+        const bool is_stopped = ls__process_state(atomic_load(&s->pid)) == 'T';
+        at_step(s, at);
+        snprintf(out, size, ": it is %sat %s", is_stopped ? "stopped " : "", at);
+    } else if (p && c->heard && rank == c->leaders[p->machine]) {
+        const struct heartbeat *last = &c->heard[p->machine].last;
+        snprintf(out, size, ": it was last heard of at step %lld, %s", (long long)last->step, last->what);
+    }
+}
+
 enum ls_status ls__late_peers(struct ls_comm *c, double seconds)
 {
     int64_t now = ls__now_ns();

@@ -59,9 +59,11 @@ static enum ls_status finish(struct ls_comm *c, struct ls_request *request, int 
         TRY(look_around(c, &looked_ns));
         if (ls__seconds_since(start) < seconds) continue;
         const char *host = c->peers ? c->peers[with].host : "";
+        char where[160];
+        ls__late_where(c, with, where, sizeof where);
         return ls__ending_found(c, ENDING_LIKELY,
-                                ls_fail(LS_TIMEOUT, "rank %d%s%s did not %s rank %d on %s within %.3g s", with,
-                                        *host ? " on " : "", host, what, c->place.rank, c->place.host, seconds));
+                                ls_fail(LS_TIMEOUT, "rank %d%s%s did not %s rank %d on %s within %.3g s%s", with,
+                                        *host ? " on " : "", host, what, c->place.rank, c->place.host, seconds, where));
     }
 }
 
