@@ -7,6 +7,7 @@
 #include "draw/draw.h"
 #include "measure/forecast.h"
 #include "predict/predict.h"
+#include "settings/sync_names.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -29,6 +30,9 @@ struct prediction {
     int threads_measured;
     struct on_network nets[MAX_NETWORKS];
     int n_nets;
+    enum ls_predict_algorithm own; /* what --sync names: told in full */
+    int staleness;                 /* of ssp:K; -1 */
+    const char *sync;
 };
 
 /* Of a worker. */
@@ -104,15 +108,37 @@ static enum ls_status find_networks(const struct ls_options *o, struct predictio
     return LS_OK;
 }
 
+/* --- which way --- */
+
+static enum ls_status choose_way(const struct ls_options *o, struct prediction *p)
+{
+    struct ls_sync_choice sync = {0};
+    p->sync = o->train.sync ? o->train.sync : "allreduce";
+    p->staleness = -1;
+    if (!ls__sync_parse(p->sync, &sync)) return ls_fail(LS_USAGE, "--sync %s: expected " LS_SYNC_EXPECTED, p->sync);
+    const bool is_ps = strcmp(sync.name->name, "ps") == 0;
+    p->own = is_ps ? LS_PREDICT_PS : sync.name->is_served ? LS_PREDICT_ASYNC : LS_PREDICT_HIERARCHICAL;
+    if (sync.name->is_by_shard)
+        return ls_fail(LS_USAGE, "--sync %s: predict knows allreduce, ps, async and ssp:K", p->sync);
+    if (sync.name->is_served && sync.name->has_number) p->staleness = (int)sync.number;
+    return LS_OK;
+}
+
 /* --- for people --- */
 
-static const enum ls_predict_algorithm own = LS_PREDICT_HIERARCHICAL;
+static const char *full_name(const struct prediction *p)
+{
+    if (p->own == LS_PREDICT_PS) return "ps: a parameter server";
+    if (p->own == LS_PREDICT_ASYNC)
+        return p->staleness < 0 ? "async: a step is one update" : "ssp: a step is one update";
+    return "allreduce: shared memory in a machine, sums between";
+}
 
-/* Of algorithms that are as good the one Lockstep has. */
+/* Of algorithms that are as good the one that is asked for; async is another training. */
 static enum ls_predict_algorithm best_at(const struct on_network *net, int i)
 {
-    enum ls_predict_algorithm best = own;
-    for (int a = 0; a < LS_N_PREDICT; a++)
+    enum ls_predict_algorithm best = LS_PREDICT_HIERARCHICAL;
+    for (int a = 0; a < LS_PREDICT_ASYNC; a++)
         if (net->by[a].points[i].step_seconds < 0.99 * net->by[best].points[i].step_seconds)
             best = (enum ls_predict_algorithm)a;
     return best;
@@ -123,7 +149,7 @@ static void print_head(const struct prediction *p)
     char count[LS_TEXT_BYTES], bytes[LS_TEXT_BYTES];
     const struct ls_predict_profile *f = &p->profile;
     const struct ls_predict_cluster *c = &p->nets[0].cluster;
-    const struct ls_predict_point *one = &p->nets[0].by[own].points[0];
+    const struct ls_predict_point *one = &p->nets[0].by[p->own].points[0];
     double all = ls_predict_bytes(f);
     printf("%s, global batch %" PRId64 " in %" PRId64 " shards; a worker has %d thread%s, a machine %d worker%s\n",
            f->model, f->batch_size, f->shards, c->threads, c->threads == 1 ? "" : "s", c->workers_per_machine,
@@ -138,17 +164,20 @@ static void print_network(const struct prediction *p, const struct on_network *n
 {
     printf("  network    %s: %.4g ms one way, %.4g MB/s\n\n", net->network.name, 1e3 * net->network.latency,
            1e-6 * net->network.bandwidth);
-    printf("                    ------------- hierarchical: as Lockstep does -------------   -- speed-up of --\n");
-    printf("  workers machines    step ms  images/s speed-up  compute   comm.   wait   idle    ring   tree servers  "
-           "best\n");
+    printf("                    ---- %-51.51s ---   --- speed-up of ---\n", full_name(p));
+    printf(
+        "  workers machines    step ms  images/s speed-up  compute   comm.   wait   idle  reduce   ring   tree     ps  "
+        "async  best\n");
     for (int i = 0; i < LS_PREDICT_POINTS; i++) {
-        const struct ls_predict_point *r = &net->by[own].points[i];
+        const struct ls_predict_point *r = &net->by[p->own].points[i];
         int threads = r->workers * net->cluster.threads;
-        printf("  %7d %8d %10.2f %9.1f %8.2f   %4.0f %%  %4.0f %% %4.0f %%  %5d  %6.2f %6.2f %7.2f  %s\n", r->workers,
-               r->machines, 1e3 * r->step_seconds, r->images_per_second, r->speedup, 100 * r->compute / r->step_seconds,
-               100 * r->communicate / r->step_seconds, 100 * r->wait / r->step_seconds, threads - r->busy_threads,
-               net->by[LS_PREDICT_RING].points[i].speedup, net->by[LS_PREDICT_TREE].points[i].speedup,
-               net->by[LS_PREDICT_SERVERS].points[i].speedup, i ? ls_predict_name(best_at(net, i)) : "");
+        printf("  %7d %8d %10.2f %9.1f %8.2f   %4.0f %%  %4.0f %% %4.0f %%  %5d  %6.2f %6.2f %6.2f %6.2f %6.2f  %s\n",
+               r->workers, r->machines, 1e3 * r->step_seconds, r->images_per_second, r->speedup,
+               100 * r->compute / r->step_seconds, 100 * r->communicate / r->step_seconds,
+               100 * r->wait / r->step_seconds, threads - r->busy_threads,
+               net->by[LS_PREDICT_HIERARCHICAL].points[i].speedup, net->by[LS_PREDICT_RING].points[i].speedup,
+               net->by[LS_PREDICT_TREE].points[i].speedup, net->by[LS_PREDICT_PS].points[i].speedup,
+               net->by[LS_PREDICT_ASYNC].points[i].speedup, i ? ls_predict_name(best_at(net, i)) : "");
     }
     printf("\n%s\n", net->verdict);
 }
@@ -156,13 +185,13 @@ static void print_network(const struct prediction *p, const struct on_network *n
 /* No network was named: one column for each common one. */
 static void print_overview(const struct prediction *p)
 {
-    printf("\nSpeed-up over one worker (hierarchical: shared memory in a machine, a ring between them)\n  workers");
+    printf("\nSpeed-up over one worker (%s)\n  workers", full_name(p));
     for (int k = 0; k < p->n_nets; k++) printf(" %9s", p->nets[k].network.name);
     printf("  idle threads\n");
     for (int i = 0; i < LS_PREDICT_POINTS; i++) {
-        printf("  %7d", p->nets[0].by[own].points[i].workers);
-        for (int k = 0; k < p->n_nets; k++) printf(" %9.2f", p->nets[k].by[own].points[i].speedup);
-        const struct ls_predict_point *r = &p->nets[0].by[own].points[i];
+        printf("  %7d", p->nets[0].by[p->own].points[i].workers);
+        for (int k = 0; k < p->n_nets; k++) printf(" %9.2f", p->nets[k].by[p->own].points[i].speedup);
+        const struct ls_predict_point *r = &p->nets[0].by[p->own].points[i];
         printf("  %12d\n", r->workers * p->nets[0].cluster.threads - r->busy_threads);
     }
     printf("\n");
@@ -173,12 +202,13 @@ static void print_overview(const struct prediction *p)
 
 static json_t *point_json(const struct ls_predict_point *r)
 {
-    return json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i}", "workers", r->workers, "machines",
+    return json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o}", "workers", r->workers, "machines",
                      r->machines, "step_ms", ls__json_number(1e3 * r->step_seconds), "images_per_second",
                      ls__json_number(r->images_per_second), "speedup", ls__json_number(r->speedup), "compute_ms",
                      ls__json_number(1e3 * r->compute), "communicate_ms", ls__json_number(1e3 * r->communicate),
                      "wait_ms", ls__json_number(1e3 * r->wait), "wire_ms", ls__json_number(1e3 * r->wire_seconds),
-                     "wire_bytes", ls__json_number(r->wire_bytes), "busy_threads", r->busy_threads);
+                     "wire_bytes", ls__json_number(r->wire_bytes), "busy_threads", r->busy_threads, "staleness",
+                     ls__json_number(r->staleness));
 }
 
 static json_t *series_json(const struct on_network *net)
@@ -217,23 +247,24 @@ static json_t *profile_json(const struct prediction *p)
         join += f->buckets[i].join_seconds;
         update += f->buckets[i].update_seconds;
     }
-    return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:i}", "shard_ms", ls__json_number(1e3 * f->shard_seconds),
-        "pre_ms", ls__json_number(1e3 * f->pre_seconds), "join_ms", ls__json_number(1e3 * join), "update_ms",
-        ls__json_number(1e3 * update), "overhead_ms", ls__json_number(1e3 * f->overhead_seconds), "pack_ns",
-        ls__json_number(1e9 * f->pack_seconds), "unpack_ns", ls__json_number(1e9 * f->unpack_seconds), "bytes",
-        ls__json_number(ls_predict_bytes(f)), "buckets", f->n_buckets, "threads_measured", p->threads_measured);
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:i}", "shard_ms",
+                     ls__json_number(1e3 * f->shard_seconds), "pre_ms", ls__json_number(1e3 * f->pre_seconds),
+                     "join_ms", ls__json_number(1e3 * join), "update_ms", ls__json_number(1e3 * update), "overhead_ms",
+                     ls__json_number(1e3 * f->overhead_seconds), "pack_ns", ls__json_number(1e9 * f->pack_seconds),
+                     "unpack_ns", ls__json_number(1e9 * f->unpack_seconds), "copy_ns",
+                     ls__json_number(1e9 * f->copy_seconds), "bytes", ls__json_number(ls_predict_bytes(f)), "buckets",
+                     f->n_buckets, "threads_measured", p->threads_measured);
 }
 
 static enum ls_status print_json(const struct prediction *p)
 {
     const struct ls_predict_profile *f = &p->profile;
     const struct ls_predict_cluster *c = &p->nets[0].cluster;
-    return ls__print_json(json_pack("{s:o, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:o, s:o}", "model",
-                                    ls__json_text(f->model), "parameters", (json_int_t)f->n_parameters, "batch_size",
-                                    (json_int_t)f->batch_size, "shards", (json_int_t)f->shards, "threads", c->threads,
-                                    "workers_per_machine", c->workers_per_machine, "cores", c->cores, "servers",
-                                    c->servers, "profile", profile_json(p), "networks", networks_json(p)));
+    return ls__print_json(json_pack("{s:o, s:s, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:o, s:o}", "model",
+                                    ls__json_text(f->model), "sync", p->sync, "parameters", (json_int_t)f->n_parameters,
+                                    "batch_size", (json_int_t)f->batch_size, "shards", (json_int_t)f->shards, "threads",
+                                    c->threads, "workers_per_machine", c->workers_per_machine, "cores", c->cores,
+                                    "servers", c->servers, "profile", profile_json(p), "networks", networks_json(p)));
 }
 
 /* --- the picture --- */
@@ -247,14 +278,14 @@ static enum ls_status write_plot(const struct prediction *p, const char *path)
              p->n_nets > 1 ? "over common networks" : "over", p->n_nets > 1 ? "" : p->nets[0].network.name);
     for (int k = 0; k < n; k++) {
         bool is_one = p->n_nets == 1;
-        lines[k] = is_one ? p->nets[0].by[k] : p->nets[k].by[own];
+        lines[k] = is_one ? p->nets[0].by[k] : p->nets[k].by[p->own];
         snprintf(lines[k].label, sizeof lines[k].label, "%.60s",
                  is_one ? ls_predict_name((enum ls_predict_algorithm)k) : p->nets[k].network.name);
     }
-    if (p->n_nets == 1) { /* drawn last and named first: what Lockstep does */
+    if (p->n_nets == 1) { /* drawn last and named first: what was asked for */
         struct ls_predict_series first = lines[0];
-        lines[0] = lines[own];
-        lines[own] = first;
+        lines[0] = lines[p->own];
+        lines[p->own] = first;
     }
     return ls_predict_draw(title, lines, n, path);
 }
@@ -285,7 +316,8 @@ static enum ls_status measure(const struct ls_options *o, struct prediction *p, 
     *c = (struct ls_predict_cluster){.workers_per_machine = (int)per_machine,
                                      .threads = (int)threads,
                                      .cores = (int)(cores > threads * per_machine ? cores : threads * per_machine),
-                                     .servers = (int)o->servers};
+                                     .servers = (int)o->servers,
+                                     .staleness = p->staleness};
     return LS_OK;
 }
 
@@ -297,7 +329,7 @@ static void sweep(struct prediction *p, const struct ls_predict_cluster *c)
         net->cluster.network = &net->network;
         for (int a = 0; a < LS_N_PREDICT; a++)
             ls_predict_sweep(&p->profile, &net->cluster, (enum ls_predict_algorithm)a, &net->by[a]);
-        ls_predict_verdict(&p->profile, &net->cluster, &net->by[own], net->verdict, sizeof net->verdict);
+        ls_predict_verdict(&p->profile, &net->cluster, &net->by[p->own], net->verdict, sizeof net->verdict);
     }
 }
 
@@ -322,7 +354,8 @@ enum ls_status ls__cmd_predict(const struct ls_options *o)
     TRY(check(o));
     struct prediction *p = calloc(1, sizeof *p);
     if (!p) return ls_fail(LS_NOMEM, "out of memory while predicting");
-    enum ls_status status = find_networks(o, p, &is_told);
+    enum ls_status status = choose_way(o, p);
+    if (status == LS_OK) status = find_networks(o, p, &is_told);
     if (status == LS_OK && is_told) status = tell(o, p);
     ls_predict_profile_release(&p->profile);
     free(p);

@@ -146,8 +146,10 @@ const struct ls_command ls__commands[LS_N_CMDS] = {
             .summary = "tell how long a step would take on 1 to 1024 workers",
             .text =
                 "Measures training steps on this machine (random images in memory), then plays a step through for 1 "
-                "to 1024 workers over a network: a ring, a tree, shared memory with a ring between machines (as "
-                "Lockstep does) and parameter servers. Tells step time, speed-up, the shares of computing, exposed "
+                "to 1024 workers over a network: all-reduce as Lockstep does it (in full), as a plain ring and a tree, "
+                "and "
+                "parameter servers; with --sync ps, async or ssp:K those in full. Tells step time, speed-up, the "
+                "shares of computing, exposed "
                 "communication and waiting, and where more workers stop paying. Without a network it tells common "
                 "ones side by side. A worker is a process with --threads threads; machines are as this one.\n"
                 "--hosts measures the network between machines for two seconds; inside a job that is already there, "
@@ -159,7 +161,7 @@ const struct ls_command ls__commands[LS_N_CMDS] = {
                     {"lockstep predict alexnet --bandwidth 1Gbit --latency 0.1ms -o alexnet.svg",
                      "one network, and the plot"},
                     {"lockstep predict resnet18 --hosts a,b", "over the network between two machines, measured"},
-                    {"lockstep predict resnet18 -b 512 --network 10GbE --procs-per-node 2 --servers 4 --json",
+                    {"lockstep predict resnet18 -b 512 --network 10GbE --procs-per-node 2 --sync ps --servers 4 --json",
                      "two workers per machine, four parameter servers, as JSON"},
                 },
         },

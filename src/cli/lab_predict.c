@@ -2,7 +2,8 @@
  *
  * A step takes a + b * images: both are measured by a few steps on random images at two batch sizes, once for each
  * model, image size and device. Evaluation costs a third of that per image (forward alone). On a shaped network the
- * sums of a step travel for 2 (n-1)/n times their bytes. Rough on purpose: the time left follows what runs really took.
+ * sums of a step travel for 2 (n-1)/n times their bytes, to k parameter servers and back for 2 n/k times. Rough on
+ * purpose: the time left follows what runs really took.
  */
 #include "base/log.h"
 #include "base/mem.h"
@@ -12,6 +13,7 @@
 #include "model/model.h"
 #include "predict/predict.h"
 #include "settings/setting.h"
+#include "settings/sync_names.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -134,7 +136,11 @@ static double wire_seconds(const struct ls_lab_job *job, double bytes, double no
     if (!text || nodes < 2) return 0;
     snprintf(rate, sizeof rate, "%.*s", comma ? (int)(comma - text) : (int)strlen(text), text);
     if (!ls_predict_parse_bandwidth(rate, &bandwidth)) return 0;
-    return 2 * (nodes - 1) / nodes * bytes / bandwidth;
+    const char *sync = ls__lab_job_setting(job, "sync");
+    double volume = 2 * (nodes - 1) / nodes;
+    if (sync && ls__sync_is_served(sync)) volume = 2 * fmax(1, nodes / number(job, "servers", 1));
+    if (sync && ls__sync_is_served(sync) && strcmp(sync, "ps") != 0) volume /= nodes; /* each for itself */
+    return volume * bytes / bandwidth;
 }
 
 void ls__lab_predict(void *context, const struct ls_lab_job *job, double *seconds, double *bytes)

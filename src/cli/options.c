@@ -204,7 +204,7 @@ const struct ls_option ls__options[] = {
     {OWN(.name = "mpi-args", .key = "mpi_args", .arg = "TEXT", .type = LS_SETTING_TEXT, .takes_dash = true,
          .help = "More arguments for mpirun, apart by spaces.", .group = "Where it runs",
          AT(mpi_args)), .commands = ON(TRAIN) | ON(PREDICT)},
-    {OF_TRAINING(SYNC), .commands = ON_TRAINING},
+    {OF_TRAINING(SYNC), .commands = ON_TRAINING | ON(PREDICT)},
     {OWN(.name = "server", .arg = "ADDRESS", .type = LS_SETTING_TEXT, .is_valid = is_not_empty,
          .expected = "an address such as 10.0.0.1:4711",
          .help = "Compute for the `lockstep server` at ADDRESS, as HOST:PORT; it says what is trained.",

@@ -35,21 +35,24 @@ static int64_t count_parameters(const struct ls_graph *g)
 static enum ls_status weigh(const struct session *s, struct ls_predict_profile *p)
 {
     enum { MOST = 1 << 19 };
-    double pack = 0, unpack = 0, weighed = 0;
+    double pack = 0, unpack = 0, copy = 0, weighed = 0;
     for (int i = 0; i < p->n_buckets; i++) {
         struct ls_predict_bucket *b = &p->buckets[i];
-        struct ls_comm_weight w;
+        struct ls_comm_weight w, near;
         const int64_t *sums = ls_exec_bucket(s->exec, i, &b->n);
         int64_t n = b->n < MOST ? b->n : MOST;
         TRY(ls_comm_weigh(sums, n, p->is_near, &w));
+        TRY(ls_comm_weigh(sums, n, true, &near));
         b->bytes = n ? w.bytes * (double)b->n / (double)n : 0;
         pack += w.pack_seconds;
         unpack += w.unpack_seconds;
+        copy += 2 * near.unpack_seconds; /* half of them are added there */
         weighed += (double)n;
     }
     if (weighed > 0) {
         p->pack_seconds = pack / weighed;
         p->unpack_seconds = unpack / weighed;
+        p->copy_seconds = copy / weighed;
     }
     return LS_OK;
 }

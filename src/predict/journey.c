@@ -6,7 +6,6 @@
  *     ring     2(P-1) messages of m/P, one after the other
  *     tree     2 log2(P) messages, 2(P-1)/P m in all; when P is no power of two, those beyond it first give everything
  *              to a partner and get it back at the end
- *     servers  each of k servers gets m/k from every peer, adds, updates and sends m/k to every peer
  *
  * Chunks follow each other: the slowest of link and packing thread sets the pace, the messages of a chunk its delay.
  */
@@ -79,35 +78,14 @@ static void send_chunk(struct journey *j, struct cost c, double ready)
     j->cpu_seconds += c.cpu;
 }
 
-/* Weights come back as 4 bytes each. */
-static void serve_chunk(struct journey *j, double n, double bytes, double update_seconds, double ready)
-{
-    const struct ls_predict_cluster *c = j->cluster;
-    double k = c->servers > 0 ? c->servers : 1, p = j->n_peers, latency = c->network->latency;
-    double at_machine = p / j->n_machines, at_server = p / k,
-           most = later(at_machine, at_server) / bandwidth_at(j, ready);
-    double up = most * bytes, down = most * n * 4;
-    double serve = at_server * n * j->profile->unpack_seconds + update_seconds / (k * c->threads);
-    double pack = n * j->profile->pack_seconds;
-    j->up_free = later(ready + pack, j->up_free) + up;
-    j->serve_free = later(j->up_free + latency, j->serve_free) + serve;
-    j->down_free = later(j->serve_free, j->down_free) + down;
-    j->arrived = later(j->arrived, j->down_free + latency);
-    j->wire_seconds += later(up, down);
-    j->wire_bytes += at_machine * bytes;
-    j->cpu_seconds += pack;
-}
-
-double ls__journey_send(struct journey *j, int64_t n, double bytes, double update_seconds, double ready)
+double ls__journey_send(struct journey *j, int64_t n, double bytes, double ready)
 {
     const bool is_ours = j->algorithm == LS_PREDICT_HIERARCHICAL;
     const struct ls_comm_route route = ls_comm_route(n, j->n_peers, j->profile->is_near, is_ours ? NULL : "ring");
     for (int64_t at = 0; at < n; at += route.chunk) {
         double start = later(ready, j->slots[j->n_chunks % LS_COMM_WINDOW]);
         double count = (double)(n - at < route.chunk ? n - at : route.chunk), part = count / (double)n;
-        if (j->algorithm == LS_PREDICT_SERVERS)
-            serve_chunk(j, count, part * bytes, part * update_seconds, ready);
-        else if (j->algorithm == LS_PREDICT_TREE)
+        if (j->algorithm == LS_PREDICT_TREE)
             send_chunk(j, tree_cost(j, count, part * bytes, bandwidth_at(j, start)), ready);
         else if (is_ours)
             send_chunk(j, route_cost(j, &route, count, part * bytes, bandwidth_at(j, start)), ready);

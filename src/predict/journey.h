@@ -13,12 +13,11 @@ struct journey {
     double slots[LS_COMM_WINDOW];                 /* when the chunk in a slot arrives */
     int64_t n_chunks;                             /* so far */
     double arrived;                               /* the last chunk */
-    double up_free, serve_free, down_free;        /* servers: when each stage has done the chunk before */
     double busy_until;                            /* threads compute until then */
     double wire_seconds, wire_bytes, cpu_seconds; /* so far, of one machine */
 };
 
 /* The sums of a bucket, complete at `ready`; returns when they have arrived. Buckets must come in their order. */
-double ls__journey_send(struct journey *j, int64_t n, double bytes, double update_seconds, double ready);
+double ls__journey_send(struct journey *j, int64_t n, double bytes, double ready);
 
 #endif

@@ -47,6 +47,7 @@ struct ls_predict_profile {
     double pre_seconds;                  /* before the shards, one thread */
     double overhead_seconds;             /* of a step, on any number of threads */
     double pack_seconds, unpack_seconds; /* per sum, one thread */
+    double copy_seconds;                 /* per sum, one thread: as it is, within memory; adding it there, too */
     bool is_near;                        /* sums travel as they are, within one computer (ls_comm_is_near) */
     struct ls_predict_bucket *buckets;
     int n_buckets;
@@ -84,27 +85,30 @@ enum ls_predict_algorithm {
     LS_PREDICT_TREE,         /* halving and doubling among all workers */
     LS_PREDICT_HIERARCHICAL, /* shared memory within a machine, a ring of machines or pairs of them: what Lockstep does
                               */
-    LS_PREDICT_SERVERS,      /* parameter servers on machines of their own */
+    LS_PREDICT_PS,           /* --sync ps: parameter servers on machines of their own (serve.c) */
+    LS_PREDICT_ASYNC,        /* --sync async and ssp:K: a step is one update, not the same training */
     LS_N_PREDICT
 };
-const char *ls_predict_name(enum ls_predict_algorithm a); /* "ring", "tree", "hierarchical", "servers" */
+const char *ls_predict_name(enum ls_predict_algorithm a); /* "ring", "tree", "hierarchical", "ps", "async" */
 
 struct ls_predict_cluster {
     int workers, workers_per_machine;
-    int threads; /* of a worker */
-    int cores;   /* of a machine: what threads leave over is the communication's; 0: as many as threads */
-    int servers; /* LS_PREDICT_SERVERS */
+    int threads;   /* of a worker */
+    int cores;     /* of a machine: what threads leave over is the communication's; 0: as many as threads */
+    int servers;   /* LS_PREDICT_PS, LS_PREDICT_ASYNC; 0: 1 */
+    int staleness; /* LS_PREDICT_ASYNC: the bound of ssp:K; -1: none */
     const struct ls_predict_network *network;
 };
 
 struct ls_predict_point {
     int workers, machines;
     double step_seconds, images_per_second;
-    double speedup;                    /* over one worker */
+    double speedup;                    /* over one worker, which needs no server */
     double compute, communicate, wait; /* seconds of the step, mean over threads; they add up to it */
     double wire_seconds;               /* that the network alone would need */
     double wire_bytes;                 /* that leave a machine */
     int busy_threads;                  /* that ever get a shard, of workers * threads */
+    double staleness;                  /* LS_PREDICT_ASYNC: updates that an update does not know of, in the mean */
 };
 struct ls_predict_point ls_predict_step(const struct ls_predict_profile *p, const struct ls_predict_cluster *c,
                                         enum ls_predict_algorithm a);
@@ -116,6 +120,7 @@ extern const int ls_predict_workers[LS_PREDICT_POINTS];
 /* One line of the plot. c->workers is not looked at. */
 struct ls_predict_series {
     char label[64];
+    enum ls_predict_algorithm algorithm;
     struct ls_predict_point points[LS_PREDICT_POINTS];
     int best; /* the fastest step; of several as fast the one with fewest workers */
 };

@@ -1,6 +1,7 @@
 /* step.c: one step of a job, played through on the machine with the most shards. See predict/predict.h. */
 #include "base/mem.h"
 #include "predict/journey.h"
+#include "predict/serve.h"
 
 #include <stdlib.h>
 
@@ -10,7 +11,7 @@ const int ls_predict_workers[LS_PREDICT_POINTS] = {1, 2, 3, 4, 8, 16, 32, 64, 12
 
 const char *ls_predict_name(enum ls_predict_algorithm a)
 {
-    static const char *const names[LS_N_PREDICT] = {"ring", "tree", "hierarchical", "servers"};
+    static const char *const names[LS_N_PREDICT] = {"ring", "tree", "hierarchical", "ps", "async"};
     return names[a];
 }
 
@@ -105,26 +106,26 @@ static void travel(const struct ls_predict_profile *p, const struct place *at, s
         joined += b->join_seconds * share / threads;
         if (b->join_seconds > 0) ready = joined;
         double cpu_before = j->cpu_seconds, wire_before = j->wire_seconds;
-        arrived = at->n_machines > 1 ? ls__journey_send(j, b->n, b->bytes, b->update_seconds, ready) : ready;
+        arrived = at->n_machines > 1 ? ls__journey_send(j, b->n, b->bytes, ready) : ready;
         if (at->n_machines > 1)
             talked = talk(j, j->cpu_seconds - cpu_before, j->wire_seconds - wire_before, later(ready, talked), t);
         if (arrived > now) {
             t->exposed += arrived - now;
             now = arrived;
         }
-        if (j->algorithm != LS_PREDICT_SERVERS || at->n_machines == 1) now += b->update_seconds / threads;
+        now += b->update_seconds / threads;
     }
     t->end = now + p->overhead_seconds;
 }
 
 /* Mean over all threads of the job. */
 static double busy_seconds(const struct ls_predict_profile *p, const struct ls_predict_cluster *c,
-                           const struct place *at, enum ls_predict_algorithm a)
+                           const struct place *at)
 {
     double once = 0, each = p->pre_seconds, threads = (double)at->threads;
     for (int i = 0; i < p->n_buckets; i++) {
         once += p->buckets[i].join_seconds;
-        if (a != LS_PREDICT_SERVERS || at->n_machines == 1) each += p->buckets[i].update_seconds;
+        each += p->buckets[i].update_seconds;
     }
     once += p->shard_seconds * (double)p->shards;
     return once / ((double)c->workers * c->threads) + each / threads;
@@ -151,7 +152,7 @@ static struct ls_predict_point play(const struct ls_predict_profile *p, const st
                                  .machines = at.n_machines,
                                  .step_seconds = t.end,
                                  .images_per_second = (double)p->batch_size / t.end,
-                                 .compute = busy_seconds(p, c, &at, a),
+                                 .compute = busy_seconds(p, c, &at),
                                  .communicate = t.exposed,
                                  .wire_seconds = j.wire_seconds,
                                  .wire_bytes = j.wire_bytes,
@@ -166,7 +167,11 @@ struct ls_predict_point ls_predict_step(const struct ls_predict_profile *p, cons
 {
     struct ls_predict_cluster one = *c;
     one.workers = 1;
-    struct ls_predict_point r = play(p, c, a), alone = play(p, &one, a);
+    const struct ls_predict_point alone = play(p, &one, LS_PREDICT_HIERARCHICAL);
+    const bool is_served = c->workers > 1 && (a == LS_PREDICT_PS || a == LS_PREDICT_ASYNC);
+    struct ls_predict_point r = !is_served           ? play(p, c, a)
+                                : a == LS_PREDICT_PS ? ls__serve_ps(p, c)
+                                                     : ls__serve_async(p, c);
     r.speedup = alone.step_seconds / r.step_seconds;
     return r;
 }
@@ -175,6 +180,7 @@ void ls_predict_sweep(const struct ls_predict_profile *p, const struct ls_predic
                       enum ls_predict_algorithm a, struct ls_predict_series *out)
 {
     out->best = 0;
+    out->algorithm = a;
     for (int i = 0; i < LS_PREDICT_POINTS; i++) {
         struct ls_predict_cluster at = *c;
         at.workers = ls_predict_workers[i];

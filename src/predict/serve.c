@@ -1,0 +1,111 @@
+/* serve.c: a step with parameter servers, as src/elastic does it.
+ *
+ * P workers of T threads, k servers on machines of their own; m bytes of packed sums, n sums, bandwidth B, latency a.
+ *
+ *     ps     a worker pushes the sums of all its shards once, when it has done them, and gets the new parameters once:
+ *            shards | pack | a + max(1, P/k) m/B | add, update | a + max(1, P/k) 4n/B
+ *            A server adds a push while the next one comes in; its threads share adding and updating.
+ *     async  a worker computes whole batches alone and waits for its own push and its own parameters only. With at most
+ *            u of them under way an update comes every cycle/u, if the servers and their links keep up.
+ *
+ * On one machine they share memory: sums and parameters are copied, nothing is packed.
+ */
+#include "predict/serve.h"
+
+struct serve {
+    const struct ls_predict_profile *p;
+    const struct ls_predict_cluster *c;
+    double n, bytes, update, join; /* of all buckets */
+    double n_machines, per_machine, k, threads;
+    double pack, add_one, publish;  /* seconds: of a worker's push, of one push at a server, of new parameters */
+    double link_up, link_down, lag; /* seconds of one worker's sums and parameters alone on a link; latency */
+};
+
+static double later(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t divide_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static struct serve look_at(const struct ls_predict_profile *p, const struct ls_predict_cluster *c)
+{
+    const int per_machine = c->workers < c->workers_per_machine ? c->workers : c->workers_per_machine;
+    struct serve s = {.p = p,
+                      .c = c,
+                      .n_machines = (double)divide_up(c->workers, per_machine),
+                      .per_machine = per_machine,
+                      .k = c->servers > 0 ? c->servers : 1,
+                      .threads = c->threads};
+    for (int i = 0; i < p->n_buckets; i++) {
+        s.n += (double)p->buckets[i].n;
+        s.bytes += p->buckets[i].bytes;
+        s.update += p->buckets[i].update_seconds;
+        s.join += p->buckets[i].join_seconds;
+    }
+    const bool is_near = s.n_machines == 1;
+    const double on_server = is_near ? s.threads * per_machine : s.threads * s.k; /* whose cores idle meanwhile */
+    s.pack = s.n * (is_near ? p->copy_seconds : p->pack_seconds) / s.threads;
+    s.add_one = s.n * (is_near ? p->copy_seconds : p->unpack_seconds) / on_server;
+    s.publish = s.n * p->copy_seconds / 2 / on_server + s.n * p->copy_seconds / 2 / s.threads; /* out, and in again */
+    s.update /= on_server;
+    s.link_up = is_near ? 0 : s.bytes / c->network->bandwidth;
+    s.link_down = is_near ? 0 : 4 * s.n / c->network->bandwidth;
+    s.lag = is_near ? 0 : c->network->latency;
+    return s;
+}
+
+static struct ls_predict_point point_of(const struct serve *s, double step, double compute, double communicate)
+{
+    struct ls_predict_point r = {.workers = s->c->workers,
+                                 .machines = (int)s->n_machines,
+                                 .step_seconds = step,
+                                 .images_per_second = (double)s->p->batch_size / step,
+                                 .compute = compute,
+                                 .communicate = communicate};
+    r.wait = step - compute - communicate;
+    if (r.wait < 0) r.wait = 0; /* rounding */
+    return r;
+}
+
+struct ls_predict_point ls__serve_ps(const struct ls_predict_profile *p, const struct ls_predict_cluster *c)
+{
+    const struct serve s = look_at(p, c);
+    const double workers = c->workers, all = workers * s.threads, n_shards = (double)p->shards;
+    const int64_t waves = divide_up(p->shards, (int64_t)c->workers * c->threads);
+    const double share = (double)divide_up(p->shards, c->workers) / n_shards;
+    const double computed = p->pre_seconds / s.threads + (double)waves * p->shard_seconds + s.join * share / s.threads;
+    const double most = later(s.per_machine, workers / s.k), up = most * s.link_up, down = most * s.link_down;
+    const double come = s.pack + s.lag + later(up, (workers - 1) * s.add_one) + s.add_one,
+                 go = s.publish + down + s.lag;
+    const double compute = (p->pre_seconds * workers + p->shard_seconds * n_shards + s.join) / all;
+    const double step = computed + come + s.update + go + p->overhead_seconds;
+    struct ls_predict_point r = point_of(&s, step, compute, s.n_machines > 1 ? come + go : 0);
+    r.wire_seconds = up + down;
+    r.wire_bytes = s.n_machines > 1 ? s.per_machine * s.bytes : 0;
+    r.busy_threads = (int)(all < n_shards ? all : n_shards);
+    return r;
+}
+
+struct ls_predict_point ls__serve_async(const struct ls_predict_profile *p, const struct ls_predict_cluster *c)
+{
+    const struct serve s = look_at(p, c);
+    const double most = c->staleness >= 0 && c->staleness + 1 < c->workers ? c->staleness + 1 : c->workers;
+    const int64_t waves = divide_up(p->shards, c->threads);
+    const double batch = p->pre_seconds / s.threads + (double)waves * p->shard_seconds + s.join / s.threads;
+    const double talk = s.pack + s.link_up + s.link_down + 2 * s.lag, served = s.add_one + s.update + s.publish;
+    const double cycle = batch + talk + served + p->overhead_seconds;
+    const double links = later(s.link_up, s.link_down) * later(1 / s.k, s.per_machine / c->workers);
+    const double step = later(cycle / most, later(served, links));
+    const double compute = (p->pre_seconds + p->shard_seconds * (double)p->shards + s.join) / (c->workers * s.threads);
+    struct ls_predict_point r =
+        point_of(&s, step, compute, s.n_machines > 1 ? (step - compute) * talk / (cycle - batch + talk) : 0);
+    r.wire_seconds = s.link_up + s.link_down;
+    r.wire_bytes = s.n_machines > 1 ? s.per_machine / c->workers * s.bytes : 0;
+    r.busy_threads = (int)(most * (double)(c->threads < p->shards ? c->threads : p->shards));
+    r.staleness = most - 1;
+    return r;
+}
