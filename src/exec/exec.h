@@ -55,6 +55,9 @@ enum ls_status ls_exec_keep_images(struct ls_exec *exec, const struct ls_dataset
                                    const uint8_t **kept) LS_MUST_CHECK;
 
 /* What a batch needs besides its samples. */
+struct ls_sum_range {
+    int64_t begin, end; /* elements of the block (ls_exec_sums); end 0: all of it */
+};
 struct ls_exec_step {
     const struct ls_batch *batch;
     const struct ls_transform *transform;
@@ -66,6 +69,7 @@ struct ls_exec_step {
      * ls_exec_get_gradient may be used. All ranks give it or none does. */
     void (*look)(void *arg);
     void *look_arg;
+    struct ls_sum_range sums; /* (optional) ls_exec_apply: only the updates by these; not with clip_norm or look */
     float *logits; /* (optional) ls_exec_evaluate: [batch.n,n_classes], of the shards that this process computed */
 };
 
@@ -174,6 +178,18 @@ int64_t *ls_exec_sums(const struct ls_exec *exec, int64_t *n);
 /* Updates the store by what is in the block, and zeroes it. Of step->batch only n and epoch are read. */
 enum ls_status ls_exec_apply(struct ls_exec *exec, const struct ls_exec_step *step,
                              struct ls_exec_stats *stats) LS_MUST_CHECK;
+/* Several servers have a range of the block each. The last place at or before element `at` where it may be cut: an update
+ * gives the same bits in two pieces as in one. */
+int64_t ls_exec_sums_cut(const struct ls_exec *exec, int64_t at);
+/* Elements [begin, begin + n) of a stored value, floats. */
+struct ls_stored_part {
+    int entry;
+    int64_t begin, n;
+};
+/* What the updates by a range of sums change: parameters, running statistics, the optimizer's state. The caller frees
+ * *parts. After the first plan of a training. */
+enum ls_status ls_exec_updated(const struct ls_exec *exec, struct ls_sum_range sums, struct ls_stored_part **parts,
+                               int *n) LS_MUST_CHECK;
 /* Somebody wrote parameters into the store. */
 void ls_exec_note_change(struct ls_exec *exec);
 /* Items on the executor's threads, between its own steps (base/pool.h). */

@@ -51,6 +51,21 @@ static enum ls_status launch_join(struct step *s, int op, const struct ls_bound 
     return LS_OK;
 }
 
+/* An update, or as much of its part as the step's range of sums has. */
+static enum ls_status launch_update(const struct step *s, const struct ls_plan_op *op, const struct ls_bound *b,
+                                    const struct ls_step_ctx *ctx)
+{
+    const struct ls_sum_range range = s->ask->sums;
+    if (range.end == 0) return b->kernel->impl->launch(b, ctx);
+    const int64_t at = s->e->sums.places[s->plan->plan->slots[op->node.in[1]].stored].begin;
+    int64_t begin, end;
+    ls_part_range((int64_t)(b->kernel->in[0].bytes / sizeof(float)), ctx->part, ctx->n_parts, &begin, &end);
+    if (begin < range.begin - at) begin = range.begin - at;
+    if (end > range.end - at) end = range.end - at;
+    if (begin < end) b->kernel->impl->update(b, ctx, begin, end - begin, (int64_t *)b->in[1] + begin);
+    return LS_OK;
+}
+
 static enum ls_status run_part(void *arg, int item, int thread)
 {
     const struct parts *r = arg;
@@ -65,7 +80,7 @@ static enum ls_status run_part(void *arg, int item, int thread)
     struct ls_lane *lane = s->e->workers[thread].lane;
     struct ls_begun begun =
         ls__op_begin(lane, r->phase == LS_JOIN ? s->work : LS_SPAN_UPDATE, op->node.name, s->plan->first_op + i);
-    enum ls_status status = r->phase == LS_JOIN ? launch_join(s, i, b, &ctx, thread) : b->kernel->impl->launch(b, &ctx);
+    enum ls_status status = r->phase == LS_JOIN ? launch_join(s, i, b, &ctx, thread) : launch_update(s, op, b, &ctx);
     if (status == LS_OK && ls__lane_wants_ops(lane)) status = ls__memory_settle(s->e);
     ls__span_end(lane, begun);
     return status;
