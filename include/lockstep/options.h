@@ -115,6 +115,7 @@ struct ls_train_options {
     int64_t compress;        /* bits of a gradient that leaves a shard: 8, 16; 0: all */
     double lease;            /* ps, async, ssp: seconds a worker may be silent before others get its work */
     int64_t backup;          /* ps: slow workers whose shards are computed a second time by who has nothing to do */
+    int64_t servers;         /* ps: processes that have a part of the parameters each */
     const char *sum;         /* "fixed" (the promise) or "float" (plain float32 sums, for comparison only) */
 
     /* For programs only: no words of the command line. All borrowed. */

@@ -39,15 +39,23 @@ struct ls_elastic_worker {
     double staleness_mean; /* of its updates: others applied between its parameters and them */
     int64_t staleness_max;
     int64_t joined_step, left_step;     /* -1: it stayed */
-    int64_t bytes_sent, bytes_received; /* by it */
+    int64_t bytes_sent, bytes_received; /* by it, to and from the first server */
 };
-enum { LS_ELASTIC_TOLD = 64, LS_STALENESS_BINS = 16 };
+enum { LS_ELASTIC_TOLD = 64, LS_STALENESS_BINS = 16, LS_ELASTIC_SERVERS = 64 };
+
+/* One server; the first is the chief, this process. */
+struct ls_elastic_server {
+    char host[64];
+    int64_t parameters;                 /* that it has: numbers, with running statistics */
+    int64_t bytes_sent, bytes_received; /* by it, to and from workers; the first: and other servers */
+};
 
 /* A training by parameter server. n_workers is 0 in any other. */
 struct ls_elastic_result {
     int servers, n_workers; /* workers that ever took part */
     int n_told;
     struct ls_elastic_worker workers[LS_ELASTIC_TOLD]; /* the first of them */
+    struct ls_elastic_server each[LS_ELASTIC_SERVERS]; /* [servers] */
     int64_t updates, staleness_max;
     double staleness_mean;
     int64_t staleness[LS_STALENESS_BINS]; /* updates with a staleness of 0, 1, ...; the last: and more */

@@ -340,8 +340,8 @@ static enum ls_status resolve_server(struct ls_options *o)
 {
     struct ls_sync_choice sync;
     if (o->n_args < 2)
-        return ls_fail(LS_USAGE,
-                       "server: expected MODEL DATA, --resume RUN or --keygen DIR; lockstep server --help explains");
+        return ls_fail(LS_USAGE, "server: expected MODEL DATA, --resume RUN, --chief ADDRESS or --keygen DIR; lockstep "
+                                 "server --help explains");
     if (!ls__option_is_given(o, "sync") && !ls__sync_is_served(o->train.sync)) o->train.sync = "ps";
     if (ls__sync_parse(o->train.sync, &sync) && !sync.name->is_served)
         return ls_fail(LS_USAGE, "server: --sync %s has no server: expected ps, async or ssp:K", o->train.sync);

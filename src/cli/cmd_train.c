@@ -1,4 +1,5 @@
 /* cmd_train.c: `lockstep train`: ls_train, then its result for a person or as JSON. */
+#include "base/file.h"
 #include "base/log.h"
 #include "base/quote.h"
 #include "base/status_kept.h"
@@ -6,6 +7,7 @@
 #include "cli/crew.h"
 #include "cli/signals.h"
 #include "comm/comm.h"
+#include "run/run.h"
 #include "settings/sync_names.h"
 #include "train/result.h"
 
@@ -147,15 +149,44 @@ static enum ls_status train(const struct ls_options *o, const struct ls_elastic 
     return status;
 }
 
-enum ls_status ls__cmd_train(const struct ls_options *o)
+/* With a crew of its own. *restarts: left, when another server of it was lost; -1: none was. */
+static enum ls_status train_once(const struct ls_options *o, int64_t *restarts)
 {
     struct ls_crew *crew = NULL;
-    if (!ls__sync_is_served(o->train.sync)) return train(o, NULL);
+    *restarts = -1;
     TRY(ls__crew_create(&crew, o));
     enum ls_status status = train(o, ls__crew_elastic(crew));
     const struct ls_kept kept = ls__keep(status);
+    if (status == LS_REMOTE) *restarts = ls__crew_restarts_after_server(crew);
     ls__crew_destroy(&crew);
     return ls__fail_again(&kept);
+}
+
+/* What another server had is lost with it: all of them begin again, from the newest checkpoint. */
+static enum ls_status train_with_crew(const struct ls_options *o)
+{
+    char dir[LS_PATH_BYTES];
+    struct ls_options again = *o;
+    int64_t restarts;
+    const char *resume = o->train.resume;
+    const bool is_named = o->train.run_dir || (resume && strcmp(resume, "auto") != 0 && ls__dir_exists(resume));
+    if (o->train.servers > 1 && o->max_restarts > 0 && !is_named) {
+        TRY(ls__run_make_named(o->train.model, o->train.data, dir));
+        again.train.run_dir = dir;
+    }
+    for (;;) {
+        enum ls_status status = train_once(&again, &restarts);
+        if (restarts <= 0) return status;
+        ls__log(LS_LOG_WARN, "%s; started again", ls_error_message());
+        if (!again.train.run_dir) again.train.run_dir = resume;
+        again.train.resume = "auto";
+        again.max_restarts = restarts - 1;
+    }
+}
+
+enum ls_status ls__cmd_train(const struct ls_options *o)
+{
+    return ls__sync_is_served(o->train.sync) ? train_with_crew(o) : train(o, NULL);
 }
 
 enum ls_status ls__train_as_server(const struct ls_options *o, const char *listen)

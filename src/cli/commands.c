@@ -308,7 +308,7 @@ const struct ls_command ls__commands[LS_N_CMDS] = {
     [LS_CMD_SERVER] =
         {
             .name = "server",
-            .args = "MODEL DATA | --resume RUN | --keygen DIR",
+            .args = "MODEL DATA | --resume RUN | --chief ADDRESS | --keygen DIR",
             .min_args = 0,
             .max_args = 2,
             .summary = "train by workers that come and go; make keys for them",
@@ -319,6 +319,10 @@ const struct ls_command ls__commands[LS_N_CMDS] = {
                 "with its own. They may join and leave at any time; work of one that dies or is silent for --lease "
                 "goes to others, and the weights are those of one process. Killed, it goes on with --resume RUN, "
                 "and workers that waited join again.\n"
+                "With --servers K it waits for K-1 more, started anywhere with `lockstep server --chief ADDRESS` and "
+                "the "
+                "same key file, which have a part of the parameters each: workers send every part to its server. The "
+                "training ends when one of them does, and goes on from the newest checkpoint.\n"
                 "--keygen writes three key files into DIR, readable by you alone: server.key for the server, "
                 "worker.key for every worker, and node.key for every node of a job that is started by --nodes. "
                 "Copy them over ssh. Who has no key gets nothing; without keys only this machine's loopback is used.",
@@ -327,6 +331,7 @@ const struct ls_command ls__commands[LS_N_CMDS] = {
                     {"lockstep server --keygen keys", "keys/server.key, keys/worker.key, keys/node.key"},
                     {"lockstep server lenet5 mnist --listen 0.0.0.0:4711 --key keys/server.key", "waits for workers"},
                     {"lockstep server lenet5 mnist --sync ssp:4", "bounded staleness, workers of this machine only"},
+                    {"lockstep server --chief 10.0.0.1:4711 --key keys/server.key", "the second of --servers 2"},
                 },
         },
     [LS_CMD_PLOT] =

@@ -37,13 +37,14 @@ struct worker {
 struct ls_crew {
     struct ls_places places;
     struct ls_elastic elastic;
-    int n;
+    int n_workers, n;       /* n: with the other servers, which come behind them */
     struct worker *workers; /* [n] */
     int64_t restarts_left;
     pthread_t thread;
     bool is_started;
-    atomic_bool is_over;     /* the training has ended: their ends are no news */
-    atomic_bool is_hopeless; /* all are gone, and none will be started again */
+    atomic_bool is_over; /* the training has ended: their ends are no news */
+    atomic_bool is_server_lost;
+    atomic_bool is_hopeless; /* all workers are gone, or another server, and none will be started again */
 };
 
 /* --- one worker --- */
@@ -79,7 +80,9 @@ static enum ls_status make_input(struct ls_crew *c, int slot, int *input)
     if (pipe2(ends, O_CLOEXEC) != 0) return ls_fail(LS_IO, "a pipe for a worker: %s", strerror(errno));
     *input = ends[0];
     c->workers[slot].hold = ends[1];
-    if (write(ends[1], p->worker_key, p->worker_key_bytes) == (ssize_t)p->worker_key_bytes) return LS_OK;
+    const char *key = slot < c->n_workers ? p->worker_key : p->server_key;
+    const size_t bytes = slot < c->n_workers ? p->worker_key_bytes : p->server_key_bytes;
+    if (write(ends[1], key, bytes) == (ssize_t)bytes) return LS_OK;
     close(*input);
     *input = -1;
     return ls_fail(LS_IO, "hand a worker its key: %s", strerror(errno));
@@ -115,10 +118,10 @@ static enum ls_status start(struct ls_crew *c, int slot)
 
 /* --- all of them --- */
 
-static int n_running(const struct ls_crew *c)
+static int n_running(const struct ls_crew *c, int end)
 {
     int n = 0;
-    for (int i = 0; i < c->n; i++) n += c->workers[i].pid != 0;
+    for (int i = 0; i < end; i++) n += c->workers[i].pid != 0;
     return n;
 }
 
@@ -139,6 +142,11 @@ static void on_end(struct ls_crew *c, int slot, int status)
     const bool was_here = atomic_exchange(&c->workers[slot].state, GONE) == HERE;
     let_go(c, slot);
     if (atomic_load(&c->is_over)) return;
+    if (slot >= c->n_workers) { /* the training ends, and says why */
+        atomic_store(&c->is_server_lost, true);
+        atomic_store(&c->is_hopeless, true);
+    }
+    if (atomic_load(&c->is_server_lost)) return;
     /* It left, it is over, or a value was not finite: the server knows. */
     const bool is_told = WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 5);
     describe_end(status, end, sizeof end);
@@ -150,12 +158,13 @@ static void on_end(struct ls_crew *c, int slot, int status)
                 is_again ? "started again" : "the others go on");
     if (is_again) c->restarts_left--;
     if (is_again && start(c, slot) != LS_OK) ls__log(LS_LOG_WARN, "%s", ls_error_message());
-    if (n_running(c) == 0) atomic_store(&c->is_hopeless, true);
+    if (n_running(c, c->n_workers) == 0) atomic_store(&c->is_hopeless, true);
 }
 
+/* Servers first: with one of them the workers end. */
 static void look_for_ends(struct ls_crew *c)
 {
-    for (int i = 0; i < c->n; i++) {
+    for (int i = c->n - 1; i >= 0; i--) {
         int status;
         if (c->workers[i].pid && waitpid(c->workers[i].pid, &status, WNOHANG) == c->workers[i].pid)
             on_end(c, i, status);
@@ -181,7 +190,7 @@ static void await_ends(struct ls_crew *c)
     const double after[] = {1, 5, 15};
     for (int i = 0; i < c->n; i++)
         if (atomic_load(&c->workers[i].state) != HERE) send(c, i, SIGTERM); /* nobody has told it */
-    for (int sent = 0; n_running(c) > 0; nap()) {
+    for (int sent = 0; n_running(c, c->n) > 0; nap()) {
         look_for_ends(c);
         if (sent == 3 || ls__seconds_since(began) < after[sent]) continue;
         for (int i = 0; i < c->n; i++) send(c, i, asks[sent]);
@@ -193,7 +202,7 @@ static void await_ends(struct ls_crew *c)
 static void tell_late(struct ls_crew *c)
 {
     const double timeout = c->places.o->train.timeout, patience = timeout < PATIENCE_S ? timeout : PATIENCE_S;
-    for (int i = 0; i < c->n; i++) {
+    for (int i = 0; i < c->n_workers; i++) {
         int state = COMING;
         char where[80];
         if (ls__seconds_since(c->workers[i].started_ns) < patience ||
@@ -212,7 +221,7 @@ static void *watch(void *arg)
         ls__log(LS_LOG_ERROR, "%s", ls_error_message());
         atomic_store(&c->workers[i].state, GONE);
     }
-    if (n_running(c) == 0) atomic_store(&c->is_hopeless, true);
+    if (n_running(c, c->n_workers) == 0) atomic_store(&c->is_hopeless, true);
     for (; !atomic_load(&c->is_over); nap()) {
         look_for_ends(c);
         tell_late(c);
@@ -240,10 +249,11 @@ static bool is_hopeless(void *context)
     return atomic_load(&c->is_hopeless);
 }
 
+/* Workers. For the other servers the first step waits anyway. */
 static bool is_coming(void *context)
 {
     struct ls_crew *c = context;
-    for (int i = 0; i < c->n; i++)
+    for (int i = 0; i < c->n_workers; i++)
         if (atomic_load(&c->workers[i].state) == COMING) return true;
     return false;
 }
@@ -266,9 +276,11 @@ static enum ls_status build(struct ls_crew *c, const struct ls_options *o)
                                      .is_hopeless = is_hopeless,
                                      .is_coming = is_coming,
                                      .on_joined = on_joined};
-    TRY(ls__calloc(&c->workers, (size_t)c->places.n, sizeof *c->workers));
-    for (int i = 0; i < c->places.n; i++) c->workers[i].hold = -1;
-    c->n = c->places.n;
+    const int n = c->places.n + c->places.n_keepers;
+    TRY(ls__calloc(&c->workers, (size_t)n, sizeof *c->workers));
+    for (int i = 0; i < n; i++) c->workers[i].hold = -1;
+    c->n_workers = c->places.n;
+    c->n = n;
     return LS_OK;
 }
 
@@ -284,6 +296,14 @@ enum ls_status ls__crew_create(struct ls_crew **out, const struct ls_options *o)
 const struct ls_elastic *ls__crew_elastic(const struct ls_crew *c)
 {
     return &c->elastic;
+}
+
+/* This process cannot leave its node and enter it again. */
+int64_t ls__crew_restarts_after_server(const struct ls_crew *c)
+{
+    const int64_t began = ls__now_ns();
+    while (c->n > c->n_workers && !atomic_load(&c->is_server_lost) && ls__seconds_since(began) < 1) nap();
+    return atomic_load(&c->is_server_lost) && c->places.nodes.n == 0 ? c->restarts_left : -1;
 }
 
 void ls__crew_destroy(struct ls_crew **crew)

@@ -4,7 +4,10 @@
  *     lockstep train MODEL DATA -w 3 --sync ps          the server
  *       lockstep train --server 127.0.0.1:PORT -q       its workers, which show it a ticket
  *
- * One that dies is started again while --max-restarts allows; otherwise the others go on.
+ *       lockstep server --chief 127.0.0.1:PORT -q       with --servers K: K-1 of these besides
+ *
+ * A worker that dies is started again while --max-restarts allows; otherwise the others go on. With a server a part of
+ * the parameters is lost: the training ends, and begins again from its checkpoint while --max-restarts allows.
  */
 #ifndef LS_CLI_CREW_H
 #define LS_CLI_CREW_H
@@ -16,6 +19,8 @@ struct ls_crew;
 /* For o.train.elastic; the workers are started when the server listens. */
 enum ls_status ls__crew_create(struct ls_crew **out, const struct ls_options *o) LS_MUST_CHECK;
 const struct ls_elastic *ls__crew_elastic(const struct ls_crew *crew);
+/* After a failure: how often it may be started again because another server was lost; -1: none was, or it cannot be. */
+int64_t ls__crew_restarts_after_server(const struct ls_crew *crew);
 /* The training has ended: so do they. */
 void ls__crew_destroy(struct ls_crew **crew);
 
@@ -30,5 +35,7 @@ struct ls_crew_place ls__crew_place(void);
 
 /* `lockstep train --server`. */
 enum ls_status ls__cmd_worker(const struct ls_options *o) LS_MUST_CHECK;
+/* `lockstep server --chief`. */
+enum ls_status ls__cmd_keeper(const struct ls_options *o) LS_MUST_CHECK;
 
 #endif

@@ -56,6 +56,8 @@ static enum ls_status make_keys(struct ls_places *p)
     if (status == LS_OK) {
         p->worker_key_bytes = ls_wire_key_print(&worker, p->worker_key);
         p->worker_key[p->worker_key_bytes++] = '\n';
+        p->server_key_bytes = ls_wire_key_print(&server, p->server_key);
+        p->server_key[p->server_key_bytes++] = '\n';
     }
     ls_wire_key_forget(&server);
     ls_wire_key_forget(&worker);
@@ -151,6 +153,7 @@ enum ls_status ls__places_open(struct ls_places *p, const struct ls_options *o)
 {
     *p = (struct ls_places){.o = o, .key_file = -1, .listen = "127.0.0.1:0"};
     p->n = p->each = o->train.workers > 0 ? (int)o->train.workers : 1;
+    p->n_keepers = (int)o->train.servers - 1;
     enum ls_status status = build(p);
     if (status != LS_OK) ls__places_close(p);
     return status;
@@ -168,13 +171,17 @@ void ls__places_close(struct ls_places *p)
     p->hosts = NULL;
     p->host_text = NULL;
     explicit_bzero(p->worker_key, sizeof p->worker_key);
+    explicit_bzero(p->server_key, sizeof p->server_key);
 }
 
 /* --- one worker --- */
 
-/* Where there are no machines but this one every worker counts as one. */
+/* Where there are no machines but this one every worker counts as one. Of several servers this one is on the first
+ * node, or on a machine besides the hosts; the others follow. */
 static int machine_of(const struct ls_places *p, int slot)
 {
+    if (slot >= p->n && p->n_hosts > 0) return (slot - p->n) % p->n_hosts;
+    if (slot >= p->n) return p->o->nodes > 0 ? (int)((slot - p->n + 1) % p->o->nodes) : 0;
     if (p->n_hosts > 0) return slot / p->each;
     return p->o->nodes > 0 ? (int)(slot / (p->n / p->o->nodes)) : slot;
 }
@@ -182,7 +189,8 @@ static int machine_of(const struct ls_places *p, int slot)
 void ls__places_slot(const struct ls_places *p, int slot, char out[LS_SLOT_TEXT])
 {
     const bool is_far = p->nodes.n > 0 || p->n_hosts > 0;
-    snprintf(out, LS_SLOT_TEXT, "%d:%d/%d:%d:%s", slot, slot % p->each, p->each, machine_of(p, slot) + 1,
+    const int each = slot < p->n ? p->each : 1; /* a server shares its cores with all */
+    snprintf(out, LS_SLOT_TEXT, "%d:%d/%d:%d:%s", slot, slot % each, each, machine_of(p, slot) + 1,
              is_far ? "far" : "near");
 }
 
@@ -204,28 +212,29 @@ void ls__places_advise(const struct ls_places *p, int slot, int exit_code, char 
         snprintf(out, size, " (does `%s %s true` work?)", agent && *agent ? agent : "ssh", host);
 }
 
-/* Where the server is, for this worker. */
-static void add_address(const struct ls_places *p, int slot, struct ls_words *w)
+/* Where the server is, for this process. */
+static void add_address(const struct ls_places *p, int slot, const char *option, struct ls_words *w)
 {
     char address[LS_HOST_TEXT + 16];
     const char *port = strrchr(p->address, ':');
     const bool is_own = p->n_hosts > 0 && is_anywhere(p->listen) && port;
     if (is_own) snprintf(address, sizeof address, "%s%s", p->toward[machine_of(p, slot)], port);
-    ls__words_add_option(w, "server", is_own ? address : p->address);
+    ls__words_add_option(w, option, is_own ? address : p->address);
 }
 
-static void add_worker(const struct ls_places *p, int slot, struct ls_words *w)
+static void add_process(const struct ls_places *p, int slot, struct ls_words *w)
 {
     char text[64];
     const struct ls_train_options *t = &p->o->train;
+    const bool is_keeper = slot >= p->n;
     ls__words_add(w, p->exe);
-    ls__words_add(w, "train");
-    add_address(p, slot, w);
+    ls__words_add(w, is_keeper ? "server" : "train");
+    add_address(p, slot, is_keeper ? "chief" : "server", w);
     ls__words_add(w, "--quiet");
     if (p->key[0]) ls__words_add_option(w, "key", "fd:0");
     if (t->data_dir) ls__words_add_option(w, "data-dir", t->data_dir);
     if (t->tune) ls__words_add_option(w, "tune", t->tune);
-    if (p->o->slow) ls__words_add_option(w, "slow", p->o->slow);
+    if (p->o->slow && !is_keeper) ls__words_add_option(w, "slow", p->o->slow);
     snprintf(text, sizeof text, "%.17g", t->timeout);
     ls__words_add_option(w, "timeout", text);
     snprintf(text, sizeof text, "%lld", (long long)t->threads);
@@ -290,10 +299,10 @@ void ls__places_command(const struct ls_places *p, int slot, struct ls_words *w)
     struct ls_buf line = LS_BUF_INIT;
     const bool is_child = p->n_hosts > 0 ? ls__launch_is_here(p->hosts[machine_of(p, slot)]) : p->nodes.n == 0;
     if (is_child) {
-        add_worker(p, slot, w);
+        add_process(p, slot, w);
         return;
     }
-    add_worker(p, slot, &worker);
+    add_process(p, slot, &worker);
     w->status = worker.status;
     if (w->status == LS_OK) w->status = write_line(p, slot, &worker, &line);
     add_shell(p, slot, w);

@@ -24,7 +24,7 @@ extern const char ls__ticket_variable[], ls__slot_variable[];
 
 struct ls_places {
     const struct ls_options *o;
-    int n;                        /* workers */
+    int n, n_keepers;             /* workers; servers besides this one, slots from n up */
     int each;                     /* of them on a machine that has cores of its own */
     struct ls_nodes nodes;        /* n 0: none with a network of its own */
     char *host_text, **hosts;     /* of --hosts, cut apart */
@@ -36,6 +36,8 @@ struct ls_places {
     int key_file;                          /* in memory; -1 */
     char worker_key[LS_WIRE_KEY_TEXT + 2]; /* for standard input, with the empty line that ends it */
     size_t worker_key_bytes;
+    char server_key[LS_WIRE_KEY_TEXT + 2]; /* the same for the other servers, who have this one's */
+    size_t server_key_bytes;
     char ticket[LS_TICKET_BYTES], exe[LS_PATH_BYTES];
 };
 
@@ -43,7 +45,7 @@ struct ls_places {
 enum ls_status ls__places_open(struct ls_places *p, const struct ls_options *o) LS_MUST_CHECK;
 void ls__places_close(struct ls_places *p); /* also a zeroed one */
 
-/* The command that starts a worker; argv[0] is a path or a program to be found. */
+/* The command that starts a worker or a server; argv[0] is a path or a program to be found. */
 void ls__places_command(const struct ls_places *p, int slot, struct ls_words *w);
 void ls__places_slot(const struct ls_places *p, int slot, char out[LS_SLOT_TEXT]);
 /* " on node2", or "" where there are none. */

@@ -1,10 +1,14 @@
-/* crew_worker.c: `lockstep train --server`: a worker, and what it knows of the crew it is one of (crew_place.h). */
+/* crew_worker.c: `lockstep train --server` and `lockstep server --chief`: a worker or one more server, and what it
+ * knows of the crew it is one of (crew_place.h).
+ */
 #include "base/log.h"
 #include "base/pool.h"
+#include "cli/cmd.h"
 #include "cli/crew.h"
 #include "cli/crew_place.h"
 #include "cli/signals.h"
-#include "elastic/worker.h"
+#include "elastic/keeper.h"
+#include "wire/wire.h"
 
 #include <poll.h>
 #include <sched.h>
@@ -55,22 +59,50 @@ static void *mind_server(void *arg)
     return NULL;
 }
 
+typedef enum ls_status run_fn(const struct ls_worker_options *o, bool *is_told);
+
+static enum ls_status run(const struct ls_options *o, const struct ls_crew_place *place, struct ls_worker_options *w,
+                          run_fn *fn)
+{
+    pthread_t minder;
+    bool is_told;
+    w->key = o->key;
+    w->ticket = getenv(ls__ticket_variable);
+    w->slot = place->slot;
+    w->own.control = &ls__signals_control;
+    const bool is_held = place->slot >= 0 && o->key && strcmp(o->key, "fd:0") == 0;
+    if (is_held) TRY(ls__thread_start(&minder, "the thread that minds the server", mind_server, NULL));
+    enum ls_status status = fn(w, &is_told);
+    if (is_told && w->slot >= 0) ls__log_set_level(LS_LOG_NOTHING); /* the server says it on the same terminal */
+    return status;
+}
+
 enum ls_status ls__cmd_worker(const struct ls_options *o)
 {
     const struct ls_crew_place place = ls__crew_place();
-    struct ls_worker_options w = {.address = o->server,
-                                  .key = o->key,
-                                  .ticket = getenv(ls__ticket_variable),
-                                  .slot = place.slot,
-                                  .is_near = place.slot >= 0 && place.is_near,
-                                  .own = o->train};
-    pthread_t minder;
-    w.own.control = &ls__signals_control;
+    struct ls_worker_options w = {.address = o->server, .is_near = place.slot >= 0 && place.is_near, .own = o->train};
     take_cores(&place, &w.own.threads);
-    const bool is_held = place.slot >= 0 && o->key && strcmp(o->key, "fd:0") == 0;
-    if (is_held) TRY(ls__thread_start(&minder, "the thread that minds the server", mind_server, NULL));
-    bool is_told;
-    enum ls_status status = ls__worker_run(&w, &is_told);
-    if (is_told && w.slot >= 0) ls__log_set_level(LS_LOG_NOTHING); /* the server says it on the same terminal */
-    return status;
+    return run(o, &place, &w, ls__worker_run);
+}
+
+/* Where workers can reach it: any free port of the address from which this machine reaches the chief. */
+static enum ls_status choose_listen(const struct ls_options *o, char *out, size_t size)
+{
+    char host[128];
+    if (!ls__option_is_given(o, "listen")) {
+        TRY(ls_wire_own_host(o->chief, host, sizeof host));
+        snprintf(out, size, "%s:0", host);
+        return LS_OK;
+    }
+    snprintf(out, size, "%s%s", o->listen, ls__address_has_port(o->listen) ? "" : ":0");
+    return LS_OK;
+}
+
+enum ls_status ls__cmd_keeper(const struct ls_options *o)
+{
+    char listen[256];
+    const struct ls_crew_place place = ls__crew_place();
+    TRY(choose_listen(o, listen, sizeof listen));
+    struct ls_worker_options w = {.address = o->chief, .listen = listen, .own = o->train};
+    return run(o, &place, &w, ls__keeper_run);
 }

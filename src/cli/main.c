@@ -58,6 +58,14 @@ static enum ls_status run_worker(const struct ls_options *o)
     return ls__cmd_worker(o);
 }
 
+static enum ls_status run_keeper(const struct ls_options *o)
+{
+    if (o->n_args > 0)
+        return ls_fail(LS_USAGE, "--chief %s says what is trained: leave '%s' out", o->chief, o->args[0]);
+    ls__signals_install();
+    return ls__cmd_keeper(o);
+}
+
 /* *exit_code: of a job that was launched; 0 otherwise. */
 static enum ls_status run_with(struct ls_options *o, enum ls_cmd cmd, int *exit_code)
 {
@@ -69,6 +77,7 @@ static enum ls_status run_with(struct ls_options *o, enum ls_cmd cmd, int *exit_
     if (o->verbose) ls__log_set_level(LS_LOG_DEBUG);
     if (o->train.quiet) ls__log_set_level(LS_LOG_WARN);
     if (cmd == LS_CMD_TRAIN && o->server) return run_worker(o);
+    if (cmd == LS_CMD_SERVER && o->chief) return run_keeper(o);
     const bool is_training = cmd == LS_CMD_TRAIN || (cmd == LS_CMD_SERVER && !o->keygen);
     if (cmd == LS_CMD_TRAIN) TRY(ls__meet_take_place(o));
     if (is_training) TRY(ls__options_go_on(o));

@@ -211,6 +211,12 @@ const struct ls_option ls__options[] = {
          .group = "Where it runs", .is_of_sitting = true, AT(server)), .commands = ON(TRAIN)},
     {OF_TRAINING(LEASE), .commands = ON_TRAINING},
     {OF_TRAINING(BACKUP), .commands = ON_TRAINING},
+    {OF_TRAINING(SERVERS), .commands = ON_TRAINING},
+    {OWN(.name = "chief", .arg = "ADDRESS", .type = LS_SETTING_TEXT, .is_valid = is_not_empty,
+         .expected = "an address such as 10.0.0.1:4711",
+         .help = "Be one more server for the `lockstep server --servers K` at ADDRESS, which says what is trained, and "
+                 "have a part of its parameters.",
+         .group = "Where it runs", .is_of_sitting = true, AT(chief)), .commands = ON(SERVER)},
     {OWN(.name = "rank", .arg = "R", .type = LS_SETTING_INT, .min = 0, .max = 4095, .def = "0",
          .help = "Which of --nodes this process is, from 0 up. Rank 0 writes the run directory.",
          .group = "Where it runs", .is_of_sitting = true, AT(rank)), .commands = ON(TRAIN)},

@@ -106,6 +106,7 @@ struct ls_options {
     const char *listen, *token;
     const char *server; /* train: of a worker */
     const char *keygen; /* server */
+    const char *chief;  /* server: of one more */
     bool man;           /* help */
     const char *completion;
     bool verbose, help;

@@ -4,14 +4,13 @@
  * what comes in is handled by somebody who has nothing better to do. The beating thread only takes it when it is free:
  * where it is not, a listener beats himself.
  */
-#include "elastic/contact.h"
+#include "elastic/contact_internal.h"
 
 #include "base/clock.h"
 #include "base/control.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/pool.h"
-#include "base/status_kept.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -21,44 +20,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LISTEN_MS = 100 };
-
-struct ls_contact {
-    struct ls_contact_options o;
-    pthread_mutex_t lock;
-    pthread_t beater;
-    bool is_beating;
-    atomic_bool is_ending;
-    struct ls_wire *wire;
-    uint64_t session, sequence;
-    uint32_t number;
-    bool is_connected, is_joined, is_ready; /* joined: welcome; ready: what is trained is open */
-    bool is_task_new;
-    struct ls_contact_task task;
-    double lease, timeout;
-    int64_t heard_ns, beat_ns, joined_ns; /* joined_ns: last JOIN */
-    bool is_lost_told;
-
-    /* the present work */
-    bool has_work; /* given, and not pushed */
-    bool is_new;   /* nobody has begun it */
-    bool is_void, is_last, is_asked;
-    struct ls_contact_work work;
-    uint32_t items[LS_TALK_MAX_ITEMS]; /* all that was given */
-    int n_items, n_taken;              /* of these, or of the shards of a whole batch */
-    int n_shards;                      /* of a whole batch */
-    int64_t waited_ns, idle_since_ns;  /* since the last push */
-
-    bool is_over, is_failed; /* the server said so; this worker did */
-    struct ls_kept outcome;
-    uint8_t *head;
-    union ls_talk_body body, reply;
-};
-
 /* --- out --- */
 
-static enum ls_status say(struct ls_contact *l, enum ls_talk_kind kind, const void *body,
-                          struct ls_wire_buffer *payload, size_t bytes)
+enum ls_status ls__contact_send(struct ls_contact *l, enum ls_talk_kind kind, const void *body,
+                                struct ls_wire_buffer *payload, size_t bytes)
 {
     const struct ls_frame frame = {.session = l->session,
                                    .step = l->work.step,
@@ -71,10 +36,9 @@ static enum ls_status say(struct ls_contact *l, enum ls_talk_kind kind, const vo
     return ls_wire_send(l->wire, LS_WIRE_SERVER, l->head, head_bytes, payload, bytes);
 }
 
-/* A server that is not there hears nothing; we hear that it is gone. */
-static void say_if_there(struct ls_contact *l, enum ls_talk_kind kind, const void *body)
+void ls__contact_send_if_there(struct ls_contact *l, enum ls_talk_kind kind, const void *body)
 {
-    if (say(l, kind, body, NULL, 0) != LS_OK) ls__log(LS_LOG_DEBUG, "%s", ls_error_message());
+    if (ls__contact_send(l, kind, body, NULL, 0) != LS_OK) ls__log(LS_LOG_DEBUG, "%s", ls_error_message());
 }
 
 static void join(struct ls_contact *l)
@@ -83,29 +47,66 @@ static void join(struct ls_contact *l)
     *join = (struct ls_talk_join){.pid = (uint32_t)getpid(), .threads = (uint32_t)l->o.threads, .slot = l->o.slot};
     snprintf(join->ticket, sizeof join->ticket, "%s", l->o.ticket ? l->o.ticket : "");
     snprintf(join->version, sizeof join->version, "%s", LOCKSTEP_VERSION);
+    snprintf(join->serves, sizeof join->serves, "%s", l->o.serves ? l->o.serves : "");
     if (gethostname(join->host, sizeof join->host - 1) != 0) join->host[0] = '\0';
     l->joined_ns = ls__now_ns();
     l->sequence = 0;
-    say_if_there(l, LS_TALK_JOIN, join);
+    ls__contact_send_if_there(l, LS_TALK_JOIN, join);
 }
 
 static void beat_if_due(struct ls_contact *l)
 {
     const int64_t now = ls__now_ns();
-    if (l->is_joined && now - l->beat_ns > (int64_t)(1e9 * l->lease / 4)) say_if_there(l, LS_TALK_BEAT, NULL);
+    if (l->is_joined && now - l->beat_ns > (int64_t)(1e9 * l->lease / 4))
+        ls__contact_send_if_there(l, LS_TALK_BEAT, NULL);
     if (l->is_connected && !l->is_joined && now - l->joined_ns > (int64_t)(1e9 * l->lease / 2)) join(l);
 }
 
 /* --- in --- */
 
-/* What is under way counts no more. */
-static void make_void(struct ls_contact *l)
+void ls__contact_make_void(struct ls_contact *l)
 {
     ls_wire_message_release(&l->work.parameters);
     if (l->is_new) l->has_work = l->is_new = false;
     l->is_void = l->has_work;
     l->is_last = true;
     l->is_asked = false;
+}
+
+bool ls__contact_take_order(struct ls_contact *l, struct ls_wire_message *m)
+{
+    struct order *first = l->first_order;
+    if (!first) return false;
+    *m = first->message;
+    l->first_order = first->next;
+    if (!l->first_order) l->last_order = NULL;
+    free(first);
+    return true;
+}
+
+static void drop_orders(struct ls_contact *l)
+{
+    struct ls_wire_message m;
+    while (ls__contact_take_order(l, &m)) ls_wire_message_release(&m);
+}
+
+/* A keeper does them one after the other. */
+static void on_order(struct ls_contact *l, struct ls_wire_message *m)
+{
+    struct order *order;
+    if (!l->o.serves || !l->is_ready) return;
+    if (ls__calloc(&order, 1, sizeof *order) != LS_OK) {
+        l->outcome = ls__keep(LS_NOMEM);
+        l->is_over = true;
+        return;
+    }
+    order->message = *m;
+    *m = (struct ls_wire_message){0};
+    if (l->last_order)
+        l->last_order->next = order;
+    else
+        l->first_order = order;
+    l->last_order = order;
 }
 
 static enum ls_status copy_text(char **out, const uint8_t *text, size_t bytes)
@@ -125,10 +126,15 @@ static enum ls_status take_task(struct ls_contact_task *t, const struct ls_talk_
 
 static void on_welcome(struct ls_contact *l, const struct ls_frame *f, const struct ls_talk_welcome *w)
 {
-    make_void(l);
+    ls__contact_make_void(l);
+    drop_orders(l);
     ls__contact_task_release(&l->task);
-    l->task = (struct ls_contact_task){
-        .lease = w->lease, .timeout = w->timeout, .session = f->session, .box_pid = w->box_pid, .box_fd = w->box_fd};
+    l->task = (struct ls_contact_task){.lease = w->lease,
+                                       .timeout = w->timeout,
+                                       .session = f->session,
+                                       .box_pid = w->box_pid,
+                                       .box_fd = w->box_fd,
+                                       .server = (int)w->server};
     enum ls_status status = take_task(&l->task, w);
     if (status != LS_OK) {
         l->outcome = ls__keep(status);
@@ -177,7 +183,7 @@ static void on_work(struct ls_contact *l, const struct ls_frame *f, const struct
 static void on_over(struct ls_contact *l, const struct ls_talk_end *end)
 {
     const enum ls_status status = (enum ls_status)end->status;
-    make_void(l);
+    ls__contact_make_void(l);
     l->is_over = true;
     if (status != LS_OK) l->outcome = ls__keep(ls_fail(status, "%s", *end->text ? end->text : "the server ended"));
 }
@@ -194,6 +200,11 @@ static void handle(struct ls_contact *l, struct ls_wire_message *m)
     if (f.kind == LS_TALK_WELCOME) on_welcome(l, &f, &b->welcome);
     if (f.kind == LS_TALK_WORK && is_ours) on_work(l, &f, &b->work, m);
     if (f.kind == LS_TALK_OVER && is_ours) on_over(l, &b->end);
+    if (f.kind == LS_TALK_PLACES && is_ours) {
+        l->places = b->places;
+        l->is_places_new = true;
+    }
+    if ((f.kind == LS_TALK_STATE || f.kind == LS_TALK_APPLY || f.kind == LS_TALK_COLLECT) && is_ours) on_order(l, m);
     if (f.kind == LS_TALK_ACK && is_ours)
         ls__log(LS_LOG_INFO, "the sums for step %lld came too late and were dropped", (long long)f.step + 1);
 }
@@ -202,10 +213,10 @@ static void on_gone(struct ls_contact *l)
 {
     if (l->is_joined) ls__log(LS_LOG_WARN, "the server at %s is gone; waiting for it", l->o.address);
     l->is_connected = l->is_joined = l->is_ready = false;
-    make_void(l);
+    ls__contact_make_void(l);
 }
 
-static enum ls_status pump(struct ls_contact *l, int timeout_ms, bool *is_something)
+enum ls_status ls__contact_pump(struct ls_contact *l, int timeout_ms, bool *is_something)
 {
     struct ls_wire_message m = {0};
     TRY(ls_wire_receive(l->wire, timeout_ms, &m));
@@ -273,8 +284,9 @@ void ls__contact_close(struct ls_contact **contact, const char *why)
     atomic_store(&l->is_ending, true);
     if (l->is_beating) pthread_join(l->beater, NULL);
     if (why) snprintf(end.text, sizeof end.text, "%s", why);
-    if (l->is_joined) say_if_there(l, LS_TALK_LEAVE, &end);
+    if (l->is_joined) ls__contact_send_if_there(l, LS_TALK_LEAVE, &end);
     ls_wire_message_release(&l->work.parameters);
+    drop_orders(l);
     ls_wire_close(&l->wire, LINGER_MS);
     ls__contact_task_release(&l->task);
     pthread_mutex_destroy(&l->lock);
@@ -290,137 +302,4 @@ void ls__contact_task_release(struct ls_contact_task *t)
     free(t->model);
     free(t->identity);
     *t = (struct ls_contact_task){0};
-}
-
-/* --- waiting, working --- */
-
-static enum ls_status wait_locked(struct ls_contact *l, enum ls_contact_event *event, struct ls_contact_task *task,
-                                  struct ls_contact_work *work)
-{
-    for (;;) {
-        bool is_something;
-        *event = LS_CONTACT_OVER;
-        if (l->is_over) return ls__fail_again(&l->outcome);
-        *event = LS_CONTACT_TASK;
-        if (l->is_task_new) {
-            l->is_task_new = false;
-            *task = l->task;
-            l->task = (struct ls_contact_task){0};
-            return LS_OK;
-        }
-        *event = LS_CONTACT_WORK;
-        if (l->is_new) {
-            l->is_new = false;
-            *work = l->work;
-            l->work.parameters = (struct ls_wire_message){0};
-            l->waited_ns += ls__now_ns() - l->idle_since_ns;
-            return LS_OK;
-        }
-        *event = LS_CONTACT_STOPPED;
-        if (ls__control_stop_wanted(l->o.control)) return LS_OK;
-        TRY(pump(l, LISTEN_MS, &is_something));
-    }
-}
-
-enum ls_status ls__contact_wait(struct ls_contact *l, enum ls_contact_event *event, struct ls_contact_task *task,
-                                struct ls_contact_work *work)
-{
-    pthread_mutex_lock(&l->lock);
-    enum ls_status status = wait_locked(l, event, task, work);
-    pthread_mutex_unlock(&l->lock);
-    return status;
-}
-
-enum ls_status ls__contact_ready(struct ls_contact *l, int64_t n_sums, size_t parameters_bytes, int threads,
-                                 bool is_boxed)
-{
-    const struct ls_talk_ready ready = {
-        .n_sums = (uint64_t)n_sums, .parameters_bytes = parameters_bytes, .is_boxed = is_boxed};
-    pthread_mutex_lock(&l->lock);
-    l->o.threads = threads;
-    l->is_ready = l->is_joined && !l->is_task_new;
-    l->idle_since_ns = ls__now_ns();
-    if (l->is_ready) say_if_there(l, LS_TALK_READY, &ready);
-    pthread_mutex_unlock(&l->lock);
-    return LS_OK;
-}
-
-void ls__contact_set_shards(struct ls_contact *l, int n_shards)
-{
-    pthread_mutex_lock(&l->lock);
-    l->n_shards = n_shards;
-    pthread_mutex_unlock(&l->lock);
-}
-
-/* Asks for more while there is still something to do; takes what has come. */
-static int next_locked(struct ls_contact *l)
-{
-    const bool is_whole = l->work.is_whole;
-    for (;;) {
-        bool is_something = true;
-        const int n = is_whole ? l->n_shards : l->n_items;
-        if (l->is_void) return -1;
-        if (!is_whole && !l->is_last && !l->is_asked && n - l->n_taken <= 1) {
-            l->is_asked = true;
-            say_if_there(l, LS_TALK_ASK, NULL);
-        }
-        if (l->n_taken < n) {
-            const int at = l->n_taken++;
-            return is_whole ? at : (int)l->items[at];
-        }
-        if (is_whole || l->is_last) return -1;
-        const int64_t began = ls__now_ns();
-        if (pump(l, LISTEN_MS, &is_something) != LS_OK) { /* the server is silent: who waits for work will say so */
-            make_void(l);
-            return -1;
-        }
-        l->waited_ns += ls__now_ns() - began;
-    }
-}
-
-int ls__contact_next(struct ls_contact *l)
-{
-    pthread_mutex_lock(&l->lock);
-    const int shard = next_locked(l);
-    pthread_mutex_unlock(&l->lock);
-    return shard;
-}
-
-enum ls_status ls__contact_push(struct ls_contact *l, uint32_t form, struct ls_wire_buffer *sums, size_t bytes,
-                                double compute_seconds, bool *is_sent)
-{
-    pthread_mutex_lock(&l->lock);
-    struct ls_talk_push *p = &l->reply.push;
-    *is_sent = !l->is_void && l->has_work;
-    p->version = l->work.version;
-    p->form = form;
-    p->compute_seconds = compute_seconds;
-    p->wait_seconds = (double)l->waited_ns * 1e-9;
-    p->n_items = (uint32_t)l->n_items;
-    memcpy(p->items, l->items, (size_t)l->n_items * sizeof *p->items);
-    if (*is_sent && say(l, LS_TALK_PUSH, p, sums, bytes) != LS_OK) *is_sent = false;
-    l->has_work = l->is_void = false;
-    l->waited_ns = 0;
-    l->idle_since_ns = ls__now_ns();
-    pthread_mutex_unlock(&l->lock);
-    return LS_OK;
-}
-
-void ls__contact_fail(struct ls_contact *l, enum ls_status status)
-{
-    struct ls_talk_end end = {.status = (uint32_t)status};
-    snprintf(end.text, sizeof end.text, "%s", ls_error_message());
-    pthread_mutex_lock(&l->lock);
-    if (l->is_joined) say_if_there(l, LS_TALK_FAILED, &end);
-    l->is_failed = l->is_joined;
-    l->is_joined = false; /* no LEAVE behind it */
-    pthread_mutex_unlock(&l->lock);
-}
-
-bool ls__contact_is_known(struct ls_contact *l)
-{
-    pthread_mutex_lock(&l->lock);
-    const bool is_known = l->is_joined || l->is_over || l->is_failed;
-    pthread_mutex_unlock(&l->lock);
-    return is_known;
 }

@@ -18,6 +18,7 @@ struct ls_contact_options {
     const struct ls_control *control; /* (optional) */
     double timeout;                   /* without a word of the server; its own counts once it is known */
     int threads, slot;
+    const char *serves; /* of a keeper: where it listens; NULL: a worker */
 };
 
 enum ls_status ls__contact_open(struct ls_contact **out, const struct ls_contact_options *o) LS_MUST_CHECK;
@@ -30,12 +31,14 @@ struct ls_contact_task {
     double lease, timeout;
     uint64_t session;
     uint32_t box_pid, box_fd; /* as in WELCOME */
+    int server;               /* of a keeper: which one, from 1; 0: a worker */
 };
 void ls__contact_task_release(struct ls_contact_task *t);
 
 enum ls_contact_event {
     LS_CONTACT_TASK,   /* welcome, again if it had joined before: *task is to be opened, then ls__contact_ready */
     LS_CONTACT_WORK,   /* *work: a step begins. Its shards come from ls__contact_next */
+    LS_CONTACT_ORDER,  /* a keeper's: ls__contact_order has it */
     LS_CONTACT_OVER,   /* the training is done */
     LS_CONTACT_STOPPED /* the caller wants to stop, and nothing is under way */
 };
@@ -59,6 +62,21 @@ int ls__contact_next(struct ls_contact *l);
  * is another, or away. */
 enum ls_status ls__contact_push(struct ls_contact *l, uint32_t form, struct ls_wire_buffer *sums, size_t bytes,
                                 double compute_seconds, bool *is_sent) LS_MUST_CHECK;
+/* The work is void, or becomes so now: its shards are for others, its sums are dropped here. */
+void ls__contact_give_back(struct ls_contact *l);
+/* Looks what has come; whether the work under way may still count. */
+bool ls__contact_is_valid(struct ls_contact *l);
+
+/* --- with several servers --- */
+
+/* The number of the push that comes next, who pushes, and where the other servers are; false: they are as before. */
+uint32_t ls__contact_push_number(struct ls_contact *l, uint32_t *worker, uint64_t *session);
+bool ls__contact_places(struct ls_contact *l, struct ls_talk_places *places);
+/* The next STATE, APPLY or COLLECT; the caller releases it. */
+void ls__contact_order(struct ls_contact *l, struct ls_wire_message *m);
+enum ls_status ls__contact_say(struct ls_contact *l, enum ls_talk_kind kind, const void *body,
+                               struct ls_wire_buffer *payload, size_t bytes) LS_MUST_CHECK;
+
 /* The server is there: it hears why this worker goes, or it has said so itself. */
 bool ls__contact_is_known(struct ls_contact *l);
 /* The work failed here: the server decides what that means. */

@@ -30,7 +30,7 @@ static enum ls_status find_free(struct ls_server *s, int *out)
     return ls_wire_buffer_create(&s->published[*out].buffer, s->o.parameters_bytes);
 }
 
-enum ls_status ls__server_publish(struct ls_server *s, struct session *session)
+enum ls_status ls__server_publish(struct ls_server *s, const struct ls_parameters *parameters)
 {
     int i;
     pthread_mutex_lock(&s->lock);
@@ -38,7 +38,7 @@ enum ls_status ls__server_publish(struct ls_server *s, struct session *session)
     pthread_mutex_unlock(&s->lock);
     TRY(status);
     /* This thread alone writes them, and nobody is sent to one that is not the newest. */
-    TRY(ls__parameters_get(session, ls_wire_buffer_data(s->published[i].buffer)));
+    TRY(ls__parameters_get(parameters, ls_wire_buffer_data(s->published[i].buffer)));
     pthread_mutex_lock(&s->lock);
     s->newest = i;
     s->version++;

@@ -36,13 +36,14 @@ static void *attend(void *arg)
 
 static enum ls_status build(struct ls_server *s)
 {
-    const size_t longest = ls__sums_bound(LS_SUMS_PACKED, s->o.n_sums);
+    size_t longest = ls__sums_bound(LS_SUMS_PACKED, s->o.n_sums);
+    if (s->n_keepers > 0) longest = LS_TALK_MAX_PART; /* a keeper's values and state come in one piece */
     const struct ls_wire_options wo = {.address = s->o.address, .key = s->o.key, .max_bytes = longest + (64u << 20)};
     if (getrandom(&s->session, sizeof s->session, 0) != sizeof s->session)
         return ls_fail(LS_IO, "no random number for the session: %s", strerror(errno));
     TRY(ls__calloc(&s->head, LS_TALK_HEAD_BYTES, 1));
     TRY(ls__ledger_create(&s->ledger, s->o.staleness));
-    const struct ls_box_size size = {s->session, (uint64_t)s->o.n_sums, s->o.parameters_bytes};
+    const struct ls_box_size size = {s->session, (uint64_t)s->o.n_own_sums, s->o.parameters_bytes};
     s->newest = -1;
     if (ls__box_create(&s->box, &size) != LS_OK) ls__log(LS_LOG_DEBUG, "%s", ls_error_message());
     TRY(ls_wire_listen(&s->wire, &wo));
@@ -56,6 +57,7 @@ enum ls_status ls__server_open(struct ls_server **out, const struct ls_server_op
 {
     TRY(ls__calloc(out, 1, sizeof **out));
     (*out)->o = *o;
+    (*out)->n_keepers = o->n_servers > 1 ? o->n_servers - 1 : 0;
     pthread_mutex_init(&(*out)->lock, NULL);
     enum ls_status status = build(*out);
     if (status != LS_OK) ls__server_close(out, status);
@@ -92,7 +94,8 @@ static void see_off(struct ls_server *s, const struct ls_talk_end *end)
     for (int i = 0; i < s->n_workers; i++)
         if (s->workers[i].is_here) ls__server_say(s, &s->workers[i], LS_TALK_OVER, s->round.step, end, NULL, 0);
     for (int i = 0; i < s->n_workers; i++) s->workers[i].is_seen_off = true;
-    while (anybody(s) && ls__seconds_since(began) < patience)
+    ls__server_see_keepers_off(s, end);
+    while ((anybody(s) || ls__server_has_keeper_here(s)) && ls__seconds_since(began) < patience)
         if (ls__server_pump(s, 20, &is_something) != LS_OK) return;
 }
 
@@ -102,12 +105,14 @@ void ls__server_close(struct ls_server **server, enum ls_status outcome)
     struct ls_server *s = *server;
     struct ls_talk_end end = {.status = (uint32_t)outcome};
     if (!s) return;
+    const struct ls_kept why = ls__keep(outcome); /* who cannot be told leaves a message of its own */
     if (outcome != LS_OK) snprintf(end.text, sizeof end.text, "%s", ls_error_message());
     atomic_store(&s->is_ending, true);
     if (s->is_attended) pthread_join(s->attendant, NULL);
     if (s->wire) see_off(s, &end);
     drop_queue(s);
     ls_wire_close(&s->wire, LINGER_MS);
+    for (int i = 0; i < s->n_keepers; i++) ls_wire_message_release(&s->keepers[i].state);
     ls__server_drop_published(s);
     ls__box_close(&s->box);
     ls__ledger_destroy(&s->ledger);
@@ -116,6 +121,8 @@ void ls__server_close(struct ls_server **server, enum ls_status outcome)
     free(s->head);
     free(s);
     *server = NULL;
+    const enum ls_status same = ls__fail_again(&why);
+    (void)same;
 }
 
 enum ls_status ls__server_await(struct ls_server *s)
@@ -143,6 +150,7 @@ enum ls_status ls__server_begin(struct ls_server *s, const struct ls_round *roun
     enum ls_status status = ls__ledger_begin(s->ledger, round->n_items, round->done);
     s->round = *round;
     s->round.done = NULL;
+    s->n_counted = 0;
     s->is_open = status == LS_OK;
     ls__server_give_all(s);
     pthread_mutex_unlock(&s->lock);
@@ -211,6 +219,10 @@ void ls__server_settle(struct ls_server *s, struct ls_server_push *push)
 {
     pthread_mutex_lock(&s->lock);
     s->n_settled++;
+    if (s->n_keepers > 0 && s->n_counted + 2 <= sizeof s->counted / sizeof s->counted[0]) {
+        s->counted[s->n_counted++] = (uint32_t)push->worker;
+        s->counted[s->n_counted++] = push->push;
+    }
     ls__server_note_settled(s, push);
     struct server_worker *w = &s->workers[push->worker];
     w->is_idle = true; /* its sums are in: they may be written over */

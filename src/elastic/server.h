@@ -18,6 +18,7 @@
 #ifndef LS_ELASTIC_SERVER_H
 #define LS_ELASTIC_SERVER_H
 
+#include "elastic/parameters.h"
 #include "elastic/sums.h"
 #include "elastic/talk.h"
 #include "lockstep/control.h"
@@ -34,10 +35,11 @@ struct ls_server_options {
     double lease, timeout;         /* seconds */
     int64_t staleness;             /* the bound; -1: none */
     int n_backup;                  /* workers whose shards may be out twice */
+    int n_servers;                 /* this one, and n_servers - 1 keepers that join it */
     /* What a worker is told: options and identity as JSON, the model's name and text. Borrowed until close. */
     const char *options, *model_name, *model, *identity;
-    int64_t n_sums;
-    size_t parameters_bytes;
+    int64_t n_sums, n_own_sums;                 /* in all; of this server's range */
+    size_t parameters_bytes;                    /* of this server's range */
     const struct ls_control *control;           /* (optional) */
     bool (*is_hopeless)(void *context);         /* (optional) no worker will come any more */
     bool (*is_coming)(void *context);           /* (optional) some are being started */
@@ -53,8 +55,21 @@ void ls__server_close(struct ls_server **server, enum ls_status outcome);
 enum ls_status ls__server_await(struct ls_server *s) LS_MUST_CHECK;
 const char *ls__server_address(const struct ls_server *s);
 
-/* A copy of the session's parameters, which goes to whoever gets work from now on. */
-enum ls_status ls__server_publish(struct ls_server *s, struct session *session) LS_MUST_CHECK;
+/* A copy of the parameters of now, which goes to whoever gets work from now on. */
+enum ls_status ls__server_publish(struct ls_server *s, const struct ls_parameters *parameters) LS_MUST_CHECK;
+
+/* --- several servers: parts are the keepers' ranges with the optimizer's state, [n_servers - 1] --- */
+
+/* Waits until all keepers are there and gives each its part of the store, as published. *is_stopped: the caller wanted
+ * to stop meanwhile. */
+enum ls_status ls__server_hand_out(struct ls_server *s, const struct ls_parameters *parts, int64_t step,
+                                   bool *is_stopped) LS_MUST_CHECK;
+/* The round is done: every keeper adds the parts of the pushes that counted, and updates as this process does. */
+enum ls_status ls__server_apply(struct ls_server *s, const struct ls_exec_step *step) LS_MUST_CHECK;
+/* The store becomes whole: the keepers' parts as they are now. */
+enum ls_status ls__server_collect(struct ls_server *s, const struct ls_parameters *parts) LS_MUST_CHECK;
+
+/* --- rounds --- */
 
 struct ls_round {
     int64_t step, epoch, batch; /* batch of the epoch, where the items are its shards */
@@ -73,7 +88,8 @@ struct ls_server_push {
     enum ls_sums_form form;
     const uint8_t *sums; /* whole; the message's */
     size_t bytes;
-    uint64_t number;
+    uint64_t number; /* of the message */
+    uint32_t push;   /* of the worker's pushes: the same to all servers */
     struct ls_wire_message message;
 };
 

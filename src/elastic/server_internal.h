@@ -4,6 +4,7 @@
  *     publish.c          parameters for the workers: versions, and who may still read which
  *     server_messages.c  what comes in, and what is answered
  *     server_workers.c   the list of workers: leases, how much work each gets, the report
+ *     server_keepers.c   the other servers: their parts of the store, and what they are told
  */
 #ifndef LS_ELASTIC_SERVER_INTERNAL_H
 #define LS_ELASTIC_SERVER_INTERNAL_H
@@ -24,6 +25,7 @@ struct server_worker {
     bool is_idle;     /* waits for work */
     bool is_seen_off; /* it was told that all is over: its going is no news */
     bool is_late;     /* its lease ran out; it may wake up */
+    bool has_places;  /* it knows where the other servers are */
     bool is_last;     /* it was told that the round has no more for it */
     int threads;
     int32_t slot;
@@ -44,6 +46,19 @@ struct published {
     struct ls_wire_buffer *buffer; /* NULL: not made yet */
     bool is_boxed;                 /* it is that of the box under the same number */
     int n_readers;                 /* workers that read it in the box */
+};
+
+/* One of several servers. Its number is its place in the list, and 1. */
+struct server_keeper {
+    uint64_t peer;
+    bool is_here, is_ready;
+    char address[LS_TALK_NAME]; /* where workers find it */
+    uint32_t pid;
+    int32_t slot;
+    int64_t heard_ns;
+    uint64_t last_sequence;
+    struct ls_wire_message state;  /* that it sent; released when it is in the store */
+    struct ls_elastic_server told; /* for the report */
 };
 
 struct queued {
@@ -68,9 +83,13 @@ struct ls_server {
     int64_t n_settled;  /* pushes */
     struct ls_box *box; /* NULL: none */
     struct published published[LS_BOX_VERSIONS];
-    int newest;                    /* of these; -1: none */
-    struct queued *first, *last;   /* pushes that count and wait to be added */
-    struct ls_kept failure;        /* of a worker, for all */
+    int newest;                  /* of these; -1: none */
+    struct queued *first, *last; /* pushes that count and wait to be added */
+    struct ls_kept failure;      /* of a worker or a keeper, for all */
+    struct server_keeper keepers[LS_MAX_SERVERS - 1];
+    int n_keepers;                                      /* that there must be */
+    bool is_handed_out, is_seen_off;                    /* they have their parts; they were told that all is over */
+    uint32_t counted[2 * LS_TALK_MAX_ITEMS], n_counted; /* pushes of this round: worker, number, ... */
     int64_t lonely_ns, checked_ns; /* since when nobody is here (0: somebody is); last look at the leases */
     struct ls_elastic_result report;
     double staleness_sum;
@@ -87,6 +106,29 @@ void ls__server_give(struct ls_server *s, struct server_worker *w);
 void ls__server_give_all(struct ls_server *s);
 void ls__server_say(struct ls_server *s, struct server_worker *w, enum ls_talk_kind kind, int64_t step,
                     const void *body, struct ls_wire_buffer *payload, size_t bytes);
+
+/* To anybody who joined; LS_REMOTE and its like when it is going, or gone. */
+enum ls_status ls__server_send(struct ls_server *s, uint64_t peer, uint32_t sender, enum ls_talk_kind kind,
+                               int64_t step, const void *body, struct ls_wire_buffer *payload, size_t bytes,
+                               size_t *sent) LS_MUST_CHECK;
+/* What is trained; keeper: which one it is, 0: a worker. */
+enum ls_status ls__server_welcome(struct ls_server *s, uint64_t peer, int worker, int keeper) LS_MUST_CHECK;
+
+/* --- server_keepers.c; all under the lock --- */
+
+struct server_keeper *ls__server_find_keeper(struct ls_server *s, uint64_t peer); /* NULL: it is none */
+void ls__server_add_keeper(struct ls_server *s, uint64_t peer, const struct ls_talk_join *join);
+/* Takes *m over where it is kept. */
+void ls__server_hear_keeper(struct ls_server *s, struct server_keeper *k, const struct ls_frame *f,
+                            struct ls_wire_message *m);
+/* It is gone, and with it a part of the parameters: the training ends, unless it has not begun. */
+void ls__server_lose_keeper(struct ls_server *s, struct server_keeper *k, const char *why);
+void ls__server_look_at_keepers(struct ls_server *s);
+bool ls__server_has_keeper_here(const struct ls_server *s);
+void ls__server_see_keepers_off(struct ls_server *s, const struct ls_talk_end *end);
+/* Before its first work. */
+void ls__server_tell_places(struct ls_server *s, struct server_worker *w);
+void ls__server_report_keepers(const struct ls_server *s, struct ls_elastic_result *out);
 
 /* --- publish.c --- */
 

@@ -13,27 +13,37 @@
 
 /* --- out --- */
 
-void ls__server_say(struct ls_server *s, struct server_worker *w, enum ls_talk_kind kind, int64_t step,
-                    const void *body, struct ls_wire_buffer *payload, size_t bytes)
+enum ls_status ls__server_send(struct ls_server *s, uint64_t peer, uint32_t sender, enum ls_talk_kind kind,
+                               int64_t step, const void *body, struct ls_wire_buffer *payload, size_t bytes,
+                               size_t *sent)
 {
     const struct ls_frame frame = {.session = s->session,
                                    .step = step,
-                                   .sender = (uint32_t)ls__server_number(s, w),
+                                   .sender = sender,
                                    .sequence = ++s->sequence,
                                    .payload_bytes = payload ? bytes : 0};
     size_t head_bytes;
-    enum ls_status status = ls__talk_write(s->head, LS_TALK_HEAD_BYTES, frame, kind, body, &head_bytes);
-    if (status == LS_OK) status = ls_wire_send(s->wire, w->peer, s->head, head_bytes, payload, bytes);
-    if (status == LS_OK)
-        w->told.bytes_received += (int64_t)(head_bytes + (payload ? bytes : 0));
-    else
-        ls__log(LS_LOG_DEBUG, "worker %d: %s", ls__server_number(s, w), ls_error_message()); /* it is going, or gone */
+    TRY(ls__talk_write(s->head, LS_TALK_HEAD_BYTES, frame, kind, body, &head_bytes));
+    *sent = head_bytes + (payload ? bytes : 0);
+    return ls_wire_send(s->wire, peer, s->head, head_bytes, payload, bytes);
 }
 
-/* The one message that may be long. */
-static enum ls_status welcome(struct ls_server *s, struct server_worker *w)
+void ls__server_say(struct ls_server *s, struct server_worker *w, enum ls_talk_kind kind, int64_t step,
+                    const void *body, struct ls_wire_buffer *payload, size_t bytes)
 {
-    const struct ls_talk_welcome body = {.worker = (uint32_t)ls__server_number(s, w),
+    const int number = ls__server_number(s, w);
+    size_t sent;
+    if (ls__server_send(s, w->peer, (uint32_t)number, kind, step, body, payload, bytes, &sent) == LS_OK)
+        w->told.bytes_received += (int64_t)sent;
+    else
+        ls__log(LS_LOG_DEBUG, "worker %d: %s", number, ls_error_message()); /* it is going, or gone */
+}
+
+/* The one message whose head may be long. */
+enum ls_status ls__server_welcome(struct ls_server *s, uint64_t peer, int worker, int keeper)
+{
+    const struct ls_talk_welcome body = {.worker = (uint32_t)worker,
+                                         .server = (uint32_t)keeper,
                                          .lease = s->o.lease,
                                          .timeout = s->o.timeout,
                                          .box_pid = s->box ? (uint32_t)getpid() : 0,
@@ -51,7 +61,7 @@ static enum ls_status welcome(struct ls_server *s, struct server_worker *w)
     size_t size = ls__talk_welcome_bytes(&body), bytes;
     TRY(ls__calloc(&head, size, 1));
     enum ls_status status = ls__talk_write(head, size, frame, LS_TALK_WELCOME, &body, &bytes);
-    if (status == LS_OK) status = ls_wire_send(s->wire, w->peer, head, bytes, NULL, 0);
+    if (status == LS_OK) status = ls_wire_send(s->wire, peer, head, bytes, NULL, 0);
     free(head);
     return status;
 }
@@ -98,6 +108,7 @@ void ls__server_give(struct ls_server *s, struct server_worker *w)
     if (n == 0) return;
     w->is_idle = false;
     w->given_ns = ls__now_ns();
+    ls__server_tell_places(s, w);
     send_work(s, w, items, n);
 }
 
@@ -112,8 +123,13 @@ static void on_join(struct ls_server *s, uint64_t peer, const struct ls_talk_joi
 {
     struct server_worker *w = ls__server_find(s, peer);
     if (s->o.ticket && strcmp(join->ticket, s->o.ticket) != 0) return; /* a stranger */
-    if (w) ls__server_remove(s, w, NULL);                              /* it has begun anew */
-    if (ls__server_add(s, peer, join, &w) != LS_OK || welcome(s, w) != LS_OK) {
+    if (join->serves[0]) {
+        ls__server_add_keeper(s, peer, join);
+        return;
+    }
+    if (w) ls__server_remove(s, w, NULL); /* it has begun anew */
+    if (ls__server_add(s, peer, join, &w) != LS_OK ||
+        ls__server_welcome(s, peer, ls__server_number(s, w), 0) != LS_OK) {
         ls__log(LS_LOG_WARN, "a worker on %s was not taken: %s", join->host, ls_error_message());
         return;
     }
@@ -172,7 +188,7 @@ static bool find_sums(struct ls_server *s, const struct server_worker *w, const 
 {
     if (p->form == LS_SUMS_BOXED) {
         out->form = LS_SUMS_PLAIN;
-        out->bytes = ls__sums_bound(LS_SUMS_PLAIN, s->o.n_sums);
+        out->bytes = ls__sums_bound(LS_SUMS_PLAIN, s->o.n_own_sums);
         out->sums = w->is_boxed && !m->payload ? (const uint8_t *)ls__box_sums(s->box, w->slot) : NULL;
         return out->sums;
     }
@@ -180,7 +196,7 @@ static bool find_sums(struct ls_server *s, const struct server_worker *w, const 
     out->form = (enum ls_sums_form)p->form;
     out->sums = m->payload;
     out->bytes = m->payload_bytes;
-    return ls__sums_are_whole(out->form, m->payload, m->payload_bytes, s->o.n_sums);
+    return ls__sums_are_whole(out->form, m->payload, m->payload_bytes, s->o.n_own_sums);
 }
 
 static bool counts(struct ls_server *s, const struct server_worker *w, const struct ls_frame *f,
@@ -202,6 +218,7 @@ static bool counts(struct ls_server *s, const struct server_worker *w, const str
 static void reject(struct ls_server *s, struct server_worker *w, uint64_t push)
 {
     const struct ls_talk_ack ack = {.push = push};
+    w->version = -1; /* it may have given its work back because it could not get all parts of the parameters */
     ls__server_say(s, w, LS_TALK_ACK, s->round.step, &ack, NULL, 0);
     ls__server_give_all(s); /* what it had is free */
 }
@@ -225,6 +242,7 @@ static void on_push(struct ls_server *s, struct server_worker *w, const struct l
     }
     q->push.worker = number;
     q->push.number = f->sequence;
+    q->push.push = p->number;
     q->push.message = *m;
     *m = (struct ls_wire_message){0};
     if (s->last)
@@ -264,6 +282,9 @@ static void handle(struct ls_server *s, struct ls_wire_message *m)
         on_join(s, m->peer, &b->join);
         return;
     }
+    struct server_keeper *k = ls__server_find_keeper(s, m->peer);
+    if (k && f.session == s->session && ls_frame_is_fresh(&k->last_sequence, f.sequence))
+        ls__server_hear_keeper(s, k, &f, m);
     struct server_worker *w = ls__server_find(s, m->peer);
     if (!w || f.session != s->session || !ls_frame_is_fresh(&w->last_sequence, f.sequence)) return;
     w->heard_ns = ls__now_ns();
@@ -302,6 +323,8 @@ enum ls_status ls__server_pump(struct ls_server *s, int timeout_ms, bool *is_som
     if (m.event == LS_WIRE_MESSAGE) handle(s, &m);
     struct server_worker *gone = m.event == LS_WIRE_GONE ? ls__server_find(s, m.peer) : NULL;
     if (gone) ls__server_remove(s, gone, "is gone");
+    struct server_keeper *lost = m.event == LS_WIRE_GONE ? ls__server_find_keeper(s, m.peer) : NULL;
+    if (lost) ls__server_lose_keeper(s, lost, "is gone");
     ls_wire_message_release(&m);
     if (ls__now_ns() - s->checked_ns > (int64_t)(1e9 * s->o.lease / 8)) ls__server_look_at_leases(s);
     return LS_OK;

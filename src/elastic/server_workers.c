@@ -71,6 +71,7 @@ void ls__server_look_at_leases(struct ls_server *s)
     const int64_t now = ls__now_ns(), lease_ns = (int64_t)(1e9 * s->o.lease), since = now - s->checked_ns;
     s->checked_ns = now;
     if (since > lease_ns / 2) return;
+    ls__server_look_at_keepers(s);
     for (int i = 0; i < s->n_workers; i++) {
         struct server_worker *w = &s->workers[i];
         if (!w->is_here || w->is_late || now - w->heard_ns < lease_ns) continue;
@@ -164,7 +165,7 @@ void ls__server_report(struct ls_server *s, struct ls_elastic_result *out)
 {
     pthread_mutex_lock(&s->lock);
     *out = s->report;
-    out->servers = 1;
+    ls__server_report_keepers(s, out);
     out->staleness_mean = out->updates > 0 ? s->staleness_sum / (double)out->updates : 0;
     for (int i = 0; i < s->n_workers; i++) {
         const struct server_worker *w = &s->workers[i];

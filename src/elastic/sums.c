@@ -74,10 +74,18 @@ static size_t move_together(const struct writing *w)
     return at;
 }
 
-enum ls_status ls__sums_write(struct ls_exec *exec, enum ls_sums_form form, uint8_t *out, size_t *bytes)
+static int64_t *range_of(struct ls_exec *exec, struct ls_sum_range range, int64_t *n)
+{
+    int64_t all, *block = ls_exec_sums(exec, &all);
+    *n = range.end - range.begin;
+    return block + range.begin;
+}
+
+enum ls_status ls__sums_write(struct ls_exec *exec, struct ls_sum_range range, enum ls_sums_form form, uint8_t *out,
+                              size_t *bytes)
 {
     struct writing w = {.form = form, .out = out};
-    w.sums = ls_exec_sums(exec, &w.n);
+    w.sums = range_of(exec, range, &w.n);
     *bytes = (size_t)w.n * sizeof *w.sums;
     if (form == LS_SUMS_PACKED) TRY(ls__calloc(&w.lengths, (size_t)n_pieces(w.n), sizeof *w.lengths));
     enum ls_status status = ls_exec_run(exec, (int)n_pieces(w.n), write_piece, &w);
@@ -130,10 +138,11 @@ static enum ls_status add_piece(void *arg, int item, int thread)
     return LS_OK;
 }
 
-enum ls_status ls__sums_add(struct ls_exec *exec, enum ls_sums_form form, const uint8_t *in, size_t bytes)
+enum ls_status ls__sums_add(struct ls_exec *exec, struct ls_sum_range range, enum ls_sums_form form, const uint8_t *in,
+                            size_t bytes)
 {
     struct reading r = {.form = form, .in = in};
-    r.sums = ls_exec_sums(exec, &r.n);
+    r.sums = range_of(exec, range, &r.n);
     const int64_t pieces = n_pieces(r.n);
     if (form == LS_SUMS_PACKED) TRY(ls__calloc(&r.begins, (size_t)pieces, sizeof *r.begins));
     size_t at = (size_t)pieces * TABLE_ENTRY;

@@ -15,12 +15,13 @@ enum ls_sums_form { LS_SUMS_PLAIN, LS_SUMS_PACKED, LS_N_SUMS_FORMS, LS_SUMS_BOXE
 enum { LS_SUMS_PIECE = 1 << 15 };
 
 size_t ls__sums_bound(enum ls_sums_form form, int64_t n); /* bytes at most */
-/* The executor's block into out, and zeroes the block; on its threads. *bytes: written. */
-enum ls_status ls__sums_write(struct ls_exec *exec, enum ls_sums_form form, uint8_t *out, size_t *bytes) LS_MUST_CHECK;
+/* A range of the executor's block into out, and zeroes it there; on its threads. *bytes: written. */
+enum ls_status ls__sums_write(struct ls_exec *exec, struct ls_sum_range range, enum ls_sums_form form, uint8_t *out,
+                              size_t *bytes) LS_MUST_CHECK;
 /* Whether it is n sums in that form. */
 bool ls__sums_are_whole(enum ls_sums_form form, const uint8_t *in, size_t bytes, int64_t n);
-/* Adds them to the executor's block. They are whole. */
-enum ls_status ls__sums_add(struct ls_exec *exec, enum ls_sums_form form, const uint8_t *in,
+/* Adds them to that range of the executor's block. They are whole. */
+enum ls_status ls__sums_add(struct ls_exec *exec, struct ls_sum_range range, enum ls_sums_form form, const uint8_t *in,
                             size_t bytes) LS_MUST_CHECK;
 
 #endif

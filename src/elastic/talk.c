@@ -1,6 +1,8 @@
 /* talk.c: bodies of messages, written and read. See talk.h. */
 #include "elastic/talk.h"
 
+#include <math.h>
+
 size_t ls__talk_welcome_bytes(const struct ls_talk_welcome *b)
 {
     return LS_FRAME_HEAD_BYTES + 64 + b->options_bytes + b->model_name_bytes + b->model_bytes + b->identity_bytes;
@@ -14,6 +16,7 @@ static void put_join(struct ls_frame_writer *w, const struct ls_talk_join *b)
     ls_frame_put_u32(w, b->pid);
     ls_frame_put_u32(w, b->threads);
     ls_frame_put_u32(w, (uint32_t)b->slot);
+    ls_frame_put_text(w, b->serves);
 }
 
 static void get_join(struct ls_frame_reader *r, struct ls_talk_join *b)
@@ -24,11 +27,13 @@ static void get_join(struct ls_frame_reader *r, struct ls_talk_join *b)
     b->pid = ls_frame_get_u32(r);
     b->threads = ls_frame_get_u32(r);
     b->slot = (int32_t)ls_frame_get_u32(r);
+    ls_frame_get_text(r, b->serves, sizeof b->serves);
 }
 
 static void put_welcome(struct ls_frame_writer *w, const struct ls_talk_welcome *b)
 {
     ls_frame_put_u32(w, b->worker);
+    ls_frame_put_u32(w, b->server);
     ls_frame_put_f64(w, b->lease);
     ls_frame_put_f64(w, b->timeout);
     ls_frame_put_u32(w, b->box_pid);
@@ -42,6 +47,7 @@ static void put_welcome(struct ls_frame_writer *w, const struct ls_talk_welcome 
 static void get_welcome(struct ls_frame_reader *r, struct ls_talk_welcome *b)
 {
     b->worker = ls_frame_get_u32(r);
+    b->server = ls_frame_get_u32(r);
     b->lease = ls_frame_get_f64(r);
     b->timeout = ls_frame_get_f64(r);
     b->box_pid = ls_frame_get_u32(r);
@@ -82,6 +88,7 @@ static void put_push(struct ls_frame_writer *w, const struct ls_talk_push *b)
 {
     ls_frame_put_i64(w, b->version);
     ls_frame_put_u32(w, b->form);
+    ls_frame_put_u32(w, b->number);
     ls_frame_put_f64(w, b->compute_seconds);
     ls_frame_put_f64(w, b->wait_seconds);
     ls_frame_put_u32s(w, b->items, b->n_items);
@@ -91,9 +98,55 @@ static void get_push(struct ls_frame_reader *r, struct ls_talk_push *b)
 {
     b->version = ls_frame_get_i64(r);
     b->form = ls_frame_get_u32(r);
+    b->number = ls_frame_get_u32(r);
     b->compute_seconds = ls_frame_get_f64(r);
     b->wait_seconds = ls_frame_get_f64(r);
     b->n_items = (uint32_t)ls_frame_get_u32s(r, b->items, LS_TALK_MAX_ITEMS);
+}
+
+static void put_places(struct ls_frame_writer *w, const struct ls_talk_places *b)
+{
+    ls_frame_put_u32(w, b->n);
+    for (uint32_t i = 0; i < b->n; i++) ls_frame_put_text(w, b->addresses[i]);
+}
+
+static void get_places(struct ls_frame_reader *r, struct ls_talk_places *b)
+{
+    b->n = ls_frame_get_u32(r);
+    if (b->n >= LS_MAX_SERVERS) r->is_short = true;
+    for (uint32_t i = 0; !r->is_short && i < b->n; i++) ls_frame_get_text(r, b->addresses[i], sizeof b->addresses[i]);
+}
+
+static void put_state(struct ls_frame_writer *w, const struct ls_talk_state *b)
+{
+    ls_frame_put_i64(w, b->version);
+    ls_frame_put_u64(w, b->bytes_sent);
+    ls_frame_put_u64(w, b->bytes_received);
+}
+
+static void get_state(struct ls_frame_reader *r, struct ls_talk_state *b)
+{
+    b->version = ls_frame_get_i64(r);
+    b->bytes_sent = ls_frame_get_u64(r);
+    b->bytes_received = ls_frame_get_u64(r);
+}
+
+static void put_apply(struct ls_frame_writer *w, const struct ls_talk_apply *b)
+{
+    ls_frame_put_i64(w, b->version);
+    ls_frame_put_i64(w, b->epoch);
+    ls_frame_put_f64(w, b->lr);
+    ls_frame_put_u32(w, b->batch_n);
+    ls_frame_put_u32s(w, b->pushes, b->n_pushes);
+}
+
+static void get_apply(struct ls_frame_reader *r, struct ls_talk_apply *b)
+{
+    b->version = ls_frame_get_i64(r);
+    b->epoch = ls_frame_get_i64(r);
+    b->lr = ls_frame_get_f64(r);
+    b->batch_n = ls_frame_get_u32(r);
+    b->n_pushes = (uint32_t)ls_frame_get_u32s(r, b->pushes, sizeof b->pushes / sizeof b->pushes[0]);
 }
 
 static uint16_t flags_of(enum ls_talk_kind kind, const void *body)
@@ -113,6 +166,7 @@ enum ls_status ls__talk_write(uint8_t *head, size_t size, struct ls_frame frame,
     const struct ls_talk_ready *ready = body;
     const struct ls_talk_ack *ack = body;
     const struct ls_talk_end *end = body;
+    const struct ls_talk_version *version = body;
     frame.kind = (uint16_t)kind;
     frame.flags = flags_of(kind, body);
     switch (kind) {
@@ -133,6 +187,7 @@ enum ls_status ls__talk_write(uint8_t *head, size_t size, struct ls_frame frame,
         put_push(&w, body);
         break;
     case LS_TALK_ACK:
+    case LS_TALK_HELD:
         ls_frame_put_u64(&w, ack->push);
         break;
     case LS_TALK_LEAVE:
@@ -140,6 +195,20 @@ enum ls_status ls__talk_write(uint8_t *head, size_t size, struct ls_frame frame,
     case LS_TALK_OVER:
         ls_frame_put_u32(&w, end->status);
         ls_frame_put_text(&w, end->text);
+        break;
+    case LS_TALK_PLACES:
+        put_places(&w, body);
+        break;
+    case LS_TALK_STATE:
+        put_state(&w, body);
+        break;
+    case LS_TALK_APPLY:
+        put_apply(&w, body);
+        break;
+    case LS_TALK_COLLECT:
+    case LS_TALK_PULL:
+    case LS_TALK_PART:
+        ls_frame_put_i64(&w, version->version);
         break;
     case LS_TALK_ASK:
     case LS_TALK_BEAT:
@@ -153,13 +222,17 @@ static bool is_good(const struct ls_frame *f, const union ls_talk_body *b)
 {
     switch (f->kind) {
     case LS_TALK_WELCOME:
-        return b->welcome.lease > 0 && b->welcome.lease < 1e6 && b->welcome.timeout > 0;
+        return b->welcome.lease > 0 && b->welcome.lease < 1e6 && b->welcome.timeout > 0 &&
+               b->welcome.server < LS_MAX_SERVERS;
     case LS_TALK_PUSH:
         return b->push.compute_seconds >= 0 && b->push.wait_seconds >= 0;
     case LS_TALK_LEAVE:
     case LS_TALK_FAILED:
     case LS_TALK_OVER:
         return b->end.status <= LS_INTERRUPTED;
+    case LS_TALK_APPLY:
+        return isfinite(b->apply.lr) && b->apply.batch_n > 0 && b->apply.batch_n <= INT32_MAX &&
+               b->apply.n_pushes % 2 == 0;
     default:
         return true;
     }
@@ -187,6 +260,7 @@ bool ls__talk_read(const struct ls_frame *f, struct ls_frame_reader *r, void *bo
         get_push(r, &b->push);
         break;
     case LS_TALK_ACK:
+    case LS_TALK_HELD:
         b->ack.push = ls_frame_get_u64(r);
         break;
     case LS_TALK_LEAVE:
@@ -194,6 +268,20 @@ bool ls__talk_read(const struct ls_frame *f, struct ls_frame_reader *r, void *bo
     case LS_TALK_OVER:
         b->end.status = ls_frame_get_u32(r);
         ls_frame_get_text(r, b->end.text, sizeof b->end.text);
+        break;
+    case LS_TALK_PLACES:
+        get_places(r, &b->places);
+        break;
+    case LS_TALK_STATE:
+        get_state(r, &b->state);
+        break;
+    case LS_TALK_APPLY:
+        get_apply(r, &b->apply);
+        break;
+    case LS_TALK_COLLECT:
+    case LS_TALK_PULL:
+    case LS_TALK_PART:
+        b->version.version = ls_frame_get_i64(r);
         break;
     case LS_TALK_ASK:
     case LS_TALK_BEAT:

@@ -16,11 +16,31 @@
  *     FAILED  and why                      ->
  *                                          <-    OVER      and how it ended
  *
+ * With several servers (--servers K) the one above is the chief, and the others are keepers: each has a range of the
+ * sums (split.h) and of all that they update. A keeper joins the chief as a worker does, and says where it listens:
+ *
+ *     keeper                                     chief
+ *     JOIN, READY, BEAT, LEAVE, FAILED     ->
+ *                                          <-    WELCOME, BEAT, OVER
+ *                                          <-    STATE     values and optimizer state of its range
+ *                                          <-    APPLY     these pushes count: add them, update, publish
+ *                                          <-    COLLECT
+ *     STATE   as it is now                 ->
+ *
+ *     worker                                     keeper, which the chief's PLACES names; the chief's session is the key
+ *     PULL    this version                 ->
+ *                                          <-    PART      its range of it, when it has it; empty: it has a newer one
+ *     PUSH    the sums of its range        ->
+ *                                          <-    HELD      until the chief says whether it counts; or ACK: it does not
+ *
+ * A worker tells the chief of a push when all keepers hold their parts of it: what the chief counts is there.
+ *
  * A reader gives false for anything that is not exactly such a message; lists and texts have bounds of their own.
  */
 #ifndef LS_ELASTIC_TALK_H
 #define LS_ELASTIC_TALK_H
 
+#include "elastic/split.h"
 #include "wire/frame.h"
 #include "wire/wire.h"
 
@@ -35,20 +55,30 @@ enum ls_talk_kind {
     LS_TALK_BEAT,
     LS_TALK_LEAVE,
     LS_TALK_FAILED,
-    LS_TALK_OVER
+    LS_TALK_OVER,
+    LS_TALK_PLACES,
+    LS_TALK_STATE,
+    LS_TALK_APPLY,
+    LS_TALK_COLLECT,
+    LS_TALK_PULL,
+    LS_TALK_PART,
+    LS_TALK_HELD
 };
 
 enum { LS_TALK_MAX_ITEMS = 4096, LS_TALK_TEXT = 1024, LS_TALK_NAME = 128 };
+#define LS_TALK_MAX_PART ((size_t)16 << 30) /* bytes of what travels between a worker and a keeper */
 
 struct ls_talk_join {
     char ticket[LS_TALK_NAME], version[LS_TALK_NAME], host[LS_TALK_NAME];
     uint32_t pid, threads;
-    int32_t slot; /* of a worker that the server started; -1 */
+    int32_t slot;              /* of a worker that the server started; -1 */
+    char serves[LS_TALK_NAME]; /* of a keeper: where it listens; "": a worker */
 };
 
 /* Texts are views into the message. */
 struct ls_talk_welcome {
     uint32_t worker;
+    uint32_t server;          /* of a keeper: which one, from 1; 0: a worker */
     double lease, timeout;    /* seconds */
     uint32_t box_pid, box_fd; /* memory that workers of this machine share (box.h); 0: none */
     const uint8_t *options, *model_name, *model, *identity;
@@ -78,12 +108,37 @@ struct ls_talk_work {
 struct ls_talk_push {
     int64_t version;
     uint32_t form;                        /* enum ls_sums_form */
+    uint32_t number;                      /* of this worker's pushes: the same to all servers */
     double compute_seconds, wait_seconds; /* since the last push */
     uint32_t items[LS_TALK_MAX_ITEMS], n_items;
 };
 
+/* ACK, HELD */
 struct ls_talk_ack {
-    uint64_t push; /* its sequence number */
+    uint64_t push; /* its sequence number; of a keeper: its number */
+};
+
+struct ls_talk_places {
+    uint32_t n;
+    char addresses[LS_MAX_SERVERS - 1][LS_TALK_NAME];
+};
+
+struct ls_talk_state {
+    int64_t version;
+    uint64_t bytes_sent, bytes_received; /* by a keeper, from and to workers */
+};
+
+struct ls_talk_apply {
+    int64_t version; /* that becomes of it */
+    int64_t epoch;
+    double lr;
+    uint32_t batch_n;
+    uint32_t pushes[2 * LS_TALK_MAX_ITEMS], n_pushes; /* worker, number, worker, number, ...; how many values */
+};
+
+/* COLLECT, PULL, PART */
+struct ls_talk_version {
+    int64_t version;
 };
 
 /* LEAVE, FAILED, OVER */
@@ -93,7 +148,7 @@ struct ls_talk_end {
 };
 
 /* A message with one of these bodies, or none (ASK, BEAT). frame has session, step, sender and sequence. */
-enum { LS_TALK_HEAD_BYTES = LS_FRAME_HEAD_BYTES + 64 + 4 * LS_TALK_MAX_ITEMS + 2 * LS_TALK_TEXT };
+enum { LS_TALK_HEAD_BYTES = LS_FRAME_HEAD_BYTES + 64 + 8 * LS_TALK_MAX_ITEMS + 2 * LS_TALK_TEXT };
 size_t
 ls__talk_welcome_bytes(const struct ls_talk_welcome *b); /* of a head with it; all others fit LS_TALK_HEAD_BYTES */
 enum ls_status ls__talk_write(uint8_t *head, size_t size, struct ls_frame frame, enum ls_talk_kind kind,
@@ -109,6 +164,10 @@ union ls_talk_body {
     struct ls_talk_push push;
     struct ls_talk_ack ack;
     struct ls_talk_end end;
+    struct ls_talk_places places;
+    struct ls_talk_state state;
+    struct ls_talk_apply apply;
+    struct ls_talk_version version;
 };
 
 #endif

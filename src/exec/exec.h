@@ -178,8 +178,8 @@ int64_t *ls_exec_sums(const struct ls_exec *exec, int64_t *n);
 /* Updates the store by what is in the block, and zeroes it. Of step->batch only n and epoch are read. */
 enum ls_status ls_exec_apply(struct ls_exec *exec, const struct ls_exec_step *step,
                              struct ls_exec_stats *stats) LS_MUST_CHECK;
-/* Several servers have a range of the block each. The last place at or before element `at` where it may be cut: an update
- * gives the same bits in two pieces as in one. */
+/* Several servers have a range of the block each. The last place at or before element `at` where it may be cut: an
+ * update gives the same bits in two pieces as in one. */
 int64_t ls_exec_sums_cut(const struct ls_exec *exec, int64_t at);
 /* Elements [begin, begin + n) of a stored value, floats. */
 struct ls_stored_part {

@@ -35,8 +35,7 @@ static int updated_by(const struct ls_exec *e, const struct ls_plan *p, const st
                       struct ls_sum_range range, struct ls_stored_part *out)
 {
     const int64_t at = e->sums.places[p->slots[op->node.in[1]].stored].begin;
-    int64_t begin = range.begin - at, end = range.end - at,
-            count = (int64_t)(op->kernel->in[0].bytes / sizeof(float));
+    int64_t begin = range.begin - at, end = range.end - at, count = (int64_t)(op->kernel->in[0].bytes / sizeof(float));
     int n = 0;
     if (begin < 0) begin = 0;
     if (end > count) end = count;
@@ -47,7 +46,8 @@ static int updated_by(const struct ls_exec *e, const struct ls_plan *p, const st
     return n;
 }
 
-enum ls_status ls_exec_updated(const struct ls_exec *e, struct ls_sum_range range, struct ls_stored_part **parts, int *n)
+enum ls_status ls_exec_updated(const struct ls_exec *e, struct ls_sum_range range, struct ls_stored_part **parts,
+                               int *n)
 {
     const struct ls_plan *p = training_plan(e);
     *n = 0;

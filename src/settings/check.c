@@ -41,6 +41,23 @@ static enum ls_status check_sums(const struct ls_train_options *o)
     return LS_OK;
 }
 
+/* What needs all of it in one place. */
+static enum ls_status check_servers(const struct ls_train_options *o)
+{
+    if (o->servers == 1) return LS_OK;
+    if (!is(o->sync, "ps"))
+        return ls_fail(LS_USAGE, "--servers %" PRId64 " is for --sync ps, not %s", o->servers, o->sync);
+    if (o->clip_norm > 0)
+        return ls_fail(LS_USAGE,
+                       "--clip-norm needs the whole gradient in one place: it does not go with --servers %" PRId64,
+                       o->servers);
+    if (o->histograms > 0)
+        return ls_fail(LS_USAGE,
+                       "--histograms need the whole gradient in one place: they do not go with --servers %" PRId64,
+                       o->servers);
+    return LS_OK;
+}
+
 /* The defaults that the table tells are sgd's. */
 static enum ls_status choose_rate(struct ls_train_options *o, enum ls_setting_id id, const char *for_adamw)
 {
@@ -69,6 +86,7 @@ enum ls_status ls_options_check(struct ls_train_options *o)
     TRY(choose_rate(o, LS_SET_WEIGHT_DECAY, "0.01"));
     TRY(check_precision(o));
     TRY(check_sums(o));
+    TRY(check_servers(o));
     if (o->init_skip && !o->init) return ls_fail(LS_USAGE, "--init-skip needs --init, the file to skip parts of");
     if (o->patience > 0 && !o->validation)
         return ls_fail(LS_USAGE,

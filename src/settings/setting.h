@@ -137,6 +137,7 @@ enum ls_setting_id {
     LS_SET_COMPRESS,
     LS_SET_LEASE,
     LS_SET_BACKUP,
+    LS_SET_SERVERS,
     LS_SET_SUM,
     LS_N_SETTINGS
 };

@@ -67,18 +67,27 @@ static json_t *elastic_worker_json(const struct ls_elastic_worker *w)
                      (json_int_t)w->bytes_sent, "bytes_received", (json_int_t)w->bytes_received);
 }
 
+static json_t *elastic_server_json(const struct ls_elastic_server *s)
+{
+    return json_pack("{s:o, s:I, s:I, s:I}", "host", ls__json_text(s->host), "parameters", (json_int_t)s->parameters,
+                     "bytes_sent", (json_int_t)s->bytes_sent, "bytes_received", (json_int_t)s->bytes_received);
+}
+
 /* A training by parameter server; null in any other. */
 static json_t *elastic_json(const struct ls_elastic_result *e)
 {
-    json_t *workers = json_array(), *histogram = json_array();
+    json_t *workers = json_array(), *histogram = json_array(), *each = json_array();
     if (e->servers > 0) {
+        for (int i = 0; i < e->servers && i < LS_ELASTIC_SERVERS; i++)
+            json_array_append_new(each, elastic_server_json(&e->each[i]));
         for (int i = 0; i < e->n_told; i++) json_array_append_new(workers, elastic_worker_json(&e->workers[i]));
         for (int i = 0; i < LS_STALENESS_BINS; i++) json_array_append_new(histogram, json_integer(e->staleness[i]));
-        return json_pack("{s:i, s:i, s:o, s:{s:I, s:o, s:I, s:o}}", "servers", e->servers, "n_workers", e->n_workers,
-                         "workers", workers, "staleness", "updates", (json_int_t)e->updates, "mean",
-                         ls__json_number(e->staleness_mean), "max", (json_int_t)e->staleness_max, "histogram",
+        return json_pack("{s:i, s:o, s:i, s:o, s:{s:I, s:o, s:I, s:o}}", "servers", e->servers, "each_server", each,
+                         "n_workers", e->n_workers, "workers", workers, "staleness", "updates", (json_int_t)e->updates,
+                         "mean", ls__json_number(e->staleness_mean), "max", (json_int_t)e->staleness_max, "histogram",
                          histogram);
     }
+    json_decref(each);
     json_decref(workers);
     json_decref(histogram);
     return json_null();

@@ -16,7 +16,8 @@
 /* What decides the result, and how it is computed; where it runs is each machine's own. */
 static enum ls_status describe(struct served *v, const struct ls_train_options *o, struct session *s)
 {
-    const struct ls_setting *more[] = {&ls__settings[LS_SET_ISA], &ls__settings[LS_SET_MEMORY]};
+    const struct ls_setting *more[] = {&ls__settings[LS_SET_ISA], &ls__settings[LS_SET_MEMORY],
+                                       &ls__settings[LS_SET_SERVERS]};
     struct identity id = {0};
     json_t *json = ls__options_json(o, LS_ROLE_RUN | LS_ROLE_TOGETHER);
     for (size_t i = 0; json && i < sizeof more / sizeof more[0]; i++)
@@ -28,12 +29,35 @@ static enum ls_status describe(struct served *v, const struct ls_train_options *
     return status;
 }
 
+/* Other servers have the same key: they may connect. */
+static enum ls_status read_key(struct served *v, const struct ls_train_options *o)
+{
+    TRY(ls_wire_key_read(&v->key, o->elastic->key));
+    if (o->servers == 1) return LS_OK;
+    if (v->key.n_allowed == LS_WIRE_MAX_ALLOWED)
+        return ls_fail(LS_USAGE, "%s allows %d keys, so there is no room for other servers", o->elastic->key,
+                       v->key.n_allowed);
+    memcpy(v->key.allowed[v->key.n_allowed++], v->key.public_key, sizeof v->key.public_key);
+    return LS_OK;
+}
+
+/* What this server has, and what the others have. */
+static enum ls_status open_ranges(struct served *v, struct session *s, int n_servers)
+{
+    TRY(ls__split_make(&v->split, s->exec, n_servers));
+    TRY(ls__parameters_open(&v->own, s, v->split.ranges[0], false));
+    TRY(ls__calloc(&v->others, (size_t)n_servers, sizeof *v->others));
+    for (int k = 1; k < n_servers; k++) TRY(ls__parameters_open(&v->others[k - 1], s, v->split.ranges[k], true));
+    return LS_OK;
+}
+
 static enum ls_status open_server(struct sync *sync, struct served *v, int64_t staleness)
 {
     const struct ls_train_options *o = sync->o;
     size_t model_bytes;
-    if (o->elastic->key) TRY(ls_wire_key_read(&v->key, o->elastic->key));
+    if (o->elastic->key) TRY(read_key(v, o));
     TRY(describe(v, o, sync->s));
+    TRY(open_ranges(v, sync->s, (int)o->servers));
     struct ls_server_options so = {.address = o->elastic->listen,
                                    .key = o->elastic->key ? &v->key : NULL,
                                    .ticket = o->elastic->ticket,
@@ -45,7 +69,9 @@ static enum ls_status open_server(struct sync *sync, struct served *v, int64_t s
                                    .identity = v->identity,
                                    .model_name = ls_model_name(sync->s->model),
                                    .model = ls_model_text(sync->s->model, &model_bytes),
-                                   .parameters_bytes = ls__parameters_bytes(sync->s),
+                                   .n_servers = v->split.n,
+                                   .n_own_sums = v->split.ranges[0].end,
+                                   .parameters_bytes = v->own.bytes,
                                    .control = o->control,
                                    .is_hopeless = o->elastic->is_hopeless,
                                    .is_coming = o->elastic->is_coming,
@@ -64,6 +90,7 @@ enum ls_status ls__served_open(struct sync *sync, int64_t staleness)
     struct served *v;
     TRY(ls__calloc(&v, 1, sizeof *v));
     sync->state = v;
+    v->is_whole = true;
     TRY(ls__calloc(&v->applied, (size_t)sync->steps_per_epoch, 1));
     return open_server(sync, v, staleness);
 }
@@ -73,6 +100,9 @@ void ls__served_close(struct sync *sync)
     struct served *v = sync->state;
     ls__server_close(&v->server, sync->outcome);
     ls_wire_key_forget(&v->key);
+    for (int k = 1; v->others && k < v->split.n; k++) ls__parameters_release(&v->others[k - 1]);
+    ls__parameters_release(&v->own);
+    free(v->others);
     free(v->options);
     free(v->identity);
     free(v->applied);
@@ -86,13 +116,15 @@ void ls__served_report(const struct sync *sync, struct ls_result *r)
     r->workers = r->elastic.n_workers;
     for (int i = 0; i < r->elastic.n_told; i++) /* what a worker received the server has sent */
         r->bytes_sent += r->elastic.workers[i].bytes_sent + r->elastic.workers[i].bytes_received;
+    for (int k = 1; k < r->elastic.servers; k++)
+        r->bytes_sent += r->elastic.each[k].bytes_sent + r->elastic.each[k].bytes_received;
 }
 
 enum ls_status ls__served_publish(struct sync *sync)
 {
     struct served *v = sync->state;
     struct ls_begun begun = ls__span_begin(sync->s->lane, LS_SPAN_UPDATE, "publish", 0);
-    enum ls_status status = v->is_published ? LS_OK : ls__server_publish(v->server, sync->s);
+    enum ls_status status = v->is_published ? LS_OK : ls__server_publish(v->server, &v->own);
     ls__span_end(sync->s->lane, begun);
     v->is_published = status == LS_OK;
     return status;
@@ -108,7 +140,7 @@ enum ls_status ls__served_wait(struct sync *sync, int64_t step, enum ls_server_e
     TRY(status);
     if (*event != LS_SERVER_PUSH) return LS_OK;
     begun = ls__span_begin(sync->s->lane, LS_SPAN_UPDATE, "add sums", step);
-    status = ls__sums_add(sync->s->exec, push->form, push->sums, push->bytes);
+    status = ls__sums_add(sync->s->exec, v->split.ranges[0], push->form, push->sums, push->bytes);
     ls__span_end(sync->s->lane, begun);
     return status;
 }

@@ -9,9 +9,13 @@ struct served {
     struct ls_server *server;
     struct ls_wire_key key;
     char *options, *identity;
-    bool is_published;      /* the newest parameters */
-    unsigned char *applied; /* async: [steps_per_epoch] batches of this epoch that are in the store */
-    bool is_begun;          /* async: the epoch's round */
+    struct ls_sum_split split;
+    struct ls_parameters own, *others; /* [split.n - 1] of the other servers, with the optimizer's state */
+    bool is_handed_out;                /* the others have theirs */
+    bool is_whole;                     /* the store has what the others have */
+    bool is_published;                 /* the newest parameters */
+    unsigned char *applied;            /* async: [steps_per_epoch] batches of this epoch that are in the store */
+    bool is_begun;                     /* async: the epoch's round */
 };
 
 /* Listens, and tells who wants to know. staleness: the bound, or -1. */

@@ -1,7 +1,8 @@
 /* sync_ps.c: --sync ps: workers compute the shards of every step, this process adds their sums and updates.
  *
  * The sums are integers and a shard counts once, so the step is that of one process, whoever computed what, and however
- * many workers came or died in it.
+ * many workers came or died in it. With --servers K the other servers add and update their ranges of the parameters;
+ * this process has them again when somebody reads the store.
  */
 #include "base/log.h"
 #include "train/served.h"
@@ -24,6 +25,9 @@ static enum ls_status collect(struct sync *sync, const struct ls_exec_step *step
     enum ls_server_event event = LS_SERVER_PUSH;
     struct ls_server_push push;
     TRY(ls__served_publish(sync));
+    if (!v->is_handed_out) TRY(ls__server_hand_out(v->server, v->others, step->step, is_stopped));
+    if (*is_stopped) return LS_OK;
+    v->is_handed_out = true;
     TRY(ls__server_begin(v->server, &round));
     while (event == LS_SERVER_PUSH) {
         TRY(ls__served_wait(sync, step->step, &event, &push));
@@ -46,8 +50,28 @@ static enum ls_status step(struct sync *sync, const struct ls_exec_step *step, b
     }
     ls_exec_want(sync->s->exec, stop, save);
     v->is_published = false;
-    TRY(ls_exec_apply(sync->s->exec, step, stats));
-    return LS_OK;
+    if (v->split.n == 1) return ls_exec_apply(sync->s->exec, step, stats);
+    struct ls_exec_step own = *step;
+    own.sums = v->split.ranges[0];
+    v->is_whole = false;
+    TRY(ls__server_apply(v->server, step)); /* they update while this process does */
+    return ls_exec_apply(sync->s->exec, &own, stats);
+}
+
+static bool is_whole(const struct sync *sync)
+{
+    return ((const struct served *)sync->state)->is_whole;
+}
+
+/* The parts of the other servers, for who reads the store. */
+static enum ls_status view(struct sync *sync, struct tally *pending)
+{
+    struct served *v = sync->state;
+    struct ls_begun begun = ls__span_begin(sync->s->lane, LS_SPAN_COMMUNICATE, "collect", 0);
+    enum ls_status status = ls__server_collect(v->server, v->others);
+    ls__span_end(sync->s->lane, begun);
+    v->is_whole = status == LS_OK;
+    return status;
 }
 
 const struct sync_way ls__sync_ps = {
@@ -55,6 +79,8 @@ const struct sync_way ls__sync_ps = {
     .open = open,
     .close = ls__served_close,
     .step = step,
+    .is_settled = is_whole,
+    .view = view,
     .report = ls__served_report,
     .is_fed_elsewhere = true,
 };

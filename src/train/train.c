@@ -92,6 +92,7 @@ static enum ls_status end_epoch(struct trainer *t)
     struct train_state *st = &t->st;
     bool is_best, is_last = st->step >= t->last_step;
     const enum judged by = ls__judge_of_epoch(t);
+    if (by != JUDGED_NOTHING) TRY(ls__trainer_view(t));
     double n = (double)st->epoch_tally.n, lr = ls_schedule_lr(&t->schedule, st->step - 1), seconds;
     TRY(ls__judge(t, by, &seconds, &is_best));
     if (t->is_cut_short) return LS_OK;

@@ -1,0 +1,212 @@
+/* contact_work.c: what the owner of a contact asks of it. See contact.h, contact_internal.h. */
+#include "base/clock.h"
+#include "base/control.h"
+#include "elastic/contact_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* --- waiting, working --- */
+
+static enum ls_status wait_locked(struct ls_contact *l, enum ls_contact_event *event, struct ls_contact_task *task,
+                                  struct ls_contact_work *work)
+{
+    for (;;) {
+        bool is_something;
+        *event = LS_CONTACT_OVER;
+        if (l->is_over) return ls__fail_again(&l->outcome);
+        *event = LS_CONTACT_TASK;
+        if (l->is_task_new) {
+            l->is_task_new = false;
+            *task = l->task;
+            l->task = (struct ls_contact_task){0};
+            return LS_OK;
+        }
+        *event = LS_CONTACT_WORK;
+        if (l->is_new) {
+            l->is_new = false;
+            *work = l->work;
+            l->work.parameters = (struct ls_wire_message){0};
+            l->waited_ns += ls__now_ns() - l->idle_since_ns;
+            return LS_OK;
+        }
+        *event = LS_CONTACT_ORDER;
+        if (l->first_order && l->is_ready) return LS_OK;
+        *event = LS_CONTACT_STOPPED;
+        if (ls__control_stop_wanted(l->o.control)) return LS_OK;
+        TRY(ls__contact_pump(l, LISTEN_MS, &is_something));
+    }
+}
+
+enum ls_status ls__contact_wait(struct ls_contact *l, enum ls_contact_event *event, struct ls_contact_task *task,
+                                struct ls_contact_work *work)
+{
+    pthread_mutex_lock(&l->lock);
+    enum ls_status status = wait_locked(l, event, task, work);
+    pthread_mutex_unlock(&l->lock);
+    return status;
+}
+
+enum ls_status ls__contact_ready(struct ls_contact *l, int64_t n_sums, size_t parameters_bytes, int threads,
+                                 bool is_boxed)
+{
+    const struct ls_talk_ready ready = {
+        .n_sums = (uint64_t)n_sums, .parameters_bytes = parameters_bytes, .is_boxed = is_boxed};
+    pthread_mutex_lock(&l->lock);
+    l->o.threads = threads;
+    l->is_ready = l->is_joined && !l->is_task_new;
+    l->idle_since_ns = ls__now_ns();
+    if (l->is_ready) ls__contact_send_if_there(l, LS_TALK_READY, &ready);
+    pthread_mutex_unlock(&l->lock);
+    return LS_OK;
+}
+
+void ls__contact_set_shards(struct ls_contact *l, int n_shards)
+{
+    pthread_mutex_lock(&l->lock);
+    l->n_shards = n_shards;
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* Asks for more while there is still something to do; takes what has come. */
+static int next_locked(struct ls_contact *l)
+{
+    const bool is_whole = l->work.is_whole;
+    for (;;) {
+        bool is_something = true;
+        const int n = is_whole ? l->n_shards : l->n_items;
+        if (l->is_void) return -1;
+        if (!is_whole && !l->is_last && !l->is_asked && n - l->n_taken <= 1) {
+            l->is_asked = true;
+            ls__contact_send_if_there(l, LS_TALK_ASK, NULL);
+        }
+        if (l->n_taken < n) {
+            const int at = l->n_taken++;
+            return is_whole ? at : (int)l->items[at];
+        }
+        if (is_whole || l->is_last) return -1;
+        const int64_t began = ls__now_ns();
+        if (ls__contact_pump(l, LISTEN_MS, &is_something) !=
+            LS_OK) { /* the server is silent: who waits for work will say so */
+            ls__contact_make_void(l);
+            return -1;
+        }
+        l->waited_ns += ls__now_ns() - began;
+    }
+}
+
+int ls__contact_next(struct ls_contact *l)
+{
+    pthread_mutex_lock(&l->lock);
+    const int shard = next_locked(l);
+    pthread_mutex_unlock(&l->lock);
+    return shard;
+}
+
+/* sums NULL: what was given goes back. */
+static void push_locked(struct ls_contact *l, uint32_t form, struct ls_wire_buffer *sums, size_t bytes,
+                        double compute_seconds, bool *is_sent)
+{
+    struct ls_talk_push *p = &l->reply.push;
+    *is_sent = !l->is_void && l->has_work;
+    p->version = l->work.version;
+    p->form = form;
+    p->number = l->n_pushes++;
+    p->compute_seconds = compute_seconds;
+    p->wait_seconds = (double)l->waited_ns * 1e-9;
+    p->n_items = (uint32_t)l->n_items;
+    memcpy(p->items, l->items, (size_t)l->n_items * sizeof *p->items);
+    if (*is_sent && ls__contact_send(l, LS_TALK_PUSH, p, sums, bytes) != LS_OK) *is_sent = false;
+    l->has_work = l->is_void = false;
+    l->waited_ns = 0;
+    l->idle_since_ns = ls__now_ns();
+}
+
+enum ls_status ls__contact_push(struct ls_contact *l, uint32_t form, struct ls_wire_buffer *sums, size_t bytes,
+                                double compute_seconds, bool *is_sent)
+{
+    pthread_mutex_lock(&l->lock);
+    push_locked(l, form, sums, bytes, compute_seconds, is_sent);
+    pthread_mutex_unlock(&l->lock);
+    return LS_OK;
+}
+
+void ls__contact_give_back(struct ls_contact *l)
+{
+    bool is_sent;
+    pthread_mutex_lock(&l->lock);
+    push_locked(l, 0, NULL, 0, 0, &is_sent);
+    pthread_mutex_unlock(&l->lock);
+}
+
+bool ls__contact_is_valid(struct ls_contact *l)
+{
+    bool is_something = true;
+    pthread_mutex_lock(&l->lock);
+    while (is_something)
+        if (ls__contact_pump(l, 0, &is_something) != LS_OK) { /* the server is silent: who waits for work will say so */
+            ls__contact_make_void(l);
+            is_something = false;
+        }
+    const bool is_valid = l->has_work && !l->is_void && !l->is_over;
+    pthread_mutex_unlock(&l->lock);
+    return is_valid;
+}
+
+/* --- with several servers --- */
+
+uint32_t ls__contact_push_number(struct ls_contact *l, uint32_t *worker, uint64_t *session)
+{
+    pthread_mutex_lock(&l->lock);
+    const uint32_t number = l->n_pushes;
+    *worker = l->number;
+    *session = l->session;
+    pthread_mutex_unlock(&l->lock);
+    return number;
+}
+
+bool ls__contact_places(struct ls_contact *l, struct ls_talk_places *places)
+{
+    pthread_mutex_lock(&l->lock);
+    const bool is_new = l->is_places_new;
+    if (is_new) *places = l->places;
+    l->is_places_new = false;
+    pthread_mutex_unlock(&l->lock);
+    return is_new;
+}
+
+void ls__contact_order(struct ls_contact *l, struct ls_wire_message *m)
+{
+    *m = (struct ls_wire_message){0};
+    pthread_mutex_lock(&l->lock);
+    (void)ls__contact_take_order(l, m);
+    pthread_mutex_unlock(&l->lock);
+}
+
+enum ls_status ls__contact_say(struct ls_contact *l, enum ls_talk_kind kind, const void *body,
+                               struct ls_wire_buffer *payload, size_t bytes)
+{
+    pthread_mutex_lock(&l->lock);
+    enum ls_status status = ls__contact_send(l, kind, body, payload, bytes);
+    pthread_mutex_unlock(&l->lock);
+    return status;
+}
+
+void ls__contact_fail(struct ls_contact *l, enum ls_status status)
+{
+    struct ls_talk_end end = {.status = (uint32_t)status};
+    snprintf(end.text, sizeof end.text, "%s", ls_error_message());
+    pthread_mutex_lock(&l->lock);
+    if (l->is_joined) ls__contact_send_if_there(l, LS_TALK_FAILED, &end);
+    l->is_failed = l->is_joined;
+    l->is_joined = false; /* no LEAVE behind it */
+    pthread_mutex_unlock(&l->lock);
+}
+
+bool ls__contact_is_known(struct ls_contact *l)
+{
+    pthread_mutex_lock(&l->lock);
+    const bool is_known = l->is_joined || l->is_over || l->is_failed;
+    pthread_mutex_unlock(&l->lock);
+    return is_known;
+}

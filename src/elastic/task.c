@@ -1,0 +1,85 @@
+/* task.c: see task.h. */
+#include "elastic/task.h"
+
+#include "session/identity.h"
+#include "settings/setting.h"
+#include "settings/sync_names.h"
+
+#include "base/mem.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+void ls__task_close(struct ls_task *t)
+{
+    if (t->is_open) ls__session_close(&t->s);
+    t->is_open = false;
+    json_decref(t->options);
+    t->options = NULL;
+    ls__contact_task_release(&t->told);
+}
+
+/* The server's options, and this machine's own. */
+static enum ls_status read_options(struct ls_task *t, const struct ls_train_options *own)
+{
+    t->options = json_loads(t->told.options, 0, NULL);
+    if (!json_is_object(t->options)) return ls_fail(LS_DATA, "the server's options are not a JSON object");
+    ls_train_options_default(&t->train);
+    for (int i = 0; i < LS_N_SETTINGS; i++) TRY(ls__setting_from_json(&ls__settings[i], &t->train, t->options));
+    t->train.data_dir = own->data_dir;
+    if (own->isa && strcmp(own->isa, "native") != 0) t->train.isa = own->isa;
+    t->train.tune = own->tune;
+    t->train.threads = own->threads;
+    t->train.control = own->control;
+    t->train.model_text = t->told.model;
+    t->train.no_eval = true;
+    return LS_OK;
+}
+
+/* The weights come from the server, wherever it has them from. */
+static enum ls_status take_over(struct identity *mine, const struct identity *theirs, enum identity_key key)
+{
+    free(mine->values[key]);
+    mine->values[key] = NULL;
+    return theirs->values[key] ? ls__strdup(&mine->values[key], theirs->values[key]) : LS_OK;
+}
+
+/* Another machine may have other data, another library, another instruction set. */
+static enum ls_status compare(struct ls_task *t, const struct ls_worker_options *o)
+{
+    struct identity mine = {0}, theirs = {0};
+    struct identity_difference d;
+    enum ls_status status = ls__identity_of(&mine, &t->train, &t->s);
+    if (status == LS_OK) status = ls__identity_from_text(&theirs, t->told.identity, strlen(t->told.identity));
+    if (status == LS_OK) status = take_over(&mine, &theirs, IDENTITY_INIT);
+    if (status == LS_OK && ls__identity_differs(&mine, &theirs, IDENTITY_RESUME, &d))
+        status = ls_fail(
+            LS_USAGE, "this %s would not compute what the server at %s trains: %s is %s here and %s there%s%s",
+            o->listen ? "server" : "worker", o->address, d.what, d.mine, d.theirs, *d.advice ? "; " : "", d.advice);
+    ls__identity_release(&mine);
+    ls__identity_release(&theirs);
+    return status;
+}
+
+enum ls_status ls__task_open(struct ls_task *t, struct ls_contact_task *told, const struct ls_worker_options *o)
+{
+    struct ls_sync_choice sync = {0};
+    ls__task_close(t);
+    t->told = *told;
+    *told = (struct ls_contact_task){0};
+    TRY(read_options(t, &o->own));
+    (void)ls__sync_parse(t->train.sync, &sync);
+    struct session_options so = ls__session_options_of(&t->train);
+    so.sync = sync.name;
+    t->is_open = true;
+    TRY(ls__session_open(&t->s, &so));
+    TRY(compare(t, o));
+    return ls__split_make(&t->split, t->s.exec, (int)t->train.servers);
+}
+
+bool ls__task_is(const struct ls_task *t, const struct ls_contact_task *told)
+{
+    return t->told.options && strcmp(t->told.options, told->options) == 0 && strcmp(t->told.model, told->model) == 0 &&
+           strcmp(t->told.identity, told->identity) == 0;
+}
