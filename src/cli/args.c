@@ -380,6 +380,6 @@ enum ls_status ls__options_resolve(struct ls_options *o, enum ls_cmd cmd)
     TRY(ls__options_check_device(&o->train));
     if (cmd == LS_CMD_PREDICT) TRY(resolve_predict(o));
     if (cmd == LS_CMD_EXPORT) TRY(resolve_export(o));
-    if (cmd == LS_CMD_SERVER && !o->keygen) return resolve_server(o);
+    if (cmd == LS_CMD_SERVER && !o->keygen && !o->chief) return resolve_server(o);
     return cmd == LS_CMD_TRAIN ? resolve_train(o) : LS_OK;
 }

@@ -316,7 +316,7 @@ static enum ls_status measure(const struct ls_options *o, struct prediction *p, 
     *c = (struct ls_predict_cluster){.workers_per_machine = (int)per_machine,
                                      .threads = (int)threads,
                                      .cores = (int)(cores > threads * per_machine ? cores : threads * per_machine),
-                                     .servers = (int)o->servers,
+                                     .servers = (int)o->train.servers,
                                      .staleness = p->staleness};
     return LS_OK;
 }

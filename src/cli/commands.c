@@ -308,7 +308,7 @@ const struct ls_command ls__commands[LS_N_CMDS] = {
     [LS_CMD_SERVER] =
         {
             .name = "server",
-            .args = "MODEL DATA | --resume RUN | --chief ADDRESS | --keygen DIR",
+            .args = "MODEL DATA | --resume RUN | --keygen DIR",
             .min_args = 0,
             .max_args = 2,
             .summary = "train by workers that come and go; make keys for them",

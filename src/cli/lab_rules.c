@@ -31,12 +31,6 @@ static bool is_argument(const char *key)
     return strcmp(key, "model") == 0 || strcmp(key, "data") == 0;
 }
 
-/* What builds with parameter servers take: elsewhere it is the run that fails, not the lab. */
-static bool is_left_to_run(const char *key)
-{
-    return strcmp(key, "servers") == 0;
-}
-
 static enum ls_status unknown_key(const char *key)
 {
     const char *best = NULL;
@@ -57,7 +51,7 @@ static enum ls_status check_key(const char *key, const char **name)
         *name = ls__settings[strcmp(key, "model") == 0 ? LS_SET_MODEL : LS_SET_DATA].name;
         return LS_OK;
     }
-    if (!option || (!ls__option_is_of(option, LS_CMD_TRAIN) && !is_left_to_run(key))) return unknown_key(key);
+    if (!option || !ls__option_is_of(option, LS_CMD_TRAIN)) return unknown_key(key);
     *name = option->setting->name;
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
         if (strcmp(*name, taken[i][0]) == 0) return ls_fail(LS_USAGE, "%s cannot be set: %s", key, taken[i][1]);
@@ -159,7 +153,6 @@ static enum ls_status check_together(const struct ls_lab_run *run)
     int n = 0;
     for (int i = 0; i < run->n_settings && i < 128; i++) {
         const bool is_sync = strcmp(run->settings[i].key, "sync") == 0;
-        if (is_left_to_run(run->settings[i].key)) continue;
         if (is_sync && ls__sync_check(run->settings[i].value, 0) != LS_OK) continue;
         settings[job.n_settings++] = run->settings[i];
     }

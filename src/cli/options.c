@@ -211,7 +211,7 @@ const struct ls_option ls__options[] = {
          .group = "Where it runs", .is_of_sitting = true, AT(server)), .commands = ON(TRAIN)},
     {OF_TRAINING(LEASE), .commands = ON_TRAINING},
     {OF_TRAINING(BACKUP), .commands = ON_TRAINING},
-    {OF_TRAINING(SERVERS), .commands = ON_TRAINING},
+    {OF_TRAINING(SERVERS), .commands = ON_TRAINING | ON(PREDICT)},
     {OWN(.name = "chief", .arg = "ADDRESS", .type = LS_SETTING_TEXT, .is_valid = is_not_empty,
          .expected = "an address such as 10.0.0.1:4711",
          .help = "Be one more server for the `lockstep server --servers K` at ADDRESS, which says what is trained, and "
@@ -359,9 +359,6 @@ const struct ls_option ls__options[] = {
     {OWN(.name = "probe", .type = LS_SETTING_FLAG,
          .help = "Measure the network between the machines of this job, in 2 seconds.", .group = "Network",
          AT(probe)), .commands = ON(PREDICT)},
-    {OWN(.name = "servers", .arg = "K", .type = LS_SETTING_INT, .min = 1, .max = 1024, .def = "1",
-         .help = "Parameter servers, on machines of their own.", .group = "Network",
-         AT(servers)), .commands = ON(PREDICT)},
 
     {OWN(.name = "model", .arg = "MODEL", .type = LS_SETTING_TEXT, .is_valid = is_not_empty, .expected = "a model",
          .help = "The network of the weights, for a safetensors file of another program, which does not name it.",

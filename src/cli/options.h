@@ -81,7 +81,6 @@ struct ls_options {
     const char *output;              /* tune, predict, plot */
     const char *network;             /* predict, train */
     const char *latency, *bandwidth; /* predict */
-    int64_t servers;
     bool probe;
     int64_t classes; /* models, plan; 0: the model's usual */
     const char *input;

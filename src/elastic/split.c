@@ -7,7 +7,9 @@ enum ls_status ls__split_make(struct ls_sum_split *out, const struct ls_exec *ex
 {
     int64_t n, at = 0;
     ls_exec_sums(exec, &n);
-    if (n_servers < 1 || n_servers > LS_MAX_SERVERS || (n_servers > 1 && n / n_servers < LEAST_SUMS))
+    if (n_servers > LS_MAX_SERVERS)
+        return ls_fail(LS_USAGE, "--servers %d: a training has at most %d", n_servers, LS_MAX_SERVERS);
+    if (n_servers < 1 || (n_servers > 1 && n / n_servers < LEAST_SUMS))
         return ls_fail(LS_USAGE, "--servers %d: the network has %lld sums, enough for %lld server%s", n_servers,
                        (long long)n, (long long)(n < 2 * LEAST_SUMS ? 1 : n / LEAST_SUMS),
                        n < 2 * LEAST_SUMS ? "" : "s");
