@@ -40,7 +40,7 @@ struct ls_elastic {
     void (*on_listening)(void *context, const char *address); /* (optional) from now on workers may come */
     bool (*is_hopeless)(void *context); /* (optional) true: none will come any more, so do not wait */
     bool (*is_coming)(void *context);   /* (optional) true: some are being started; the first step waits for them */
-    void (*on_joined)(void *context, int slot); /* (optional) the one that was started for this slot can compute */
+    void (*on_joined)(void *context, int slot); /* (optional) one can compute: that of this slot, or -1 */
 };
 
 struct ls_train_options {

@@ -42,6 +42,8 @@ struct ls_crew {
     int64_t restarts_left;
     pthread_t thread;
     bool is_started;
+    int64_t asked_ns;    /* since when the server waits for nodes that others start; its thread's */
+    atomic_int n_joined; /* workers, ever */
     atomic_bool is_over; /* the training has ended: their ends are no news */
     atomic_bool is_server_lost;
     atomic_bool is_hopeless; /* all workers are gone, or another server, and none will be started again */
@@ -246,7 +248,7 @@ static void on_listening(void *context, const char *address)
 static bool is_hopeless(void *context)
 {
     const struct ls_crew *c = context;
-    return atomic_load(&c->is_hopeless);
+    return c->places.o->served_nodes == 0 && atomic_load(&c->is_hopeless); /* nodes may come from anywhere */
 }
 
 /* Workers. For the other servers the first step waits anyway. */
@@ -255,22 +257,32 @@ static bool is_coming(void *context)
     struct ls_crew *c = context;
     for (int i = 0; i < c->n_workers; i++)
         if (atomic_load(&c->workers[i].state) == COMING) return true;
+    const int n_missing = (int)c->places.o->served_nodes - atomic_load(&c->n_joined);
+    if (n_missing <= 0) return false;
+    if (!c->asked_ns) {
+        c->asked_ns = ls__now_ns();
+        ls__log(LS_LOG_INFO, "waiting for %d more node%s at %s", n_missing, n_missing == 1 ? "" : "s",
+                c->places.address);
+    }
+    if (ls__seconds_since(c->asked_ns) < c->places.o->train.timeout) return true;
+    ls__log(LS_LOG_WARN, "%d of %d nodes have not come within %g s (--timeout); the others go on", n_missing,
+            (int)c->places.o->served_nodes, c->places.o->train.timeout);
     return false;
 }
 
 static void on_joined(void *context, int slot)
 {
     struct ls_crew *c = context;
-    if (slot < c->n) atomic_store(&c->workers[slot].state, HERE);
+    atomic_fetch_add(&c->n_joined, 1);
+    if (slot >= 0 && slot < c->n) atomic_store(&c->workers[slot].state, HERE);
 }
 
 static enum ls_status build(struct ls_crew *c, const struct ls_options *o)
 {
     TRY(ls__places_open(&c->places, o));
-    const bool has_key = c->places.key[0] != '\0';
     c->elastic = (struct ls_elastic){.listen = c->places.listen,
-                                     .key = has_key ? c->places.key : NULL,
-                                     .ticket = has_key ? NULL : c->places.ticket,
+                                     .key = c->places.key,
+                                     .ticket = c->places.key || !c->places.ticket[0] ? NULL : c->places.ticket,
                                      .context = c,
                                      .on_listening = on_listening,
                                      .is_hopeless = is_hopeless,

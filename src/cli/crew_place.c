@@ -8,6 +8,7 @@
 #include "cli/cmd.h"
 #include "cli/launch.h"
 #include "cli/launch_impl.h"
+#include "cli/meet.h"
 #include "cli/slow.h"
 #include "wire/wire.h"
 
@@ -44,7 +45,8 @@ static enum ls_status keep_key(struct ls_places *p, const struct ls_wire_key *ke
         p->key_file >= 0 && write(p->key_file, text, n) == (ssize_t)n && lseek(p->key_file, 0, SEEK_SET) == 0;
     explicit_bzero(text, sizeof text);
     if (!is_kept) return ls_fail(LS_IO, "keep the key of this job: %s", strerror(errno));
-    snprintf(p->key, sizeof p->key, "fd:%d", p->key_file);
+    snprintf(p->key_text, sizeof p->key_text, "fd:%d", p->key_file);
+    p->key = p->key_text;
     return LS_OK;
 }
 
@@ -127,6 +129,17 @@ static enum ls_status open_hosts(struct ls_places *p)
     return make_keys(p);
 }
 
+/* One worker beside the server; whoever started it and the others knows the key. */
+static void open_meeting(struct ls_places *p)
+{
+    int at;
+    p->n = p->each = 1;
+    (void)ls__meet_share(p->o, &at, &p->each);
+    snprintf(p->listen, sizeof p->listen, "%s", p->o->served_at);
+    p->key = p->o->key;
+    p->ticket[0] = '\0';
+}
+
 /* Its workers do it quietly; the first of several nodes has said it: this process is one of it. */
 static void tell_slow(const struct ls_places *p)
 {
@@ -144,6 +157,7 @@ static enum ls_status build(struct ls_places *p)
     TRY(make_ticket(p->ticket));
     if (p->o->nodes > 0) TRY(open_nodes(p));
     if (p->o->hosts) TRY(open_hosts(p));
+    if (p->o->served_at[0]) open_meeting(p);
     ls__launch_tell(p->o, p->nodes.n > 0);
     tell_slow(p);
     return LS_OK;
@@ -231,7 +245,7 @@ static void add_process(const struct ls_places *p, int slot, struct ls_words *w)
     ls__words_add(w, is_keeper ? "server" : "train");
     add_address(p, slot, is_keeper ? "chief" : "server", w);
     ls__words_add(w, "--quiet");
-    if (p->key[0]) ls__words_add_option(w, "key", "fd:0");
+    if (p->key) ls__words_add_option(w, "key", p->worker_key_bytes > 0 ? "fd:0" : p->key);
     if (t->data_dir) ls__words_add_option(w, "data-dir", t->data_dir);
     if (t->tune) ls__words_add_option(w, "tune", t->tune);
     if (p->o->slow && !is_keeper) ls__words_add_option(w, "slow", p->o->slow);

@@ -3,6 +3,7 @@
  *     here     children of the server; they show it a ticket, over loopback
  *     nodes    machines made on this one (nodes/nodes.h): the server is on the first, a child enters its node
  *     hosts    other machines: a child is the remote shell (ssh), which starts the worker there
+ *     by hand  this is rank 0 of nodes that a person starts (meet.h): one worker here, the others come by themselves
  *
  * A server that listens to a network has keys that are made for this job. They are in no file and on no command line:
  * the server reads its own from memory, a worker from its standard input, which the server holds open. When that is
@@ -30,9 +31,10 @@ struct ls_places {
     char *host_text, **hosts;     /* of --hosts, cut apart */
     char (*toward)[LS_HOST_TEXT]; /* [n_hosts] our address, as the host sees it: "192.168.0.7" */
     int n_hosts;
-    char listen[128];                      /* where the server is to */
-    char address[128];                     /* where it does */
-    char key[16];                          /* the server's, as ls_wire_key_read takes it; "": none */
+    char listen[300];  /* where the server is to */
+    char address[300]; /* where it does */
+    char key_text[16];
+    const char *key;                       /* the server's, as ls_wire_key_read takes it; NULL: none */
     int key_file;                          /* in memory; -1 */
     char worker_key[LS_WIRE_KEY_TEXT + 2]; /* for standard input, with the empty line that ends it */
     size_t worker_key_bytes;

@@ -6,6 +6,7 @@
 #include "cli/cmd.h"
 #include "cli/crew.h"
 #include "cli/crew_place.h"
+#include "cli/meet.h"
 #include "cli/signals.h"
 #include "elastic/keeper.h"
 #include "wire/wire.h"
@@ -34,7 +35,7 @@ struct ls_crew_place ls__crew_place(void)
 static void take_cores(const struct ls_crew_place *p, int64_t *threads)
 {
     cpu_set_t allowed, own;
-    if (p->slot < 0 || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+    if (p->n == 0 || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
     const int n_cores = CPU_COUNT(&allowed);
     if (*threads <= 0) *threads = n_cores / p->n > 0 ? n_cores / p->n : 1;
     if (*threads * p->n > n_cores) return;
@@ -79,8 +80,12 @@ static enum ls_status run(const struct ls_options *o, const struct ls_crew_place
 
 enum ls_status ls__cmd_worker(const struct ls_options *o)
 {
-    const struct ls_crew_place place = ls__crew_place();
-    struct ls_worker_options w = {.address = o->server, .is_near = place.slot >= 0 && place.is_near, .own = o->train};
+    struct ls_crew_place place = ls__crew_place();
+    if (o->served_at[0]) (void)ls__meet_share(o, &place.at, &place.n);
+    struct ls_worker_options w = {.address = o->server,
+                                  .is_near = place.slot >= 0 && place.is_near,
+                                  .typed = o->served_at[0] && o->n_args > 0 && !o->train.resume,
+                                  .own = o->train};
     take_cores(&place, &w.own.threads);
     return run(o, &place, &w, ls__worker_run);
 }

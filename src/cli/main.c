@@ -66,6 +66,16 @@ static enum ls_status run_keeper(const struct ls_options *o)
     return ls__cmd_keeper(o);
 }
 
+/* A node of a parameter server's job. What it was told to train is compared with what the server trains. */
+static enum ls_status run_helper(struct ls_options *o)
+{
+    if (o->n_args > 0) TRY(ls__options_resolve(o, LS_CMD_TRAIN));
+    o->server = o->served_at;
+    ls__signals_install();
+    TRY(ls__slow_begin(o, o->rank + 1));
+    return ls__cmd_worker(o);
+}
+
 /* *exit_code: of a job that was launched; 0 otherwise. */
 static enum ls_status run_with(struct ls_options *o, enum ls_cmd cmd, int *exit_code)
 {
@@ -80,14 +90,16 @@ static enum ls_status run_with(struct ls_options *o, enum ls_cmd cmd, int *exit_
     if (cmd == LS_CMD_SERVER && o->chief) return run_keeper(o);
     const bool is_training = cmd == LS_CMD_TRAIN || (cmd == LS_CMD_SERVER && !o->keygen);
     if (cmd == LS_CMD_TRAIN) TRY(ls__meet_take_place(o));
+    if (ls__meet_is_helper(o)) return run_helper(o);
     if (is_training) TRY(ls__options_go_on(o));
+    TRY(ls__meet_check_resumed(o));
     TRY(ls__options_resolve(o, cmd));
     if (cmd == LS_CMD_TRAIN && o->repeat > 1) return ls__repeat(o, exit_code);
     if (cmd == LS_CMD_TRAIN && !ls__report_is_wanted()) ls__options_warn_unused(o); /* the launcher has said it */
     if (ls__launch_is_wanted(cmd, o)) return ls__launch(cmd, o, exit_code);
     if (cmd == LS_CMD_TRAIN) ls__state_remove_left(); /* perhaps no launcher is ever started on this machine */
     if (is_training) ls__signals_install();
-    if (cmd == LS_CMD_TRAIN) TRY(ls__slow_begin(o, 0));
+    if (cmd == LS_CMD_TRAIN) TRY(ls__slow_begin(o, o->served_at[0] ? o->rank + 1 : 0));
     ls__report_here();
     if (cmd == LS_CMD_RECORD) return ls__cmd_record(o, exit_code);
     return functions[cmd](o);

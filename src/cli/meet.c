@@ -4,12 +4,13 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "comm/comm.h"
+#include "settings/sync_names.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MASTER_BYTES = 300, MOST_NODES = 4096 };
+enum { MASTER_BYTES = sizeof((struct ls_options *)NULL)->served_at, MOST_NODES = 4096 };
 
 /* What the options or the variables say; -1 and "": nothing. */
 struct place {
@@ -96,5 +97,29 @@ enum ls_status ls__meet_take_place(struct ls_options *o)
         ls__log(LS_LOG_INFO,
                 "rank %lld of %lld at %s, as RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say (--nodes 1: alone)",
                 (long long)p.rank, (long long)p.nodes, p.master);
-    return ls_comm_be_node((int)p.rank, (int)p.nodes, p.master, o->key);
+    if (!ls__sync_is_served(o->train.sync)) return ls_comm_be_node((int)p.rank, (int)p.nodes, p.master, o->key);
+    o->rank = p.rank;
+    o->served_nodes = p.nodes;
+    memcpy(o->served_at, p.master, sizeof p.master);
+    return LS_OK;
+}
+
+bool ls__meet_is_helper(const struct ls_options *o)
+{
+    return o->served_at[0] && o->rank > 0;
+}
+
+bool ls__meet_share(const struct ls_options *o, int *at, int *n)
+{
+    const int64_t local = number_in("LOCAL_RANK"), all = number_in("LOCAL_WORLD_SIZE");
+    if (ls__option_is_given(o, "rank") || local < 0 || all <= local) return false;
+    *at = (int)local;
+    *n = (int)all;
+    return true;
+}
+
+enum ls_status ls__meet_check_resumed(const struct ls_options *o)
+{
+    if (!ls_comm_is_node() || !ls__sync_is_served(o->train.sync)) return LS_OK;
+    return ls_fail(LS_USAGE, "the run has --sync %s: give that on every node", o->train.sync);
 }

@@ -17,4 +17,12 @@
  * made on this one otherwise. */
 enum ls_status ls__meet_take_place(struct ls_options *o) LS_MUST_CHECK;
 
+/* With a parameter server (--sync ps, async, ssp:K) rank 0 is the server, with one worker of its own beside it; the
+ * others are workers, who hear from it what is trained: whether this is one of them. */
+bool ls__meet_is_helper(const struct ls_options *o);
+/* Of torchrun's processes on this machine: which this is, and how many share its cores. False: nobody said so. */
+bool ls__meet_share(const struct ls_options *o, int *at, int *n);
+/* A run that is resumed says how it synchronises only after the place was taken. */
+enum ls_status ls__meet_check_resumed(const struct ls_options *o) LS_MUST_CHECK;
+
 #endif

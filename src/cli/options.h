@@ -75,6 +75,8 @@ struct ls_options {
     const char *hosts, *mpi_args;
     int64_t rank; /* train: of nodes that are started one by one */
     const char *master, *key;
+    char served_at[300]; /* train, meet.h: such a node of a job with a parameter server, which is rank 0's; or "" */
+    int64_t served_nodes;
     int64_t steps, warmup_steps; /* bench */
     double seconds;
     bool layers;

@@ -61,7 +61,7 @@ static bool is_folder(const struct ls_options *o)
 /* A rank that mpirun or srun started has company, but no launcher of ours. */
 static bool has_launcher(const struct ls_options *o)
 {
-    return !ls_comm_is_launched() && (o->hosts || o->train.workers > 0);
+    return !ls_comm_is_launched() && (o->hosts || o->train.workers > 0 || o->served_at[0]);
 }
 
 static bool has_workers(const struct ls_options *o)

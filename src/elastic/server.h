@@ -43,7 +43,7 @@ struct ls_server_options {
     const struct ls_control *control;           /* (optional) */
     bool (*is_hopeless)(void *context);         /* (optional) no worker will come any more */
     bool (*is_coming)(void *context);           /* (optional) some are being started */
-    void (*on_joined)(void *context, int slot); /* (optional) that one can compute; under the server's lock */
+    void (*on_joined)(void *context, int slot); /* (optional) one can compute (-1: of no slot); under the lock */
     void *context;
 };
 

@@ -161,7 +161,7 @@ static void on_ready(struct ls_server *s, struct server_worker *w, const struct 
                 (long long)s->round.step + 1, w->told.host, w->threads, w->threads == 1 ? "" : "s", w->pid);
     w->is_boxed = ready->is_boxed && may_use_box(s, w);
     w->is_ready = w->is_idle = true;
-    if (s->o.on_joined && w->slot >= 0) s->o.on_joined(s->o.context, w->slot);
+    if (s->o.on_joined) s->o.on_joined(s->o.context, w->slot);
     ls__server_give(s, w);
 }
 

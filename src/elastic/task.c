@@ -20,13 +20,34 @@ void ls__task_close(struct ls_task *t)
     ls__contact_task_release(&t->told);
 }
 
-/* The server's options, and this machine's own. */
-static enum ls_status read_options(struct ls_task *t, const struct ls_train_options *own)
+/* A person started every node with the same options, or meant to. */
+static enum ls_status compare_typed(const struct ls_task *t, const struct ls_worker_options *o)
 {
+    for (int i = 0; i < LS_N_SETTINGS; i++) {
+        const struct ls_setting *s = &ls__settings[i];
+        const json_t *theirs = json_object_get(t->options, s->key);
+        json_t *mine = s->role != LS_ROLE_FREE && theirs ? ls__setting_json(s, &o->own) : NULL;
+        char here[64], there[64];
+        const bool is_same = !mine || json_equal(mine, theirs);
+        json_decref(mine);
+        if (is_same) continue;
+        ls__setting_print(s, &o->own, here, sizeof here);
+        ls__setting_print(s, &t->train, there, sizeof there);
+        return ls_fail(LS_USAGE, "%s%s is %s here and %s at the server %s: give the same on every node",
+                       s->group ? "--" : "", s->name, here, there, o->address);
+    }
+    return LS_OK;
+}
+
+/* The server's options, and this machine's own. */
+static enum ls_status read_options(struct ls_task *t, const struct ls_worker_options *o)
+{
+    const struct ls_train_options *own = &o->own;
     t->options = json_loads(t->told.options, 0, NULL);
     if (!json_is_object(t->options)) return ls_fail(LS_DATA, "the server's options are not a JSON object");
     ls_train_options_default(&t->train);
     for (int i = 0; i < LS_N_SETTINGS; i++) TRY(ls__setting_from_json(&ls__settings[i], &t->train, t->options));
+    if (o->typed) TRY(compare_typed(t, o));
     t->train.data_dir = own->data_dir;
     if (own->isa && strcmp(own->isa, "native") != 0) t->train.isa = own->isa;
     t->train.tune = own->tune;
@@ -68,7 +89,7 @@ enum ls_status ls__task_open(struct ls_task *t, struct ls_contact_task *told, co
     ls__task_close(t);
     t->told = *told;
     *told = (struct ls_contact_task){0};
-    TRY(read_options(t, &o->own));
+    TRY(read_options(t, o));
     (void)ls__sync_parse(t->train.sync, &sync);
     struct session_options so = ls__session_options_of(&t->train);
     so.sync = sync.name;

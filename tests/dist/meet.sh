@@ -6,6 +6,7 @@
 #   wrong starts   another rank, the same rank twice, another number of nodes, other options: refused with the reason
 #   late starts    who waits says for whom; a missing node is named after the timeout
 #   torchrun       its four variables, alone and beside options; left-over ones change nothing of an mpirun job
+#   served         --sync ps: rank 0 is the server, the others are workers; one that died may come again
 #   keys           a node without the key, or with another one, never gets in; without keys loopback only
 # shellcheck disable=SC2154,SC2086 # what lib.sh assigns; words without blanks
 source "$(dirname "$0")/lib.sh"
@@ -55,7 +56,7 @@ refused() { # WHAT TEXT ARGS...: exit code 2, and the text
     if grep -q "$text" err.x; then ok "$what: $(tail -n 1 err.x)"; else bad "$what: expected '$text': $(cat err.x)"; fi
 }
 
-parts promise dead starts others
+parts promise dead starts others served
 
 # --- the promise ---
 
@@ -226,6 +227,64 @@ part_others() {
         end_of $r
         equal "the right key: exit code of rank $r" "$code" 0
     done
+}
+
+# --- a parameter server ---
+part_served() {
+    local served reference master port r
+    served=(lenet5 digits -b 64 --no-eval --no-record --seed 5 -t 1)
+    reference=$(hash_of "${served[@]}" -i 30)
+    nodes 3 "${served[@]}" -i 30 --sync ps
+    equal 'ps: three nodes: the weights of one process' "$hash" "$reference"
+    equal 'ps: three nodes computed' "$(python3 -c 'import json; print(len(json.load(open("out.0"))["elastic"]["workers"]))')" 3
+    has 'ps: rank 0 waits for the others' err.0 'worker 2 joined at step 1'
+    nodes 2 "${served[@]}" -i 30 --sync ps --key keys/node.key
+    equal 'ps: with a key' "$hash" "$reference"
+    nodes 2 softmax digits -b 100 -i 20 --no-eval -t 1 --sync ssp:0
+    equal 'ssp:0: the weights of one process' "$hash" "$(hash_of "${short[@]}")"
+
+    # Other options are refused; a node that was told nothing learns them. Without the missing one the others go on after the timeout.
+    master=127.0.0.1:$(free_port)
+    common=("${served[@]}" -i 150 --sync ps --nodes 2 --master "$master" --run "$work/d" --json --log-every 1 --lease 1 --timeout 60)
+    reference=$(hash_of "${served[@]}" -i 150)
+    node 0
+    node 1 --lr 0.02
+    end_of 1
+    equal 'ps: other options: exit code' "$code" 2
+    has 'ps: other options: which' err.1 '--lr is 0.02 here and 0.05 at the server'
+    "$lockstep" train --sync ps --nodes 2 --rank 1 --master "$master" -t 1 >out.1 2>err.1 </dev/null &
+    node[1]=$!
+    pids+=("${node[1]}")
+    eventually has_lines "$work/d/metrics.jsonl" 5
+    has 'ps: a node that was told nothing learns it' err.1 'lenet5 on digits'
+    pkill -STOP -P "${node[0]}" # its own worker, so that the run is not over before the other comes again
+    kill -KILL "${node[1]}"
+    wait "${node[1]}" 2>/dev/null
+    eventually grep -q 'is gone at step' err.0
+    node 1
+    eventually grep -q 'worker 2 joined' err.0
+    pkill -CONT -P "${node[0]}"
+    end_of 0
+    equal 'ps: a node killed, and started again: the weights of one process' "$(field weights_hash out.0)" "$reference"
+    end_of 1
+    equal 'ps: the node that came again: exit code' "$code" 0
+
+    # torchrun's variables; a signal ends all of them with a checkpoint.
+    port=$(free_port)
+    for r in 1 0; do
+        MASTER_ADDR=127.0.0.1 MASTER_PORT=$port WORLD_SIZE=2 RANK=$r LOCAL_RANK=$r LOCAL_WORLD_SIZE=2 \
+            "$lockstep" train lenet5 digits -b 64 --no-eval --no-record --seed 5 -i 100000 --sync ps --run "$work/t" --log-every 1 >"out.$r" 2>"err.$r" </dev/null &
+        node[$r]=$!
+        pids+=("${node[$r]}")
+    done
+    eventually has_lines "$work/t/metrics.jsonl" 5
+    kill -TERM "${node[0]}"
+    end_of 0
+    equal 'ps: torchrun, SIGTERM: exit code of rank 0' "$code" 75
+    end_of 1
+    equal 'ps: torchrun, SIGTERM: exit code of rank 1' "$code" 75
+    refused 'ps: another machine without a key' 'there is no key' "${served[@]}" --sync ps --nodes 2 --rank 1 --master 10.0.0.1:4711
+    refused 'ps: a resumed run whose nodes were not told' 'give that on every node' --resume "$work/t" --nodes 2 --rank 0 --master "127.0.0.1:$(free_port)"
 }
 
 "part_$part"
