@@ -100,6 +100,7 @@ static void add_settings(struct ls_buf *b, const struct ls_lab_question *q, cons
 static enum ls_status print_question(const struct ls_lab *lab, const struct ls_lab_state *state,
                                      const struct ls_lab_question *q)
 {
+    struct ls_buf scaled = LS_BUF_INIT;
     printf("\n%s  %s\n", q->id, q->title);
     printf("  %-32s %7s %12s  %s\n", "run", "repeats", "each", "with");
     for (int i = 0; i < q->n_runs; i++) {
@@ -113,6 +114,13 @@ static enum ls_status print_question(const struct ls_lab *lab, const struct ls_l
                ls__lab_time_text(job->predicted_seconds, time), b.text, q->is_own[i] ? "" : " (as above)");
         ls__buf_release(&b);
     }
+    ls__lab_say_scaled(&scaled, lab, state, q);
+    for (const char *line = scaled.len ? scaled.text : ""; *line;) {
+        const size_t len = strcspn(line, "\n");
+        printf("  scaled: %.*s\n", (int)len, line);
+        line += len + (line[len] != '\0');
+    }
+    ls__buf_release(&scaled);
     return LS_OK;
 }
 
@@ -128,6 +136,7 @@ static enum ls_status print_plan(const struct ls_lab *lab, const struct ls_lab_s
     printf("\nin all: %d training%s, predicted to take %s and %s of disk\n", state->n_jobs,
            state->n_jobs == 1 ? "" : "s", ls__lab_time_text(ls__lab_seconds_left(state), time),
            isfinite(bytes) ? ls__bytes_text(bytes, disk) : "?");
+    ls__lab_warn_of_scale(lab, state);
     if (ls__lab_check_data(state) != LS_OK) printf("data: %s\n", ls_error_message());
     return LS_OK;
 }
@@ -137,10 +146,14 @@ static enum ls_status print_plan_json(const struct ls_lab *lab, const struct ls_
     json_t *jobs = json_array();
     for (int i = 0; i < state->n_jobs; i++) {
         const struct ls_lab_job *job = &state->jobs[i];
-        json_array_append_new(jobs, json_pack("{s:s, s:i, s:o, s:o, s:o}", "run", lab->runs[job->run].name, "repeat",
-                                              job->repeat, "command", ls__json_text(job->command), "predicted_seconds",
+        struct ls_buf scaled = LS_BUF_INIT;
+        ls__lab_say_changes(&scaled, lab, job);
+        json_array_append_new(jobs, json_pack("{s:s, s:i, s:o, s:o, s:o, s:o}", "run", lab->runs[job->run].name,
+                                              "repeat", job->repeat, "command", ls__json_text(job->command), "scaled",
+                                              ls__json_text(scaled.text), "predicted_seconds",
                                               ls__json_number(job->predicted_seconds), "predicted_bytes",
                                               ls__json_number(job->predicted_bytes)));
+        ls__buf_release(&scaled);
     }
     return ls__print_json(json_pack("{s:o, s:o, s:o, s:o}", "lab", ls__json_text(lab->name), "title",
                                     ls__json_text(lab->title), "predicted_seconds",

@@ -53,6 +53,17 @@ enum ls_status ls__lab_plan_of(struct ls_lab_state **state, const struct ls_opti
     return plan(state, lab, &ask);
 }
 
+void ls__lab_warn_of_scale(const struct ls_lab *lab, const struct ls_lab_state *state)
+{
+    const char *run = ls__lab_smaller_batch(lab, state);
+    if (!run) return;
+    ls__log(
+        LS_LOG_WARN,
+        "--scale %s makes batches smaller (as of %s): it tries the lab out; times and accuracies are not those of the "
+        "lab's batches, which 1/16 keeps",
+        state->scale, run);
+}
+
 /* --- what came of it --- */
 
 static void print_runs(const struct ls_lab *lab, const struct ls_lab_state *state)
@@ -105,6 +116,7 @@ static enum ls_status run_in(struct ls_lab_folder *folder, const struct ls_lab *
     exe[len] = '\0';
     ls__log(LS_LOG_INFO, "%s: %d training%s in %s, predicted to take %s", lab->name, state->n_jobs,
             state->n_jobs == 1 ? "" : "s", folder->path, ls__lab_time_text(ls__lab_seconds_left(state), time));
+    ls__lab_warn_of_scale(lab, state);
     TRY(ls__lab_run(folder, lab, state, exe, &summary));
     print_runs(lab, state);
     if (!summary.signal) TRY(ls__lab_report(lab, state, folder->path, NULL));

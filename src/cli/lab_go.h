@@ -11,6 +11,9 @@ enum ls_status ls__lab_go(const struct ls_options *o, const struct ls_lab *lab, 
 /* The same for a folder that is there, as it was begun. */
 enum ls_status ls__lab_go_on(const struct ls_options *o, const char *dir) LS_MUST_CHECK;
 
+/* Says so where a scale made batches smaller. */
+void ls__lab_warn_of_scale(const struct ls_lab *lab, const struct ls_lab_state *state);
+
 /* Jobs with predictions; what `o` asks. */
 enum ls_status ls__lab_plan_of(struct ls_lab_state **state, const struct ls_options *o,
                                const struct ls_lab *lab) LS_MUST_CHECK;

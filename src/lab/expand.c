@@ -121,7 +121,8 @@ static enum ls_status expand_one(struct expansion *x, const struct draft_questio
         const char *value = vary[i].values[part[i]];
         add_to_name(name, sizeof name, value);
         TRY(set(x->d, &settings,
-                &(struct ls_lab_setting){.key = vary[i].key, .value = value, .line = vary[i].line, .is_own = true}));
+                &(struct ls_lab_setting){
+                    .key = vary[i].key, .value = value, .line = vary[i].line, .is_own = true, .is_varied = true}));
     }
     if (strlen(name) > LS_LAB_NAME_BYTES)
         return ls__draft_fail(x->d, from->line,

@@ -72,7 +72,8 @@ extern const char *const ls__lab_show_words[LS_N_SHOWS]; /* "time", "speed-up", 
 struct ls_lab_setting {
     const char *key, *value;
     int line;
-    bool is_own; /* of the `run` line or varied; else of a `base` */
+    bool is_own;    /* of the `run` line or varied; else of a `base` */
+    bool is_varied; /* of a `vary` line */
 };
 
 /* One configuration. */
@@ -202,6 +203,16 @@ void ls__lab_state_destroy(struct ls_lab_state **state);
 const struct ls_lab_job *ls__lab_find_job(const struct ls_lab_state *state, int run, int repeat);
 /* Whether a job of the state belongs to one of its runs; a question without any is left out of the report. */
 bool ls__lab_is_asked(const struct ls_lab_state *state, const struct ls_lab_question *question);
+
+/* What scaling made of the runs of a question, a line for runs alike: "all runs: batch-size 8 instead of 128"; nothing
+ * if it changed nothing. */
+struct ls_buf;
+void ls__lab_say_scaled(struct ls_buf *b, const struct ls_lab *lab, const struct ls_lab_state *state,
+                        const struct ls_lab_question *question);
+/* Of one training: "batch-size 8 instead of 128, epochs 1 instead of 5"; "" */
+void ls__lab_say_changes(struct ls_buf *b, const struct ls_lab *lab, const struct ls_lab_job *job);
+/* A run whose batch it made smaller; NULL: none. */
+const char *ls__lab_smaller_batch(const struct ls_lab *lab, const struct ls_lab_state *state);
 
 /* --- the report (report.c) --- */
 

@@ -105,6 +105,11 @@ static void add_summary(const struct ls_lab_view *v)
         ls__page_tile(v->p, "failed", ls__page_format(v->p, "%d", count(s, LS_JOB_FAILED)), "see the end");
     ls__page_tile(v->p, "time of all", ls__say_seconds(v->p, seconds), "by the clock");
     ls__page_tile(v->p, "scale", s->scale, strcmp(s->scale, "1") == 0 ? "as the lab says" : "of the lab's size");
+    if (ls__lab_smaller_batch(v->lab, s))
+        ls__page_text(v->p,
+                      "This scale made batches smaller than the lab's: it shows that the lab works. What depends on "
+                      "the batch (times, speed-ups, communication, accuracy) is not what the lab asks about; a "
+                      "scale of 1/16 or more keeps it.");
     if (s->is_stand_in)
         ls__page_text(v->p,
                       "The data sets were replaced by generated images of the same shape: times are those of the real "

@@ -54,6 +54,19 @@ static void add_common(const struct ls_lab_view *v, const struct ls_lab_question
     ls__buf_release(&text);
 }
 
+static void add_scaled(const struct ls_lab_view *v, const struct ls_lab_question *q)
+{
+    struct ls_buf text = LS_BUF_INIT;
+    ls__lab_say_scaled(&text, v->lab, v->state, q);
+    for (const char *line = text.len ? text.text : ""; *line;) {
+        const size_t len = strcspn(line, "\n");
+        ls__page_note(v->p, "Scaled to %s, %.*s.", v->state->scale, (int)len, line);
+        line += len + (line[len] != '\0');
+    }
+    if (text.failed && v->p->status == LS_OK) v->p->status = ls__buf_check(&text);
+    ls__buf_release(&text);
+}
+
 void ls__lab_setting_table(const struct ls_lab_view *v, const struct ls_lab_question *q)
 {
     enum { MOST = 12 };
@@ -70,6 +83,7 @@ void ls__lab_setting_table(const struct ls_lab_view *v, const struct ls_lab_ques
         cells[n_axes + 1] = ls__page_format(v->p, "%d of %d", seen->n_done, seen->n_asked);
         ls__page_row(v->p, cells, n_axes + 2);
     }
+    add_scaled(v, q);
 }
 
 /* --- hashes --- */

@@ -41,13 +41,14 @@ const char *ls__lab_job_setting(const struct ls_lab_job *job, const char *key); 
 /* "1/16" or "0.0625"; above 0, at most 1. */
 bool ls__lab_parse_scale(const char *text, double *scale);
 /* Makes a training that much shorter: fewer epochs or steps; below LS_LAB_SMALL_SCALE smaller batches too, by what is
- * left. `set` is called for each setting that changes. */
+ * left. What the lab varies stays as it is (scale.c). */
 #define LS_LAB_SMALL_SCALE (1.0 / 16)
 struct ls_lab_scaled {
     int64_t epochs, iterations, batch, checkpoint_every, log_every; /* 0: as it was */
     double lr;                                                      /* 0: as it was */
 };
-void ls__lab_scale(const struct ls_lab_job *job, double scale, int64_t images, struct ls_lab_scaled *out);
+void ls__lab_scale(const struct ls_lab *lab, const struct ls_lab_job *job, double scale, int64_t images,
+                   struct ls_lab_scaled *out);
 
 /* The words that train it, from `exe` on; ends with NULL; one after another in the arena. run_dir NULL: without. */
 enum ls_status ls__lab_words(struct ls_arena *memory, const struct ls_lab_job *job, const char *exe,

@@ -83,6 +83,36 @@ has 'a tenth of an epoch of 100 steps' out '--lr 0.1 --iterations 10 '
 has 'a tenth of 320 steps, and of 32' out '--iterations 32 --checkpoint-every 3 '
 lab show long.lab --scale 1/64 --json
 has 'below a sixteenth batches are smaller, too' out '--batch-size 16 --epochs 1 --lr 0.025 '
+has 'what it changed' out '"scaled": "iterations 6 instead of whole epochs, batch-size 16 instead of 64, lr 0.025 instead of 0.1'
+lab show long.lab --scale 1/64
+has 'what it changed, in the plan' out 'scaled: a: iterations 6 instead of whole epochs, batch-size 16 instead of 64, lr 0.025 instead of 0.1'
+has 'and a warning' err 'warning: --scale 1/64 makes batches smaller'
+cat >varied.lab <<END
+title   Varied
+base    model=softmax data=fake:1x8x8:4:6400 batch-size=64 epochs=2 lr=0.1
+question Q1: What do checkpoints cost?
+  run   ckpt
+  vary  checkpoint-every 10 50
+question Q2: Batches and rates
+  run   batch
+  vary  batch-size 32 128
+  run   rate
+  vary  lr 0.1 0.2
+  run   fixed iterations=100
+question Q3: More epochs
+  run   epochs data=fake:1x8x8:4:640
+  vary  epochs 3 9
+END
+lab show varied.lab --scale 1/64 --json
+varied() { python3 -c 'import json,sys; print(*(next(j for j in json.load(open("out"))["jobs"] if j["run"] == sys.argv[1])["command"].split()[4:]))' "$1"; }
+equal 'a varied interval stays' "$(varied ckpt-10)" '--batch-size 64 --epochs 2 --lr 0.1 --checkpoint-every 10'
+equal 'a varied batch and rate stay' "$(varied rate-0.2)" '--batch-size 64 --epochs 2 --lr 0.2'
+equal 'what is not varied is scaled' "$(varied fixed)" '--batch-size 64 --epochs 2 --lr 0.1 --iterations 3 --log-every 1'
+equal 'varied epochs stay' "$(varied epochs-9)" '--batch-size 64 --epochs 9 --lr 0.1'
+sed -i '/^question Q3/,$d; s/^  vary  checkpoint-every.*/  vary  checkpoint-every 10 epoch/' varied.lab
+lab show varied.lab --scale 1/64 --json
+has 'without them trainings are short' out '--batch-size 64 --epochs 1 --lr 0.2 --iterations 3'
+has 'but not their intervals' out '--checkpoint-every 10'
 for scale in 2 0 1/0 x 1/; do
     lab show long.lab --scale $scale
     one_line_error "scale $scale" 2 'expected a part such as 1/16'

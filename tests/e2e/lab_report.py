@@ -282,6 +282,20 @@ class Question:
         common = [f"{k} {v}" for k, v in first.items() if all(self.given(r, k) == v for r in asked)]
         return common, axes
 
+    def scaled(self):
+        """What train was given instead of what the lab says, runs alike together."""
+        alike, asked = {}, [r for r in self.q["runs"] if (r, 1) in self.jobs]
+        for run in asked:
+            then, changes = self.q["settings"][run], []
+            for key in ("epochs", "iterations", "batch-size", "batch-per-worker", "lr", "checkpoint-every"):
+                usual = {"epochs": "5", "iterations": "whole epochs", "batch-size": "128"}.get(key)
+                if self.given(run, key) not in (None, then.get(key)):
+                    changes.append(f"{key} {self.given(run, key)} instead of {then.get(key, usual)}")
+            if changes:
+                alike.setdefault(", ".join(changes), []).append(run)
+        return [f"Scaled to {self.q['scale']}, {'all runs' if len(runs) == len(self.q['runs']) > 1 else ', '.join(runs)}: {changes}."
+                for changes, runs in alike.items()]
+
     def published_text(self, what, run, scale=1):
         p = self.published(what, run)
         if not p:
@@ -537,6 +551,7 @@ class Question:
         for run in q["runs"]:
             n_asked = sum(name == run for name, _ in self.jobs)
             lines.append([run] + [self.given(run, a) or "" for a in axes] + [f"{len(self.runs[run])} of {n_asked}"])
+        lines += self.scaled()
         words, self.summary = self.sentences()
         lines += ["- " + line for line in words]
         missing = [f"{r} ({len(self.runs[r])} of {sum(n == r for n, _ in self.jobs)})" for r in q["runs"]
@@ -586,6 +601,8 @@ def read_all(folder):
     questions, source = read_lab(folder + "/lab.txt")
     state = json.load(open(folder + "/state.json"))
     jobs = {(j["run"], j["repeat"]): j for j in state["jobs"]}
+    for q in questions:
+        q["scale"] = state["scale"]
     runs = {}
     for name in {r for q in questions for r in q["runs"]}:
         runs[name] = [Run(f"{folder}/{j['dir']}") for (run, _), j in sorted(jobs.items(), key=lambda x: x[0][1]) if run == name and j["state"] == "done"]
