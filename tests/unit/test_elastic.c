@@ -1,10 +1,12 @@
 /* test_elastic.c: what server and workers say to each other, read back field by field, cut short and too long; the
  * memory they share; sums as they travel. */
 #include "elastic/box.h"
+#include "elastic/split.h"
 #include "elastic/sums.h"
 #include "elastic/talk.h"
 #include "engine.h"
 
+#include <math.h>
 #include <unistd.h>
 
 /* --- messages --- */
@@ -127,9 +129,98 @@ static void test_box(void **state)
     ls__box_close(&mine);
 }
 
+/* What the servers of one training say to each other, and workers to them. */
+static void test_several_servers(void **state)
+{
+    union ls_talk_body b;
+    const struct ls_talk_join join = {.version = "1", .host = "h", .slot = 3, .serves = "10.0.0.1:4712"};
+    there_and_back(LS_TALK_JOIN, &join, &b);
+    assert_string_equal(b.join.serves, "10.0.0.1:4712");
+    const struct ls_talk_places places = {.n = 2, .addresses = {"127.0.0.1:5", "[::1]:6"}};
+    there_and_back(LS_TALK_PLACES, &places, &b);
+    assert_int_equal(b.places.n, 2);
+    assert_string_equal(b.places.addresses[1], "[::1]:6");
+    const struct ls_talk_state s = {.version = 3, .bytes_sent = 4, .bytes_received = 5};
+    there_and_back(LS_TALK_STATE, &s, &b);
+    assert_int_equal(b.state.bytes_received, 5);
+    const struct ls_talk_apply apply = {
+        .version = 4, .epoch = 1, .lr = 0.05, .batch_n = 64, .pushes = {0, 7, 1, 9}, .n_pushes = 4};
+    there_and_back(LS_TALK_APPLY, &apply, &b);
+    assert_int_equal(b.apply.n_pushes, 4);
+    assert_int_equal(b.apply.pushes[3], 9);
+    assert_true(b.apply.lr == 0.05);
+    const struct ls_talk_version version = {6};
+    for (int kind = LS_TALK_COLLECT; kind <= LS_TALK_PART; kind++) {
+        there_and_back((enum ls_talk_kind)kind, &version, &b);
+        assert_int_equal(b.version.version, 6);
+    }
+    const struct ls_talk_ack held = {.push = 8};
+    there_and_back(LS_TALK_HELD, &held, &b);
+    assert_int_equal(b.ack.push, 8);
+}
+
+static bool is_read(enum ls_talk_kind kind, const void *body)
+{
+    union ls_talk_body b;
+    struct ls_frame f;
+    struct ls_frame_reader r;
+    size_t bytes;
+    check_ok(ls__talk_write(head, sizeof head, (struct ls_frame){.sequence = 1}, kind, body, &bytes));
+    return ls_frame_read(head, bytes, 0, &f, &r) && ls__talk_read(&f, &r, &b);
+}
+
+/* Numbers that arithmetic would choke on. */
+static void test_bad_numbers(void **state)
+{
+    struct ls_talk_apply apply = {.lr = 0.1, .batch_n = 8, .n_pushes = 2};
+    assert_true(is_read(LS_TALK_APPLY, &apply));
+    apply.n_pushes = 3;
+    assert_false(is_read(LS_TALK_APPLY, &apply));
+    apply = (struct ls_talk_apply){.lr = (double)NAN, .batch_n = 8};
+    assert_false(is_read(LS_TALK_APPLY, &apply));
+    apply = (struct ls_talk_apply){.lr = 0.1, .batch_n = 0};
+    assert_false(is_read(LS_TALK_APPLY, &apply));
+    struct ls_talk_welcome welcome = {.lease = 1, .timeout = 1, .server = LS_MAX_SERVERS - 1};
+    assert_true(is_read(LS_TALK_WELCOME, &welcome));
+    welcome.server = LS_MAX_SERVERS;
+    assert_false(is_read(LS_TALK_WELCOME, &welcome));
+}
+
+/* Every sum has one server, the first begins with the loss, and all have the same share but for a cut's width. */
+static void test_split(void **state)
+{
+    struct rig r;
+    struct ls_sum_split split;
+    int64_t n;
+    rig_open(&r, "ref", "model m\ninput any\nconv c 4 3\nbn b\nrelu\nflatten\nlinear f 30\nrelu\nlinear g classes\n",
+             &(struct rig_options){.threads = 1, .hw = 9, .batch_size = 8, .optim = {.momentum = 0.9}});
+    rig_plan(&r, 8, true);
+    ls_exec_sums(r.exec, &n);
+    for (int k = 1; k <= n / 256 && k <= LS_MAX_SERVERS; k++) {
+        int64_t at = 0;
+        check_ok(ls__split_make(&split, r.exec, k));
+        for (int i = 0; i < k; i++) {
+            assert_int_equal(split.ranges[i].begin, at);
+            at = split.ranges[i].end;
+            assert_in_range(at - split.ranges[i].begin, n / k - 32, n / k + 32 + n % k);
+        }
+        assert_int_equal(at, n);
+    }
+    assert_true(n / 256 >= 3);
+    check_fails(ls__split_make(&split, r.exec, (int)(n / 256 + 1)), LS_USAGE, "enough for");
+    check_fails(ls__split_make(&split, r.exec, LS_MAX_SERVERS + 1), LS_USAGE, "at most 64");
+    rig_close(&r);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_who_comes), cmocka_unit_test(test_work_and_push),
-                                       cmocka_unit_test(test_box)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_who_comes),
+        cmocka_unit_test(test_work_and_push),
+        cmocka_unit_test(test_several_servers),
+        cmocka_unit_test(test_bad_numbers),
+        cmocka_unit_test(test_box),
+        cmocka_unit_test(test_split),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
