@@ -56,5 +56,11 @@ enum ls_status ls__launch_open_nodes(struct launch *l)
     snprintf(number, sizeof number, "%d", (int)l->o->nodes);
     setenv("LOCKSTEP_NODES", number, 1);
     ls__launch_make_nodes(l->o, &l->nodes);
-    return l->nodes.n > 0 ? name_hosts(l) : LS_OK;
+    if (l->nodes.n == 0) return LS_OK;
+    if (strcmp(l->mpi, "mpich") == 0 && !ls__nodes_show_device(&l->nodes))
+        return ls_fail(
+            LS_UNSUPPORTED,
+            "MPICH looks for the networks of nodes in /sys, which does not show them here (a chroot, or /sys "
+            "is not mounted): take Open MPI (LOCKSTEP_MPI=openmpi), or leave --network out");
+    return name_hosts(l);
 }

@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -101,13 +102,14 @@ static bool is_below(pid_t root, const struct process *all, size_t n, const stru
     return false;
 }
 
-static bool runs_program(pid_t pid, const char *exe)
+/* By the file, not by its name: seen from another mount namespace, as a node's, a program has another name. */
+static bool runs_program(pid_t pid)
 {
-    char path[64], target[LS_PATH_BYTES];
+    char path[64];
+    struct stat its, ours;
     snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
-    ssize_t len = readlink(path, target, sizeof target - 1);
-    target[len > 0 ? len : 0] = '\0';
-    return strcmp(target, exe) == 0;
+    return stat(path, &its) == 0 && stat("/proc/self/exe", &ours) == 0 && its.st_ino == ours.st_ino &&
+           its.st_dev == ours.st_dev;
 }
 
 enum scope {
@@ -134,7 +136,7 @@ static int signal_job(const struct launch *l, pid_t mpirun, enum scope scope, in
     for (size_t i = 0; i < n; i++) {
         if (all[i].pid == getpid() || all[i].pid == l->nodes.cable || !is_below(getpid(), all, n, &all[i])) continue;
         bool is_others = all[i].session != mpirun && !is_below(mpirun, all, n, &all[i]);
-        if ((scope == WORKERS || is_others) && !runs_program(all[i].pid, l->exe)) continue;
+        if ((scope == WORKERS || is_others) && !runs_program(all[i].pid)) continue;
         n_found++;
         if (signal) kill(all[i].pid, signal);
     }

@@ -213,6 +213,18 @@ enum ls_status ls__nodes_enter(const struct ls_nodes *nodes, int k)
     return enter(nodes->files[k], k);
 }
 
+bool ls__nodes_show_device(const struct ls_nodes *nodes)
+{
+    char path[64];
+    int status = 1;
+    snprintf(path, sizeof path, "/sys/class/net/%s", ls__nodes_device);
+    fflush(NULL);
+    const pid_t pid = fork();
+    if (pid == 0) _exit(ls__nodes_enter(nodes, 0) == LS_OK && access(path, F_OK) == 0 ? 0 : 1);
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+    return status == 0;
+}
+
 /* The first argument that is no option, as ssh's: the host. */
 static int host_at(int argc, char *const *argv)
 {

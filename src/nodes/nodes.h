@@ -32,6 +32,8 @@ enum ls_status ls__nodes_open(struct ls_nodes *nodes, int n, const struct ls_cab
 void ls__nodes_close(struct ls_nodes *nodes); /* also a zeroed one */
 /* For good: its network, its name "node1" as the host's. After a failure the process is good for nothing. */
 enum ls_status ls__nodes_enter(const struct ls_nodes *nodes, int k) LS_MUST_CHECK;
+/* Whether programs on a node find its device in /sys: not where / is no mount point (a chroot), nor without /sys. */
+bool ls__nodes_show_device(const struct ls_nodes *nodes);
 void ls__nodes_address(int k, char out[16]);
 extern const char ls__nodes_device[]; /* the network device of a node */
 

@@ -30,7 +30,7 @@ train() { # ARGS...
 workers() { # of this test
     local one
     for one in $(pgrep -f -- 'train --server'); do
-        if [ "$(readlink "/proc/$one/exe")" = "$lockstep" ] && tr '\0' '\n' 2>/dev/null <"/proc/$one/environ" | grep -qx "MARK_OF_TEST=$work"; then echo "$one"; fi
+        if [ "/proc/$one/exe" -ef "$lockstep" ] && tr '\0' '\n' 2>/dev/null <"/proc/$one/environ" | grep -qx "MARK_OF_TEST=$work"; then echo "$one"; fi
     done
 }
 none_left() { [ -z "$(workers)" ]; }

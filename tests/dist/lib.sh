@@ -68,7 +68,7 @@ ranks_of() {
     for pid in $(pgrep -f -- "--run $1( |/|\$)"); do
         rank=$(tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | sed -n 's/^\(OMPI_COMM_WORLD\|PMI\)_RANK=//p' | head -n 1)
         # Between fork and exec a process looks like its parent; a wrapper is not the program yet.
-        [ -n "$rank" ] && [ "$(readlink "/proc/$pid/exe")" = "$lockstep" ] && echo "$rank $pid"
+        [ -n "$rank" ] && [ "/proc/$pid/exe" -ef "$lockstep" ] && echo "$rank $pid"
     done | sort -n
 }
 rank_pid() { ranks_of "$1" | sed -n "s/^$2 //p" | head -n 1; } # RUN RANK

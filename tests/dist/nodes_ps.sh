@@ -64,7 +64,7 @@ steps() { wc -l <"$work/$name/metrics.jsonl"; }
 worker_on() { # K: the worker of node K
     local one
     for one in $(pgrep -P "$pid"); do
-        if tr '\0' '\n' 2>/dev/null <"/proc/$one/environ" | grep -qx "LOCKSTEP_NODE=node$1" && [ "$(readlink "/proc/$one/exe")" = "$lockstep" ] &&
+        if tr '\0' '\n' 2>/dev/null <"/proc/$one/environ" | grep -qx "LOCKSTEP_NODE=node$1" && [ "/proc/$one/exe" -ef "$lockstep" ] &&
             tr '\0' ' ' <"/proc/$one/cmdline" | grep -q -- '--server'; then echo "$one"; fi
     done
 }
