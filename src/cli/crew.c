@@ -273,7 +273,7 @@ static bool is_coming(void *context)
 static void on_joined(void *context, int slot)
 {
     struct ls_crew *c = context;
-    atomic_fetch_add(&c->n_joined, 1);
+    if (slot < c->n_workers) atomic_fetch_add(&c->n_joined, 1);
     if (slot >= 0 && slot < c->n) atomic_store(&c->workers[slot].state, HERE);
 }
 

@@ -35,6 +35,8 @@ struct ls_crew_place ls__crew_place(void);
 
 /* `lockstep train --server`. */
 enum ls_status ls__cmd_worker(const struct ls_options *o) LS_MUST_CHECK;
+/* The same on a node that is started by hand (cli/meet.h): with --servers K the first K nodes have a server besides. */
+enum ls_status ls__cmd_node(const struct ls_options *o) LS_MUST_CHECK;
 /* `lockstep server --chief`. */
 enum ls_status ls__cmd_keeper(const struct ls_options *o) LS_MUST_CHECK;
 

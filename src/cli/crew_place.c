@@ -133,7 +133,9 @@ static enum ls_status open_hosts(struct ls_places *p)
 static void open_meeting(struct ls_places *p)
 {
     int at;
+    const int n_others = (int)p->o->served_nodes - 1; /* each starts a server of its own, while more are wanted */
     p->n = p->each = 1;
+    p->n_keepers = p->n_keepers > n_others ? p->n_keepers - n_others : 0;
     (void)ls__meet_share(p->o, &at, &p->each);
     snprintf(p->listen, sizeof p->listen, "%s", p->o->served_at);
     p->key = p->o->key;

@@ -3,6 +3,7 @@
  */
 #include "base/log.h"
 #include "base/pool.h"
+#include "base/status_kept.h"
 #include "cli/cmd.h"
 #include "cli/crew.h"
 #include "cli/crew_place.h"
@@ -110,4 +111,28 @@ enum ls_status ls__cmd_keeper(const struct ls_options *o)
     TRY(choose_listen(o, listen, sizeof listen));
     struct ls_worker_options w = {.address = o->chief, .listen = listen, .own = o->train};
     return run(o, &place, &w, ls__keeper_run);
+}
+
+/* --- a node that is started by hand: a worker, and perhaps a server beside it --- */
+
+static void *keep(void *arg)
+{
+    const struct ls_options *o = arg;
+    const enum ls_status status = ls__cmd_keeper(o);
+    const bool is_own = status == LS_USAGE || status == LS_IO || status == LS_DATA; /* else the job's, told there */
+    if (is_own) ls__log(LS_LOG_WARN, "the server of this node: %s", ls_error_message());
+    return NULL;
+}
+
+enum ls_status ls__cmd_node(const struct ls_options *o)
+{
+    struct ls_options keeper = *o;
+    pthread_t thread;
+    keeper.chief = o->served_at;
+    const bool has_keeper = o->rank < o->train.servers;
+    if (has_keeper) TRY(ls__thread_start(&thread, "the thread of this node's server", keep, &keeper));
+    enum ls_status status = ls__cmd_worker(o);
+    const struct ls_kept kept = ls__keep(status);
+    if (has_keeper) pthread_join(thread, NULL);
+    return ls__fail_again(&kept);
 }

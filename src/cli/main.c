@@ -73,7 +73,7 @@ static enum ls_status run_helper(struct ls_options *o)
     o->server = o->served_at;
     ls__signals_install();
     TRY(ls__slow_begin(o, o->rank + 1));
-    return ls__cmd_worker(o);
+    return ls__cmd_node(o);
 }
 
 /* *exit_code: of a job that was launched; 0 otherwise. */

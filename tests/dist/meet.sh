@@ -240,6 +240,9 @@ part_served() {
     has 'ps: rank 0 waits for the others' err.0 'worker 2 joined at step 1'
     nodes 2 "${served[@]}" -i 30 --sync ps --key keys/node.key
     equal 'ps: with a key' "$hash" "$reference"
+    nodes 2 "${served[@]}" -i 30 --sync ps --servers 3 --key keys/node.key
+    equal 'ps: three servers on two nodes' "$hash" "$reference"
+    equal 'ps: three servers on two nodes: they are there' "$(python3 -c 'import json; print(len(json.load(open("out.0"))["elastic"]["each_server"]))')" 3
     nodes 2 softmax digits -b 100 -i 20 --no-eval -t 1 --sync ssp:0
     equal 'ssp:0: the weights of one process' "$hash" "$(hash_of "${short[@]}")"
 
