@@ -34,7 +34,9 @@ enum { LS_RANKS_TOLD = 64 };
 struct ls_elastic_worker {
     char host[64];
     int64_t shards, batches; /* that counted: batches where a worker gets whole ones (async, ssp) */
+    int64_t images;          /* of these */
     int64_t pushes, rejected;
+    double total_seconds; /* since it joined, until it left */
     double wait_seconds, compute_seconds;
     double staleness_mean; /* of its updates: others applied between its parameters and them */
     int64_t staleness_max;

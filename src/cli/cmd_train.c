@@ -60,11 +60,12 @@ static void print_judgement(const struct ls_result *r)
     }
 }
 
-/* What each worker did, 80 columns. Seconds; shards that it computed as images. */
+/* What each rank did, or a parameter server (rank 0) and its workers; 80 columns. Seconds; shards that it computed as
+ * images. */
 static void print_ranks(const struct ls_result *r)
 {
     enum { SHOWN = 16 };
-    if (r->workers < 2 || r->elastic.servers > 0) return;
+    if (r->n_ranks_told < 2) return;
     printf("\n  epoch rank    loss accuracy       lr   images    time compute   comm.     sent\n");
     for (int i = 0; i < r->n_ranks_told && i < SHOWN; i++) {
         const struct ls_rank *k = &r->ranks[i];
@@ -73,7 +74,8 @@ static void print_ranks(const struct ls_result *r)
                r->train_loss, 100 * r->train_accuracy, k->lr, k->images, k->total_seconds, k->seconds.compute,
                k->seconds.communicate, ls__bytes_text((double)k->bytes_sent, sent));
     }
-    if (r->workers > SHOWN) printf("  ... and %" PRId64 " more in ranks.csv\n", r->workers - SHOWN);
+    const int64_t n = r->elastic.servers > 0 ? r->elastic.n_workers + 1 : r->workers; /* the server is one, too */
+    if (n > SHOWN) printf("  ... and %" PRId64 " more in ranks.csv\n", n - SHOWN);
     printf("\n");
 }
 

@@ -75,6 +75,7 @@ struct ls_round {
     int64_t step, epoch, batch; /* batch of the epoch, where the items are its shards */
     int batch_n;                /* samples of that batch */
     int n_items;
+    int item_n, last_n;        /* samples of an item, and of the last one */
     bool is_batches;           /* the items are the batches of an epoch, one for each worker */
     const unsigned char *done; /* [n_items] items that are not to be done; NULL: none */
 };

@@ -26,10 +26,10 @@ struct server_worker {
     bool is_seen_off; /* it was told that all is over: its going is no news */
     bool is_late;     /* its lease ran out; it may wake up */
     bool has_places;  /* it knows where the other servers are */
-    bool is_last;     /* it was told that the round has no more for it */
     int threads;
     int32_t slot;
     uint32_t pid;
+    int64_t joined_ns, left_ns;
     int64_t heard_ns, given_ns;      /* its last message; when it got the first work of what it has open */
     int64_t version;                 /* of the parameters it has; -1: none */
     bool is_boxed;                   /* its sums and parameters lie in the box */

@@ -66,20 +66,6 @@ enum ls_status ls__server_welcome(struct ls_server *s, uint64_t peer, int worker
     return status;
 }
 
-/* Others take what is left: who waits gets its share, who computes asks once more. If one of them does not, whoever has
- * pushed gets it: so a worker may always be told that there is no more. */
-static bool is_last(const struct ls_server *s, const struct server_worker *w)
-{
-    int n_taken = 0;
-    for (int i = 0; i < s->n_workers; i++) {
-        const struct server_worker *k = &s->workers[i];
-        if (k == w || !k->is_here || !k->is_ready || k->is_late) continue;
-        if (k->is_idle) n_taken += ls__server_share(s, k, true);
-        if (!k->is_idle && !k->is_last && ls__ledger_n_open(s->ledger, i) > 0) n_taken++;
-    }
-    return ls__ledger_n_free(s->ledger) <= n_taken;
-}
-
 static void send_work(struct ls_server *s, struct server_worker *w, const int *items, int n)
 {
     struct ls_talk_work *work = &s->reply.work;
@@ -90,7 +76,7 @@ static void send_work(struct ls_server *s, struct server_worker *w, const int *i
     work->n_items = (uint32_t)n;
     for (int i = 0; i < n; i++) work->items[i] = (uint32_t)items[i];
     work->counted = w->counted;
-    work->is_last = w->is_last = s->round.is_batches || is_last(s, w);
+    work->is_last = s->round.is_batches || ls__ledger_n_free(s->ledger) == 0;
     work->is_whole = s->round.is_batches;
     struct ls_wire_buffer *payload = ls__server_hand_over(s, w, work);
     ls__server_say(s, w, LS_TALK_WORK, s->round.step + (work->is_whole ? items[0] : 0), work, payload,
@@ -178,7 +164,6 @@ static void on_ask(struct ls_server *s, struct server_worker *w, const struct ls
         return;
     }
     *work = (struct ls_talk_work){.version = w->version, .is_last = true};
-    w->is_last = true;
     ls__server_say(s, w, LS_TALK_WORK, s->round.step, work, NULL, 0);
 }
 

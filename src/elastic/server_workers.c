@@ -39,6 +39,7 @@ enum ls_status ls__server_add(struct ls_server *s, uint64_t peer, const struct l
                                 .slot = join->slot,
                                 .pid = join->pid,
                                 .heard_ns = ls__now_ns(),
+                                .joined_ns = ls__now_ns(),
                                 .version = -1,
                                 .reads = -1};
     w->told.joined_step = s->round.step;
@@ -56,6 +57,7 @@ void ls__server_remove(struct ls_server *s, struct server_worker *w, const char 
     ls__server_unread(s, w);
     w->is_here = w->is_idle = false;
     w->told.left_step = s->round.step;
+    w->left_ns = ls__now_ns();
     if (n_here(s) == 0) s->lonely_ns = ls__now_ns();
     if (w->is_ready && why && !w->is_seen_off)
         ls__log(LS_LOG_WARN,
@@ -143,6 +145,8 @@ void ls__server_note_settled(struct ls_server *s, const struct ls_server_push *p
         w->told.batches += push->n_items;
     else
         w->told.shards += push->n_items;
+    for (int i = 0; i < push->n_items; i++)
+        w->told.images += push->items[i] == s->round.n_items - 1 ? s->round.last_n : s->round.item_n;
     w->n_settled++;
     w->staleness_sum += (double)stale;
     if (stale > w->told.staleness_max) w->told.staleness_max = stale;
@@ -174,6 +178,7 @@ void ls__server_report(struct ls_server *s, struct ls_elastic_result *out)
         if (out->n_told == LS_ELASTIC_TOLD) continue;
         struct ls_elastic_worker *told = &out->workers[out->n_told++];
         *told = w->told;
+        told->total_seconds = ls__seconds_since(w->joined_ns) - (w->is_here ? 0 : ls__seconds_since(w->left_ns));
         told->staleness_mean = w->n_settled > 0 ? w->staleness_sum / (double)w->n_settled : 0;
     }
     pthread_mutex_unlock(&s->lock);

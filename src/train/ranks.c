@@ -19,6 +19,7 @@ static const char header[] = "step,epoch,rank,host,loss,accuracy,lr,images,secon
 
 /* Of a rank, since its sitting began. What travels. */
 struct done {
+    char host[64];
     int64_t images, bytes_sent, bytes_received;
     double total_seconds;
     struct ls_seconds seconds;
@@ -27,19 +28,24 @@ struct done {
 struct ranks {
     int64_t images_before; /* computed before the first step, to foretell its time */
     int64_t step;          /* of the last row */
-    struct done *told;     /* [n_ranks] as of the last row; rank 0's, as the next */
+    struct done *told;     /* [n_ranks and the workers of a server] as of the last row; rank 0's, as the next */
     struct done *now;
-    int fd; /* -1: not written */
+    int n_now;                        /* of these */
+    struct ls_elastic_result workers; /* of a parameter server, behind the ranks */
+    int fd;                           /* -1: not written */
 };
 
 static struct done done_now(const struct trainer *t)
 {
     const struct ls_comm_stats stats = ls_comm_stats(t->comm);
-    return (struct done){.images = ls__sync_samples(&t->sync) - t->ranks->images_before,
-                         .bytes_sent = stats.bytes_sent,
-                         .bytes_received = stats.bytes_received,
-                         .total_seconds = ls__seconds_since(t->opened_ns),
-                         .seconds = ls__trainer_seconds(t)};
+    struct done d = {.images = ls__sync_samples(&t->sync) - t->ranks->images_before,
+                     .bytes_sent = stats.bytes_sent,
+                     .bytes_received = stats.bytes_received,
+                     .total_seconds = ls__seconds_since(t->opened_ns),
+                     .seconds = ls__trainer_seconds(t)};
+    snprintf(d.host, sizeof d.host, "%s",
+             ls_comm_host(t->comm, ls_comm_machine_of(t->comm, ls_comm_place(t->comm)->rank)));
+    return d;
 }
 
 /* --- the file --- */
@@ -95,7 +101,7 @@ static void add_row(struct ls_buf *b, const struct trainer *t, int rank, const s
     const struct tally *y = &st->epoch_tally;
     const struct ls_seconds *a = &from->seconds, *s = &to->seconds;
     char host[64];
-    snprintf(host, sizeof host, "%s", ls_comm_host(t->comm, ls_comm_machine_of(t->comm, rank)));
+    snprintf(host, sizeof host, "%s", to->host);
     for (char *c = host; *c; c++)
         if (*c == ',' || *c == '"' || (unsigned char)*c < 0x20) *c = '_';
     ls__buf_addf(b, "%lld,%lld,%d,%s,", (long long)st->step, (long long)st->epoch + 1, rank, host);
@@ -116,7 +122,7 @@ static void write_rows(struct trainer *t)
 {
     struct ranks *k = t->ranks;
     struct ls_buf b = LS_BUF_INIT;
-    for (int r = 0; r < ls_comm_place(t->comm)->n_ranks; r++) add_row(&b, t, r, &k->told[r], &k->now[r]);
+    for (int r = 0; r < k->n_now; r++) add_row(&b, t, r, &k->told[r], &k->now[r]);
     if (ls__buf_check(&b) != LS_OK)
         warn(k, ls_error_message());
     else if (write(k->fd, b.text, b.len) != (ssize_t)b.len)
@@ -126,23 +132,52 @@ static void write_rows(struct trainer *t)
 
 /* --- what the loop calls --- */
 
+/* A server's workers are told of as ranks behind it, in the order in which they came. */
+static struct done done_by(const struct ls_elastic_worker *w)
+{
+    const double known = w->compute_seconds + w->wait_seconds;
+    struct done d = {.images = w->images,
+                     .bytes_sent = w->bytes_sent,
+                     .bytes_received = w->bytes_received,
+                     .total_seconds = w->total_seconds > known ? w->total_seconds : known,
+                     .seconds = {.compute = w->compute_seconds, .wait = w->wait_seconds}};
+    d.seconds.other = d.total_seconds - known;
+    snprintf(d.host, sizeof d.host, "%s", w->host);
+    return d;
+}
+
+static void add_workers(struct trainer *t)
+{
+    struct ranks *k = t->ranks;
+    const int n_ranks = ls_comm_place(t->comm)->n_ranks;
+    ls__sync_tell_workers(&t->sync, &k->workers);
+    k->n_now = n_ranks + k->workers.n_told;
+    for (int i = 0; i < k->workers.n_told; i++) {
+        k->now[n_ranks + i] = done_by(&k->workers.workers[i]);
+        k->now[0].bytes_sent += k->workers.workers[i].bytes_received; /* it was the server who sent them */
+        k->now[0].bytes_received += k->workers.workers[i].bytes_sent;
+    }
+}
+
 static enum ls_status gather(struct trainer *t)
 {
     const struct done mine = done_now(t);
-    return ls_comm_gather(t->comm, &mine, sizeof mine, t->ranks->now);
+    TRY(ls_comm_gather(t->comm, &mine, sizeof mine, t->ranks->now));
+    if (t->is_chief) add_workers(t);
+    return LS_OK;
 }
 
 enum ls_status ls__ranks_open(struct trainer *t)
 {
-    const size_t n_ranks = (size_t)ls_comm_place(t->comm)->n_ranks;
+    const size_t n_most = (size_t)ls_comm_place(t->comm)->n_ranks + LS_ELASTIC_TOLD;
     TRY(ls__calloc(&t->ranks, 1, sizeof *t->ranks));
     struct ranks *k = t->ranks;
     k->fd = -1;
     k->step = t->st.step;
     k->images_before = ls__sync_samples(&t->sync);
     if (!t->is_chief) return LS_OK;
-    TRY(ls__calloc(&k->told, n_ranks, sizeof *k->told));
-    TRY(ls__calloc(&k->now, n_ranks, sizeof *k->now));
+    TRY(ls__calloc(&k->told, n_most, sizeof *k->told));
+    TRY(ls__calloc(&k->now, n_most, sizeof *k->now));
     if (t->o->record && open_file(t) != LS_OK) warn(k, ls_error_message());
     return LS_OK;
 }
@@ -152,7 +187,7 @@ enum ls_status ls__ranks_row(struct trainer *t)
     struct ranks *k = t->ranks;
     TRY(gather(t));
     if (t->is_chief && k->fd >= 0) write_rows(t);
-    if (t->is_chief) memcpy(k->told, k->now, (size_t)ls_comm_place(t->comm)->n_ranks * sizeof *k->now);
+    if (t->is_chief) memcpy(k->told, k->now, (size_t)k->n_now * sizeof *k->now);
     k->step = t->st.step;
     return LS_OK;
 }
@@ -162,7 +197,7 @@ enum ls_status ls__ranks_result(struct trainer *t, struct ls_result *r)
     struct ranks *k = t->ranks;
     if (t->st.step != k->step) TRY(ls__ranks_row(t));
     TRY(gather(t));
-    int n = ls_comm_place(t->comm)->n_ranks;
+    const int n = k->n_now;
     r->n_ranks_told = !t->is_chief ? 0 : n < LS_RANKS_TOLD ? n : LS_RANKS_TOLD;
     for (int i = 0; i < r->n_ranks_told; i++) {
         const struct done *d = &k->now[i];
@@ -173,8 +208,7 @@ enum ls_status ls__ranks_result(struct trainer *t, struct ls_result *r)
                                        .seconds = d->seconds,
                                        .bytes_sent = d->bytes_sent,
                                        .bytes_received = d->bytes_received};
-        snprintf(r->ranks[i].host, sizeof r->ranks[i].host, "%s",
-                 ls_comm_host(t->comm, ls_comm_machine_of(t->comm, i)));
+        snprintf(r->ranks[i].host, sizeof r->ranks[i].host, "%s", d->host);
     }
     return LS_OK;
 }

@@ -109,6 +109,12 @@ void ls__served_close(struct sync *sync)
     free(v);
 }
 
+void ls__served_tell(const struct sync *sync, struct ls_elastic_result *out)
+{
+    const struct served *v = sync->state;
+    ls__server_report(v->server, out);
+}
+
 void ls__served_report(const struct sync *sync, struct ls_result *r)
 {
     const struct served *v = sync->state;

@@ -76,6 +76,12 @@ enum ls_status ls__sync_tell_state(const struct sync *sync, struct train_state *
     return sync->way->tell_state && sync->state ? sync->way->tell_state(sync, st) : LS_OK;
 }
 
+void ls__sync_tell_workers(const struct sync *sync, struct ls_elastic_result *out)
+{
+    out->n_told = 0;
+    if (sync->way->tell_workers && sync->state) sync->way->tell_workers(sync, out);
+}
+
 void ls__sync_report(const struct sync *sync, struct ls_result *r)
 {
     if (sync->way->report && sync->state) sync->way->report(sync, r);

@@ -50,6 +50,8 @@ struct sync_way {
     enum ls_status (*tell_state)(const struct sync *sync, struct train_state *st);
     /* (optional) What became of the workers, into the result. */
     void (*report)(const struct sync *sync, struct ls_result *r);
+    /* (optional) What workers that are no ranks have done so far. */
+    void (*tell_workers)(const struct sync *sync, struct ls_elastic_result *out);
     bool is_fed_elsewhere; /* its workers load the batches: `step` gets a batch without samples */
     bool is_predicted;     /* a step's time follows from the network's, as measure/forecast.h predicts it */
 };
@@ -80,6 +82,7 @@ bool ls__sync_is_settled(const struct sync *sync);
 enum ls_status ls__sync_view(struct sync *sync, struct tally *pending) LS_MUST_CHECK;
 enum ls_status ls__sync_tell_state(const struct sync *sync, struct train_state *st) LS_MUST_CHECK;
 void ls__sync_report(const struct sync *sync, struct ls_result *r);
+void ls__sync_tell_workers(const struct sync *sync, struct ls_elastic_result *out); /* none: n_told is 0 */
 int64_t ls__sync_samples(const struct sync *sync);
 struct ls_exec *ls__sync_measured(const struct sync *sync);
 void ls__sync_say_hello(const struct sync *sync);

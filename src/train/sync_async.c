@@ -62,9 +62,12 @@ static enum ls_status open(struct sync *sync, const struct session_options *o, c
 static enum ls_status begin_epoch(struct sync *sync, const struct ls_exec_step *step)
 {
     struct served *v = sync->state;
+    const int64_t batch_size = sync->s->batch_size, n_batches = sync->steps_per_epoch;
     const struct ls_round round = {.step = step->batch->epoch * sync->steps_per_epoch,
                                    .epoch = step->batch->epoch,
-                                   .n_items = (int)sync->steps_per_epoch,
+                                   .n_items = (int)n_batches,
+                                   .item_n = (int)batch_size,
+                                   .last_n = (int)(sync->s->train->n - (n_batches - 1) * batch_size),
                                    .is_batches = true,
                                    .done = v->applied};
     TRY(ls__served_publish(sync));
@@ -129,7 +132,7 @@ static void say_hello(const struct sync *sync)
 
 #define ASYNC_WAY                                                                                                      \
     .open = open, .close = ls__served_close, .step = step, .end_epoch = end_epoch, .tell_state = tell_state,           \
-    .say_hello = say_hello, .report = ls__served_report, .is_fed_elsewhere = true
+    .say_hello = say_hello, .report = ls__served_report, .tell_workers = ls__served_tell, .is_fed_elsewhere = true
 
 const struct sync_way ls__sync_async = {.name = "async", ASYNC_WAY};
 const struct sync_way ls__sync_ssp = {.name = "ssp", ASYNC_WAY};

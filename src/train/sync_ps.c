@@ -21,7 +21,9 @@ static enum ls_status collect(struct sync *sync, const struct ls_exec_step *step
                                    .epoch = step->batch->epoch,
                                    .batch = step->batch->step,
                                    .batch_n = step->batch->n,
-                                   .n_items = n_shards};
+                                   .n_items = n_shards,
+                                   .item_n = (int)step->shard_size,
+                                   .last_n = step->batch->n - (n_shards - 1) * (int)step->shard_size};
     enum ls_server_event event = LS_SERVER_PUSH;
     struct ls_server_push push;
     TRY(ls__served_publish(sync));
@@ -82,5 +84,6 @@ const struct sync_way ls__sync_ps = {
     .is_settled = is_whole,
     .view = view,
     .report = ls__served_report,
+    .tell_workers = ls__served_tell,
     .is_fed_elsewhere = true,
 };
