@@ -134,6 +134,7 @@ static void on_welcome(struct ls_contact *l, const struct ls_frame *f, const str
                                        .session = f->session,
                                        .box_pid = w->box_pid,
                                        .box_fd = w->box_fd,
+                                       .worker = w->worker,
                                        .server = (int)w->server};
     enum ls_status status = take_task(&l->task, w);
     if (status != LS_OK) {

@@ -30,8 +30,8 @@ struct ls_contact_task {
     char *options, *model_name, *model, *identity; /* the task's: ls__contact_task_release */
     double lease, timeout;
     uint64_t session;
-    uint32_t box_pid, box_fd; /* as in WELCOME */
-    int server;               /* of a keeper: which one, from 1; 0: a worker */
+    uint32_t box_pid, box_fd, worker; /* as in WELCOME */
+    int server;                       /* of a keeper: which one, from 1; 0: a worker */
 };
 void ls__contact_task_release(struct ls_contact_task *t);
 

@@ -15,7 +15,10 @@
 #include "data/feed.h"
 #include "elastic/box.h"
 #include "elastic/keepers.h"
+#include "elastic/recording.h"
 #include "elastic/task.h"
+
+#include <unistd.h>
 
 enum { N_SENT = 2 }; /* buffers: one may still be on its way */
 
@@ -27,6 +30,9 @@ struct worker {
     struct ls_parameters parameters[LS_MAX_SERVERS]; /* of every server's range */
     struct ls_keepers *keepers;                      /* NULL: one server */
     struct ls_feed *feed;
+    struct ls_record *record; /* NULL: nothing is recorded */
+    int64_t n_done;           /* pieces of work */
+    char host[128];
     struct ls_wire_buffer *sent[N_SENT];
     enum ls_sums_form form;
     struct ls_box *box;       /* NULL: none is shared with the server */
@@ -42,6 +48,7 @@ static void close_task(struct worker *w)
 {
     for (int i = 0; i < N_SENT; i++) ls_wire_buffer_drop(&w->sent[i]);
     ls_feed_destroy(&w->feed);
+    ls__record_close(&w->record);
     ls__box_close(&w->box);
     for (int k = 0; k < LS_MAX_SERVERS; k++) ls__parameters_release(&w->parameters[k]);
     ls__keepers_close(&w->keepers);
@@ -83,6 +90,8 @@ static enum ls_status take_task(struct worker *w, struct ls_contact_task *task)
     ls__contact_task_release(task);
     TRY(status);
     open_box(w, &told);
+    ls__record_close(&w->record); /* it may have another number now */
+    if (w->o->is_near) w->record = ls__recording_open(&w->task, told.worker, w->host);
     const struct session *s = &w->task.s;
     ls_exec_sums(s->exec, &n_sums);
     ls__log(LS_LOG_INFO, "computing for %s: %s on %s, %d thread%s", w->o->address, w->task.told.model_name,
@@ -196,17 +205,36 @@ static enum ls_status compute(struct worker *w, struct ls_contact_work *work)
     return push(w, ls__seconds_since(began));
 }
 
+static enum ls_status wait(struct worker *w, enum ls_contact_event *event, struct ls_contact_task *task,
+                           struct ls_contact_work *work)
+{
+    struct ls_lane *lane = w->task.is_open ? w->task.s.lane : NULL;
+    struct ls_begun begun = ls__span_begin(lane, LS_SPAN_COMMUNICATE, "wait for work", 0);
+    enum ls_status status = ls__contact_wait(w->contact, event, task, work);
+    ls__span_end(lane, begun);
+    return status;
+}
+
+static enum ls_status work_on(struct worker *w, struct ls_contact_work *work)
+{
+    struct ls_begun begun = ls__span_begin(w->task.s.lane, LS_SPAN_STEP, "step", work->step);
+    enum ls_status status = compute(w, work);
+    ls__span_end(w->task.s.lane, begun);
+    ls__record_step(w->record, ++w->n_done, work->epoch + 1);
+    return status;
+}
+
 static enum ls_status loop(struct worker *w)
 {
     for (;;) {
         struct ls_contact_task task = {0};
         struct ls_contact_work work = {0};
         enum ls_contact_event event;
-        TRY(ls__contact_wait(w->contact, &event, &task, &work));
-        enum ls_status status = LS_OK;
+        enum ls_status status = wait(w, &event, &task, &work);
+        TRY(status);
         if (event == LS_CONTACT_OVER || event == LS_CONTACT_STOPPED) return LS_OK;
         if (event == LS_CONTACT_TASK) TRY(take_task(w, &task));
-        if (event == LS_CONTACT_WORK) status = compute(w, &work);
+        if (event == LS_CONTACT_WORK) status = work_on(w, &work);
         ls_wire_message_release(&work.parameters);
         if (status != LS_OK) {
             const struct ls_kept why = ls__keep(status);
@@ -222,6 +250,7 @@ enum ls_status ls__worker_run(const struct ls_worker_options *o, bool *is_told)
     const enum ls_sums_form form = o->is_near ? LS_SUMS_PLAIN : LS_SUMS_PACKED;
     struct worker w = {.o = o, .version = -1, .form = form, .key = o->key ? &key : NULL};
     *is_told = false;
+    if (gethostname(w.host, sizeof w.host - 1) != 0) w.host[0] = '\0';
     if (o->key) TRY(ls_wire_key_read(&key, o->key));
     const struct ls_contact_options lo = {.address = o->address,
                                           .ticket = o->ticket,
@@ -234,6 +263,7 @@ enum ls_status ls__worker_run(const struct ls_worker_options *o, bool *is_told)
     if (status == LS_OK) status = loop(&w);
     const struct ls_kept why = ls__keep(status);
     *is_told = w.contact && ls__contact_is_known(w.contact);
+    ls__record_close(&w.record); /* before the server hears that it goes: it reads what is written */
     ls__contact_close(&w.contact, status == LS_OK ? NULL : why.message);
     close_task(&w);
     if (o->key) ls_wire_key_forget(&key);

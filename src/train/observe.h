@@ -10,6 +10,8 @@ enum ls_status ls__observe_open(struct trainer *t) LS_MUST_CHECK;
 enum ls_status ls__observe_clock(struct trainer *t, struct ls_record_options *ro) LS_MUST_CHECK;
 /* After the last step: rank 0's trace.json gets what the others traced, over the network. Collective. */
 enum ls_status ls__observe_merge(struct trainer *t) LS_MUST_CHECK;
+/* After close, and after the workers of a parameter server have ended: theirs of this machine, too. */
+void ls__observe_merge_workers(const struct trainer *t);
 /* Whether the step that comes is one whose gradient --histograms asks for; the same on all ranks. */
 bool ls__observe_wants_gradients(const struct trainer *t);
 void ls__observe_gradients(void *trainer);

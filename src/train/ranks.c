@@ -135,13 +135,12 @@ static void write_rows(struct trainer *t)
 /* A server's workers are told of as ranks behind it, in the order in which they came. */
 static struct done done_by(const struct ls_elastic_worker *w)
 {
-    const double known = w->compute_seconds + w->wait_seconds;
     struct done d = {.images = w->images,
                      .bytes_sent = w->bytes_sent,
                      .bytes_received = w->bytes_received,
-                     .total_seconds = w->total_seconds > known ? w->total_seconds : known,
-                     .seconds = {.compute = w->compute_seconds, .wait = w->wait_seconds}};
-    d.seconds.other = d.total_seconds - known;
+                     .total_seconds = w->total_seconds > w->compute_seconds ? w->total_seconds : w->compute_seconds,
+                     .seconds = {.compute = w->compute_seconds}};
+    d.seconds.wait = d.total_seconds - w->compute_seconds; /* for shards, for others, for parameters */
     snprintf(d.host, sizeof d.host, "%s", w->host);
     return d;
 }

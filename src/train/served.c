@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/status_kept.h"
 #include "elastic/parameters.h"
+#include "elastic/recording.h"
 #include "session/identity.h"
 #include "settings/setting.h"
 
@@ -13,17 +14,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What decides the result, and how it is computed; where it runs is each machine's own. */
-static enum ls_status describe(struct served *v, const struct ls_train_options *o, struct session *s)
+/* Where workers of this machine record themselves (recording.h). */
+static void describe_recording(json_t *json, const struct sync *sync)
 {
+    char dir[LS_PATH_BYTES];
+    const struct ls_train_options *o = sync->o;
+    if (!json || !sync->run_dir || (!o->record && !o->trace) || !realpath(sync->run_dir, dir)) return;
+    json_object_set_new(json, LS_RECORD_TO, json_string(dir));
+    json_object_set_new(json, LS_RECORD_RESOURCES, json_boolean(o->record));
+    if (!o->trace) return;
+    json_object_set_new(json, LS_RECORD_SINCE, json_integer(sync->began_ns));
+    json_object_set_new(json, LS_RECORD_STEPS, json_integer(o->trace_steps));
+}
+
+/* What decides the result, and how it is computed; where it runs is each machine's own. */
+static enum ls_status describe(struct served *v, const struct sync *sync)
+{
+    const struct ls_train_options *o = sync->o;
     const struct ls_setting *more[] = {&ls__settings[LS_SET_ISA], &ls__settings[LS_SET_MEMORY],
                                        &ls__settings[LS_SET_SERVERS]};
     struct identity id = {0};
     json_t *json = ls__options_json(o, LS_ROLE_RUN | LS_ROLE_TOGETHER);
     for (size_t i = 0; json && i < sizeof more / sizeof more[0]; i++)
         json_object_set_new(json, more[i]->key, ls__setting_json(more[i], o));
+    describe_recording(json, sync);
     TRY(ls__json_dump(json, LS_JSON_EXACT, "the options for workers", &v->options));
-    enum ls_status status = ls__identity_of(&id, o, s);
+    enum ls_status status = ls__identity_of(&id, o, sync->s);
     if (status == LS_OK) status = ls__identity_to_text(&id, &v->identity);
     ls__identity_release(&id);
     return status;
@@ -56,7 +72,7 @@ static enum ls_status open_server(struct sync *sync, struct served *v, int64_t s
     const struct ls_train_options *o = sync->o;
     size_t model_bytes;
     if (o->elastic->key) TRY(read_key(v, o));
-    TRY(describe(v, o, sync->s));
+    TRY(describe(v, sync));
     TRY(open_ranges(v, sync->s, (int)o->servers));
     struct ls_server_options so = {.address = o->elastic->listen,
                                    .key = o->elastic->key ? &v->key : NULL,

@@ -67,7 +67,9 @@ struct sync {
     struct session *s;                /* borrowed, once open */
     enum ls_status outcome;           /* how the training ended, for `close` */
     int64_t steps_per_epoch;
-    void *state; /* the way's own */
+    const char *run_dir; /* borrowed; NULL: another rank has it */
+    int64_t began_ns;    /* of the training: where its trace begins */
+    void *state;         /* the way's own */
 };
 
 enum ls_status ls__sync_choose(struct sync *sync, const struct ls_train_options *o) LS_MUST_CHECK;

@@ -112,6 +112,7 @@ enum ls_status ls__trainer_close(struct trainer *t, enum ls_status status, bool 
     ls__observe_close(t, status); /* reads names of ops, which the plans of sync and session have */
     t->sync.outcome = status;
     ls__sync_close(&t->sync);
+    ls__observe_merge_workers(t);
     ls_ckpt_writer_destroy(&t->writer);
     ls__rescue_close(&t->rescue);
     if (status != LS_OK && !t->is_set_up) ls__run_abandon(&t->run);

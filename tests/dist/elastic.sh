@@ -44,6 +44,8 @@ if [ "$part" = one ]; then
         equal "$n workers: all shards of 40 steps counted once" "$(value 'sum(w["shards"] for w in r["elastic"]["workers"])')" \
             "$(value '40 * r["shards"]')"
     done
+    equal "the table of ranks: the server, then the workers, all images once" \
+        "$(value 'len(r["ranks"]), sum(k["images"] for k in r["ranks"]), r["ranks"][0]["images"]')" "(4, 2560, 0)"
     equal "--backup 1" "$(hash_of $common -i 40 --run b -w 3 --sync ps --backup 1)" "$reference"
     equal "a last batch of another size, dropout, a limited norm" \
         "$(hash_of svhn-cnn fake:3x32x32:10:100 -b 48 --epochs 2 --no-record --clip-norm 0.5 --run s2 -w 2 --sync ps)" \
@@ -51,6 +53,25 @@ if [ "$part" = one ]; then
     equal "a layer whose gradient is summed once per step" \
         "$(hash_of mlp fake:1x28x28:10:300 -b 64 --epochs 2 --no-record --run m2 -w 2 --sync ps)" \
         "$(hash_of mlp fake:1x28x28:10:300 -b 64 --epochs 2 --no-record --run m1)"
+    # Workers on the server's machine record themselves beside it; one trace, one clock.
+    equal "recorded and traced" "$(hash_of lenet5 digits -b 64 --no-eval --seed 5 -i 40 --run rec -w 2 --sync ps --trace)" "$reference"
+    equal "ranks.csv: the server and its workers" "$(cut -d, -f3 rec/ranks.csv | tr '\n' ' ')" "rank 0 1 2 "
+    for n in 1 2; do
+        if [ "$(wc -l <rec/ranks/$n/resources.csv)" -ge 2 ]; then ok "worker $n: its resources"; else bad "worker $n: no resources: $(ls -R rec)"; fi
+    done
+    cat >traced.py <<'END'
+import json, os
+events = json.load(open("rec/trace.json"))
+steps = {p: [e for e in events if e["pid"] == p and e["ph"] == "X" and e["name"] == "step"] for p in (0, 1, 2)}
+assert len(steps[0]) == 40, len(steps[0])
+first, last = steps[0][0]["ts"], steps[0][-1]["ts"] + steps[0][-1]["dur"]
+for p in (1, 2):
+    assert steps[p], f"no steps of worker {p}"
+    for e in steps[p]: assert first <= e["ts"] and e["ts"] + e["dur"] <= last + 1e6, (p, e, first, last)
+assert not os.path.exists("rec/ranks/1/trace.json")
+print("good")
+END
+    equal "one trace of all, on one clock" "$(python3 traced.py 2>&1)" good
     # Not finite: the worker's word becomes the training's.
     train $common -i 40 --run bad --lr 1e6 -w 2 --sync ps
     one_line_error "a loss that is not finite" 5 "layer"
