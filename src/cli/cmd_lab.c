@@ -186,13 +186,35 @@ static enum ls_status run(const struct ls_options *o, const char *name)
     return status;
 }
 
+/* What was written: the one that was asked for, or all. */
+static enum ls_status print_files(const struct ls_options *o, const char *dir)
+{
+    static const char *const names[] = {"report.html", "report.md", "report.pdf"};
+    json_t *files = json_array();
+    for (int i = 0; i < (o->output ? 1 : 3); i++) {
+        char path[LS_PATH_BYTES];
+        enum ls_status status = ls__path_join(path, sizeof path, dir, names[i]);
+        if (status != LS_OK) {
+            json_decref(files);
+            return status;
+        }
+        if (o->output) snprintf(path, sizeof path, "%s", o->output);
+        if (!ls__file_exists(path)) continue; /* PDF needs a library */
+        if (!o->train.json) printf("%s\n", path);
+        json_array_append_new(files, ls__json_text(path));
+    }
+    if (o->train.json) return ls__print_json(json_pack("{s:o}", "files", files));
+    json_decref(files);
+    return LS_OK;
+}
+
 static enum ls_status report(const struct ls_options *o, const char *dir)
 {
     struct ls_lab *lab;
     struct ls_lab_state *state;
     TRY(ls__lab_open_folder(dir, &lab, &state));
     enum ls_status status = ls__lab_report(lab, state, dir, o->output);
-    if (status == LS_OK) printf("%s%s\n", o->output ? o->output : dir, o->output ? "" : "/report.html");
+    if (status == LS_OK) status = print_files(o, dir);
     ls__lab_state_destroy(&state);
     ls__lab_destroy(&lab);
     return status;

@@ -5,6 +5,7 @@
 #include "base/quote.h"
 #include "cli/cmd.h"
 #include "cli/lab_rules.h"
+#include "cli/machine.h"
 #include "comm/comm.h"
 #include "run/run.h"
 
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 static const char *given(const struct ls_options *o, const char *name, const char *value)
@@ -20,15 +22,40 @@ static const char *given(const struct ls_options *o, const char *name, const cha
     return value && ls__option_is_given(o, name) ? value : "";
 }
 
+/* "Debian GNU/Linux 12, Linux 6.1.0" */
+static const char *system_text(char *out, size_t size)
+{
+    char line[256], name[128] = "";
+    struct utsname about;
+    FILE *file = fopen("/etc/os-release", "re");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "PRETTY_NAME=\"%127[^\"]", name) == 1) break;
+    if (file) fclose(file);
+    if (uname(&about) != 0) return "";
+    snprintf(out, size, "%s%s%s %s", name, *name ? ", " : "", about.sysname, about.release);
+    return out;
+}
+
+static double memory_bytes(void)
+{
+    const double all = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE),
+                 limit = ls__machine_memory_limit();
+    return limit > 0 && limit < all ? limit : all;
+}
+
 static enum ls_status plan(struct ls_lab_state **state, const struct ls_lab *lab, const struct ls_lab_ask *ask)
 {
     struct ls_lab_rates *rates;
+    char processor[256], system[512];
     TRY(ls__lab_rates_create(&rates));
     const struct ls_lab_means means = {.images = ls__lab_images,
                                        .stand_in = ls__lab_stand_in,
                                        .predict = ls__lab_predict,
                                        .context = rates,
-                                       .version = LOCKSTEP_VERSION};
+                                       .version = LOCKSTEP_VERSION,
+                                       .processor = ls__machine_cpu(processor, sizeof processor),
+                                       .system = system_text(system, sizeof system),
+                                       .memory_bytes = memory_bytes()};
     enum ls_status status = ls__lab_plan(state, lab, ask, &means);
     ls__lab_rates_destroy(&rates);
     return status;

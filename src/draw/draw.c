@@ -157,7 +157,10 @@ enum ls_status ls_draw(const struct ls_draw_picture *picture, enum ls_draw_forma
                            .theme = picture->theme,
                            .format = format,
                            .is_part = picture->is_part};
-    p.ops->begin(&p, ls__text_clean(title, sizeof title, picture->title));
+    const char *said = picture->title && *picture->title ? picture->title
+                       : picture->n_panels > 0           ? picture->panels[0].title
+                                                         : NULL;
+    p.ops->begin(&p, ls__text_clean(title, sizeof title, said));
     enum ls_status status = draw_all(&p, picture, &l);
     enum ls_status finished = p.ops->finish(&p);
     return status != LS_OK ? status : finished;

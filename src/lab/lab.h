@@ -180,6 +180,7 @@ struct ls_lab_job {
     double predicted_seconds; /* by the plan before anything ran; NAN: not known */
     double predicted_bytes;   /* on disk, likewise */
     double seconds;           /* by the clock, all tries together; NAN: not known */
+    int tries;                /* how often it was started */
 };
 
 struct ls_lab_state {
@@ -191,6 +192,8 @@ struct ls_lab_state {
     int repeat;                              /* in place of what the lab says; 0: as it says */
     bool is_stand_in;    /* data sets were replaced by generated images of the same shape: accuracies mean nothing */
     const char *version; /* of the program that ran it */
+    const char *processor, *system; /* of the machine that `lab run` was called on; "": not known */
+    double memory_bytes;            /* of it; NAN: not known */
     struct ls_lab_job *jobs; /* [n_jobs] in the order in which they are run: all first repeats, then all second ones */
     int n_jobs;
 };

@@ -280,6 +280,9 @@ static enum ls_status build(struct planning *p)
     TRY(copy(state, &state->workers, p->ask->workers));
     TRY(copy(state, &state->data_dir, p->ask->data_dir));
     TRY(copy(state, &state->version, p->means->version));
+    TRY(copy(state, &state->processor, p->means->processor));
+    TRY(copy(state, &state->system, p->means->system));
+    state->memory_bytes = p->means->memory_bytes > 0 ? p->means->memory_bytes : NAN;
     state->is_stand_in = p->ask->is_stand_in;
     state->repeat = p->ask->repeat;
     TRY(check_only(p->lab, state->only));

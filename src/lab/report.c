@@ -195,6 +195,23 @@ static void add_missing(const struct ls_lab_view *v)
     }
 }
 
+/* The parts of their time (compute, wait, ...) are those of the last sitting. */
+static void add_interrupted(const struct ls_lab_view *v)
+{
+    const char *names = "";
+    for (int i = 0; i < v->state->n_jobs; i++) {
+        const struct ls_lab_job *job = &v->state->jobs[i];
+        if (job->state == LS_JOB_DONE && job->tries > 1)
+            names =
+                ls__page_format(v->p, "%s%s%s (%d)", names, *names ? ", " : "", job->dir + strlen("runs/"), job->tries);
+    }
+    if (*names)
+        ls__page_note(v->p,
+                      "Interrupted or failed and gone on with, and how often started: %s. Where their time went is "
+                      "told of the last start only.",
+                      names);
+}
+
 static void add_environment(const struct ls_lab_view *v)
 {
     static const char *const pairs[][2] = {{"CPUs", "machine.cpus"},         {"device", "machine.backend"},
@@ -202,6 +219,10 @@ static void add_environment(const struct ls_lab_view *v)
                                            {"Lockstep", "lockstep_version"}, {"first run started", "started"}};
     const struct ls_history *h = any_run(v);
     ls__page_heading(v->p, "Environment");
+    if (*v->state->processor) ls__page_pair(v->p, "processor", v->state->processor);
+    if (isfinite(v->state->memory_bytes))
+        ls__page_pair(v->p, "memory", ls__page_format(v->p, "%.1f GiB", v->state->memory_bytes / 1073741824));
+    if (*v->state->system) ls__page_pair(v->p, "system", v->state->system);
     for (size_t i = 0; h && i < sizeof pairs / sizeof pairs[0]; i++) {
         const char *value = ls__say_value(v->p, h, pairs[i][1]);
         if (*value) ls__page_pair(v->p, pairs[i][0], value);
@@ -210,6 +231,7 @@ static void add_environment(const struct ls_lab_view *v)
     if (*v->state->workers) ls__page_pair(v->p, "asked for: --workers", v->state->workers);
     if (*v->state->only) ls__page_pair(v->p, "asked for: --only", v->state->only);
     if (!h) ls__page_note(v->p, "No run is done, so nothing is known.");
+    add_interrupted(v);
     ls__page_note(
         v->p,
         "Time is that of training and of the moments in which checkpoints held it up, without the start and "

@@ -71,6 +71,42 @@ static void add_bars(const struct ls_lab_view *v, const struct ls_lab_question *
 
 /* --- curves and resources, of the first repeats --- */
 
+/* Whole epochs, where they are few. */
+static void set_ticks(const struct ls_lab_view *v, struct ls_draw_panel *panel)
+{
+    enum { MOST = 12 };
+    double top = 0, *ticks = ls__page_alloc(v->p, MOST + 1, sizeof *ticks);
+    for (int i = 0; i < panel->n_series; i++)
+        for (size_t k = 0; panel->series[i].x && k < panel->series[i].n; k++) top = fmax(top, panel->series[i].x[k]);
+    if (!ticks || top > MOST || top < 1) return;
+    panel->x.ticks = ticks;
+    for (int i = 0; i <= (int)top; i++) ticks[panel->x.n_ticks++] = i;
+}
+
+/* Without panels in which no run has two points. NULL: none is left. */
+static const struct ls_draw_picture *curves_over(const struct ls_lab_view *v, struct ls_history *const *runs, int n,
+                                                 const char *const *labels, enum ls_over over)
+{
+    const struct ls_draw_picture *all = ls__figure_together(v->p, runs, n, labels, over);
+    struct ls_draw_picture *picture = ls__page_alloc(v->p, 1, sizeof *picture);
+    struct ls_draw_panel *panels = ls__page_alloc(v->p, 2, sizeof *panels);
+    int n_panels = 0;
+    if (!all || !picture || !panels) return NULL;
+    for (int i = 0; i < all->n_panels; i++) {
+        bool has_line = false;
+        for (int k = 0; k < all->panels[i].n_series; k++) has_line |= all->panels[i].series[k].n > 1;
+        if (!has_line) continue;
+        panels[n_panels] = all->panels[i];
+        if (over == LS_OVER_EPOCHS) set_ticks(v, &panels[n_panels]);
+        n_panels++;
+    }
+    *picture = *all;
+    picture->panels = panels;
+    picture->n_panels = n_panels;
+    if (n_panels < picture->n_columns) picture->n_columns = n_panels;
+    return n_panels ? picture : NULL;
+}
+
 static void add_curves(const struct ls_lab_view *v, const struct ls_lab_question *q)
 {
     struct ls_history **runs = ls__page_alloc(v->p, (size_t)q->n_runs, sizeof *runs);
@@ -82,8 +118,11 @@ static void add_curves(const struct ls_lab_view *v, const struct ls_lab_question
         labels[n++] = v->lab->runs[q->runs[i]].name;
     }
     if (n == 0) return;
-    ls__page_tab(v->p, name, "over epochs", ls__figure_together(v->p, runs, n, labels, LS_OVER_EPOCHS));
-    ls__page_tab(v->p, name, "over time", ls__figure_together(v->p, runs, n, labels, LS_OVER_SECONDS));
+    const struct ls_draw_picture *picture = curves_over(v, runs, n, labels, LS_OVER_EPOCHS);
+    if (!picture)
+        ls__page_note(v->p, "No curves: nothing was logged twice. `log-every=1` logs the loss of every step.");
+    ls__page_tab(v->p, name, "over epochs", picture);
+    ls__page_tab(v->p, name, "over time", curves_over(v, runs, n, labels, LS_OVER_SECONDS));
 }
 
 static void add_resources(const struct ls_lab_view *v, const struct ls_lab_question *q)

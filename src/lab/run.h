@@ -30,6 +30,8 @@ struct ls_lab_means {
     void (*predict)(void *context, const struct ls_lab_job *job, double *seconds, double *bytes);
     void *context;
     const char *version;
+    const char *processor, *system; /* (optional) of this machine */
+    double memory_bytes;            /* 0: not known */
 };
 
 /* LS_USAGE for a scale that is none and a question that is not there. */

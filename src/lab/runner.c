@@ -232,6 +232,8 @@ static enum ls_status run_job(struct running *r)
     if (job->state == LS_JOB_FAILED) job->state = LS_JOB_WAITING;
     const int64_t start = ls__now_ns();
     say_progress(r, 0, true);
+    job->tries++;
+    TRY(ls__lab_state_write(r->state, r->lab, r->folder->path)); /* one that is killed has been tried, too */
     TRY(run_child(r, words, log, &job->exit_code));
     ls__log_progress("");
     TRY(judge(r, job, log, ls__seconds_since(start)));

@@ -52,12 +52,12 @@ static json_t *settings_json(const struct ls_lab_job *job)
 
 static json_t *job_json(const struct ls_lab_job *job, const struct ls_lab *lab)
 {
-    return json_pack("{s:s, s:i, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "run", lab->runs[job->run].name,
+    return json_pack("{s:s, s:i, s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "run", lab->runs[job->run].name,
                      "repeat", job->repeat, "dir", job->dir, "state", ls__job_state_words[job->state], "exit_code",
-                     job->exit_code, "message", ls__json_text(job->message), "settings", settings_json(job), "command",
-                     ls__json_text(job->command), "predicted_seconds", ls__json_number(job->predicted_seconds),
-                     "predicted_bytes", ls__json_number(job->predicted_bytes), "seconds",
-                     ls__json_number(job->seconds));
+                     job->exit_code, "tries", job->tries, "message", ls__json_text(job->message), "settings",
+                     settings_json(job), "command", ls__json_text(job->command), "predicted_seconds",
+                     ls__json_number(job->predicted_seconds), "predicted_bytes", ls__json_number(job->predicted_bytes),
+                     "seconds", ls__json_number(job->seconds));
 }
 
 static json_t *state_json(const struct ls_lab_state *s, const struct ls_lab *lab)
@@ -68,11 +68,12 @@ static json_t *state_json(const struct ls_lab_state *s, const struct ls_lab *lab
             json_decref(jobs);
             return NULL;
         }
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:b, s:o}", "lab", ls__json_text(lab->name),
-                     "lockstep_version", ls__json_text(s->version), "scale", ls__json_text(s->scale), "only",
-                     ls__json_text(s->only), "device", ls__json_text(s->device), "data_dir", ls__json_text(s->data_dir),
-                     "workers", ls__json_text(s->workers), "repeat", s->repeat, "stand_in", (int)s->is_stand_in, "jobs",
-                     jobs);
+    return json_pack("{s:o, s:{s:o, s:o, s:o}, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:b, s:o}", "lab",
+                     ls__json_text(lab->name), "machine", "processor", ls__json_text(s->processor), "system",
+                     ls__json_text(s->system), "memory_bytes", ls__json_number(s->memory_bytes), "lockstep_version",
+                     ls__json_text(s->version), "scale", ls__json_text(s->scale), "only", ls__json_text(s->only),
+                     "device", ls__json_text(s->device), "data_dir", ls__json_text(s->data_dir), "workers",
+                     ls__json_text(s->workers), "repeat", s->repeat, "stand_in", (int)s->is_stand_in, "jobs", jobs);
 }
 
 enum ls_status ls__lab_state_write(const struct ls_lab_state *state, const struct ls_lab *lab, const char *dir)
@@ -127,6 +128,7 @@ static bool read_place(const json_t *object, const struct ls_lab *lab, struct ls
     job->run = run ? ls__lab_find_run(lab, run) : -1;
     job->repeat = repeat >= 1 && repeat <= LS_LAB_MAX_REPEATS ? (int)repeat : 0;
     job->exit_code = (int)json_integer_value(json_object_get(object, "exit_code"));
+    job->tries = (int)json_integer_value(json_object_get(object, "tries"));
     int state = 0;
     while (state <= LS_JOB_FAILED && (!word || strcmp(word, ls__job_state_words[state]) != 0)) state++;
     job->state = (enum ls_job_state)state;
@@ -140,6 +142,9 @@ static enum ls_status read_state(struct ls_lab_state *s, const struct ls_lab *la
     size_t i;
     TRY(read_text(s, object, "lab", &s->lab));
     TRY(read_text(s, object, "lockstep_version", &s->version));
+    TRY(read_text(s, json_object_get(object, "machine"), "processor", &s->processor));
+    TRY(read_text(s, json_object_get(object, "machine"), "system", &s->system));
+    s->memory_bytes = read_number(json_object_get(object, "machine"), "memory_bytes");
     TRY(read_text(s, object, "scale", &s->scale));
     TRY(read_text(s, object, "only", &s->only));
     TRY(read_text(s, object, "device", &s->device));

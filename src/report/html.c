@@ -36,7 +36,8 @@ static const char style[] =
     ".wide{overflow-x:auto}table{border-collapse:collapse;font-size:.87rem;background:var(--card);border:1px solid "
     "var(--edge);margin:.6rem 0;max-width:100%}"
     "th,td{padding:.28rem .7rem;text-align:left;border-bottom:1px solid var(--edge);overflow-wrap:anywhere}"
-    "th{color:var(--faint);font-weight:600}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:"
+    "th{color:var(--faint);font-weight:600}td:first-child{white-space:nowrap}td.n,th.n{text-align:right;font-variant-"
+    "numeric:tabular-nums;white-space:"
     "nowrap}table.many{font-size:.78rem}table.many th,table.many td{padding:.22rem "
     ".42rem;overflow-wrap:normal}table.many td{white-space:nowrap}\n"
     "pre{background:var(--card);border:1px solid var(--edge);border-radius:8px;padding:.8rem "
@@ -122,7 +123,7 @@ static void add_table(struct ls_buf *b, const struct ls_part *part)
 {
     bool has_head = false, is_pairs = part->n_columns == 2;
     for (int c = 0; c < part->n_columns; c++) has_head |= part->cells[c][0] != '\0';
-    ls__buf_adds(b, part->n_columns > 7 ? "<div class=\"wide\"><table class=\"many\">\n"
+    ls__buf_adds(b, part->n_columns > 5 ? "<div class=\"wide\"><table class=\"many\">\n"
                                         : "<div class=\"wide\"><table>\n");
     for (int r = has_head ? 0 : 1; r < part->n_rows; r++) {
         ls__buf_adds(b, "<tr>");

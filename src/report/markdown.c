@@ -13,8 +13,13 @@ static void add_plain(struct ls_buf *b, const char *text)
     struct ls_buf safe = LS_BUF_INIT;
     ls__text_escape(&safe, text);
     for (const char *at = safe.text; *at; at++) {
+        const char *quote = strncmp(at, "&#39;", 5) == 0 ? "'" : strncmp(at, "&quot;", 6) == 0 ? "\"" : NULL;
         if (strchr("\\`*_[]|~", *at)) ls__buf_adds(b, "\\");
-        ls__buf_add(b, at, 1);
+        if (quote)
+            ls__buf_adds(b, quote);
+        else
+            ls__buf_add(b, at, 1);
+        if (quote) at = strchr(at, ';'); /* no attribute, where it would end something */
     }
     if (safe.failed) b->failed = true;
     ls__buf_release(&safe);
@@ -93,6 +98,18 @@ struct place {
     const char *shown;
 };
 
+/* What the picture is called, and its tab. */
+static void add_caption(struct ls_buf *b, const struct ls_part *part, int tab)
+{
+    const struct ls_draw_picture *picture = part->pictures[tab];
+    const char *title = picture->title && *picture->title ? picture->title
+                        : picture->n_panels > 0           ? picture->panels[0].title
+                                                          : NULL;
+    add_plain(b, title && *title ? title : part->text);
+    if (part->tabs[tab][0]) ls__buf_adds(b, ", ");
+    add_plain(b, part->tabs[tab]);
+}
+
 static enum ls_status add_figure(struct ls_buf *b, const struct ls_part *part, const struct place *at)
 {
     for (int i = 0; i < part->n_tabs; i++) {
@@ -103,7 +120,7 @@ static enum ls_status add_figure(struct ls_buf *b, const struct ls_part *part, c
             snprintf(path, sizeof path, "%s%s.svg", at->stem, part->text);
         TRY(ls_draw_write(part->pictures[i], path));
         ls__buf_adds(b, "![");
-        add_plain(b, part->tabs[i][0] ? part->tabs[i] : part->text);
+        add_caption(b, part, i);
         ls__buf_addf(b, "](<%s>)\n\n", path + (at->shown - at->stem));
     }
     return LS_OK;

@@ -150,6 +150,7 @@ wait $pid
 lab run broken
 equal 'gone on: all done' "$code $(states broken)" '0 done done done done done done'
 equal 'the same weights' "$(hashes broken)" "$(hashes whole)"
+has 'what was interrupted is told' broken/report.md 'Interrupted or failed and gone on with, and how often started: a-0.01-r1 (2)'
 lab run broken --scale 1/2
 one_line_error 'going on with other options' 2 'goes on as it was begun: leave --scale out'
 

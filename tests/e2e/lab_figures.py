@@ -197,10 +197,10 @@ class Check:
     def curves(self, question):
         runs = {r: question.first(r).metrics for r in question.q["runs"] if question.first(r)}
         for suffix, name in (("", "epoch"), ("-2", "time")):
-            root = self.picture(f"{question.q['id']}-curves{suffix}", bool(runs))
+            panels = [split for split in ("train", "test") if any(len(values) > 1 for values in self.logged(runs, split).values())]
+            root = self.picture(f"{question.q['id']}-curves{suffix}", bool(panels))
             if root is None:
                 continue
-            panels = [split for split in ("train", "test") if any(self.logged(runs, split).values())]
             drawn_panels = list(self.lines(root))
             self.same(f"curves over {name}: panels", len(drawn_panels), len(panels))
             for (_, _, y, drawn), split in zip(drawn_panels, panels):

@@ -568,7 +568,7 @@ class Question:
         return lines
 
 
-NOTES = ("Speed-up is images per second, checkpoints included, over those of ", "Seconds of the first worker. Compute: ", "Curves and this table are of the first repeat", "Of the first repeat of each run. Times",
+NOTES = ("No curves: nothing was logged twice. ", "Speed-up is images per second, checkpoints included, over those of ", "Seconds of the first worker. Compute: ", "Curves and this table are of the first repeat", "Of the first repeat of each run. Times",
          "The network was not shaped (that needs root)")
 
 

@@ -23,7 +23,7 @@ does_not_follow() { # WHAT DIR
 
 cat >all.lab <<'END'
 title   Everything that can be shown
-source  A made-up report; another machine & <another> program.
+source  A "made-up" report, somebody's; another machine & <another> program.
 text    Random pixels.
 base    model=softmax data=fake:1x8x8:4:400 epochs=2 lr=0.05 checkpoint-every=none
 repeat  2
@@ -79,6 +79,10 @@ for picture in Q1-time Q1-accuracy Q1-curves Q1-resources Q2-communication Q3-ta
     if [ -s "all/report/$picture.svg" ]; then ok "a picture: $picture"; else bad "no picture $picture"; fi
 done
 
+has 'pictures are called what they show' all/report.md '![Time of training](<report/Q1-time.svg>)'
+has 'inside, too' all/report/Q1-time.svg '<title>Time of training</title>'
+has 'the machine' all/report.md '| processor | '
+equal 'quotes are quotes' "$(grep -c '&#39;\|&quot;' all/report.md)" 0
 cp -r all changed
 sed -i '0,/^| batch-32 | \([0-9]\)\.*\([0-9]\)/s//| batch-32 | 7\2/' changed/report.md
 does_not_follow 'a changed number' changed
@@ -117,6 +121,10 @@ waiting True
 equal 'nothing done: exit code' $? 0
 follows 'nothing done' half
 
+"$lockstep" lab report all >out 2>err </dev/null
+has 'all files are named' out 'all/report.md'
+"$lockstep" lab report all --json >out 2>err </dev/null
+equal 'as JSON, too' "$(python3 -c 'import json; print(*json.load(open("out"))["files"][:2])')" 'all/report.html all/report.md'
 "$lockstep" lab report all -o one.md >out 2>err </dev/null
 equal 'a file of its own: exit code' $? 0
 if [ -s one.md ] && [ -s one/Q1-time.svg ]; then ok 'a file of its own, with pictures'; else bad 'a file of its own: not there'; fi
