@@ -175,6 +175,7 @@ static void add_question(const struct ls_lab_view *v, const struct ls_lab_questi
     add_missing_of(v, q);
     add_network_note(v, q);
     for (int i = 0; count_done(v, q) > 0 && i < q->n_shows; i++) {
+        ls__page_end(v->p); /* a table as wide as the one before is one of its own */
         ls__lab_figures(v, q, q->shows[i]);
         ls__lab_tables(v, q, q->shows[i]);
     }

@@ -79,7 +79,8 @@ void ls__page_code(struct ls_page *p, const char *text)
 static void add_row(struct ls_page *p, enum ls_part_kind kind, const char *const *cells, int n_columns)
 {
     struct ls_part *part = p->n_parts ? &p->parts[p->n_parts - 1] : NULL;
-    if (!part || part->kind != kind || part->n_columns != n_columns) part = add(p, kind);
+    if (!part || part->kind != kind || part->n_columns != n_columns || p->is_ended) part = add(p, kind);
+    p->is_ended = false;
     if (!part || p->status != LS_OK) return;
     part->n_columns = n_columns;
     size_t n = (size_t)part->n_rows, width = (size_t)n_columns;
@@ -101,6 +102,11 @@ void ls__page_point(struct ls_page *p, const char *fmt, ...)
     const char *text = format(p, fmt, args);
     va_end(args);
     add_row(p, LS_PART_POINTS, &text, 1);
+}
+
+void ls__page_end(struct ls_page *p)
+{
+    p->is_ended = true;
 }
 
 void ls__page_tile(struct ls_page *p, const char *label, const char *value, const char *note)

@@ -43,6 +43,7 @@ struct ls_page {
     bool has_folder; /* Markdown: pictures lie in a folder NAME of their own, not beside NAME.md */
     struct ls_part parts[LS_MAX_PARTS];
     int n_parts;
+    bool is_ended; /* the last part takes no more rows */
     enum ls_status status;
 };
 
@@ -59,6 +60,8 @@ void ls__page_code(struct ls_page *p, const char *text);
 void ls__page_point(struct ls_page *p, const char *fmt, ...) LS_PRINTF(2, 3);
 void ls__page_tile(struct ls_page *p, const char *label, const char *value, const char *note);
 void ls__page_row(struct ls_page *p, const char *const *cells, int n_columns);
+/* The next row begins a new part, whatever its width. */
+void ls__page_end(struct ls_page *p);
 /* A key and its value, as a row of a table without numbers. */
 void ls__page_pair(struct ls_page *p, const char *key, const char *value);
 void ls__page_figure(struct ls_page *p, const char *name, const struct ls_draw_picture *picture);

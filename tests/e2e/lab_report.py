@@ -592,6 +592,12 @@ def sections(path):
     return found
 
 
+def merged_tables(path):
+    """Heads of tables without a ruler below them: they ran into the table above."""
+    lines = open(path, encoding="utf-8").read().split("\n")
+    return [a for a, b in zip(lines, lines[1:]) if a.startswith("| run |") and not b.startswith("|---|")]
+
+
 def show_line(line):
     return " | ".join(line) if isinstance(line, list) else line
 
@@ -613,7 +619,7 @@ def main():
     folder = sys.argv[1]
     questions, source, jobs, runs = read_all(folder)
     found = sections(folder + "/report.md")
-    problems, n_lines = [], 0
+    problems, n_lines = [f"a table without a head of its own: {line}" for line in merged_tables(folder + "/report.md")], 0
     top = next(lines for head, lines in found.items() if head.startswith("# "))
     for q in questions:
         if not all((r, 1) in jobs for r in q["runs"]):

@@ -40,6 +40,9 @@ question Q2: Checkpoints, and a run that fails
   run   often checkpoint-every=5
   run   wild lr=100000 epochs=30
   show  time communication
+question Q6: Tables of one width that follow each other
+  use   batch-16 often
+  show  time speed-up
 question Q3: Targets
   base  batch-size=16
   run   race
