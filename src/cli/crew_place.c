@@ -73,7 +73,6 @@ static enum ls_status open_nodes(struct ls_places *p)
     char address[16];
     ls__launch_make_nodes(p->o, &p->nodes);
     if (p->nodes.n == 0) return LS_OK;
-    TRY(make_keys(p));
     TRY(ls__nodes_enter(&p->nodes, 0));
     ls__nodes_address(0, address);
     snprintf(p->listen, sizeof p->listen, "%s:0", address);

@@ -1,13 +1,14 @@
 /* crew_place.h: where the workers of a crew run, and how one is started there. See crew.h.
  *
- *     here     children of the server; they show it a ticket, over loopback
+ *     here     children of the server, over loopback
  *     nodes    machines made on this one (nodes/nodes.h): the server is on the first, a child enters its node
  *     hosts    other machines: a child is the remote shell (ssh), which starts the worker there
  *     by hand  this is rank 0 of nodes that a person starts (meet.h): one worker here, the others come by themselves
  *
- * A server that listens to a network has keys that are made for this job. They are in no file and on no command line:
- * the server reads its own from memory, a worker from its standard input, which the server holds open. When that is
- * closed, the server is gone, and the worker ends.
+ * Who comes over loopback or the network of nodes, on which nobody else is, shows a ticket. A server of hosts has keys
+ * that are made for this job. They are in no file and on no command line: the server reads its own from memory, a
+ * worker from its standard input, which the server holds open. When that is closed, the server is gone, and the worker
+ * ends.
  *
  * Environment, for a worker: LOCKSTEP_SLOT=SLOT:K/N:NODE:near|far: which of the job's workers it is; of those that
  * share a machine's cores; its node, from 1; whether a network is between it and the server. LOCKSTEP_TICKET.

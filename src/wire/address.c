@@ -6,6 +6,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
@@ -78,6 +79,15 @@ static enum ls_status look_up(const char *address, const char *host, int64_t por
     return LS_OK;
 }
 
+/* A node that was made on this machine for a job (nodes/nodes.h) has a network on which there is nobody else. */
+static bool is_of_job(const char *address)
+{
+    const char *node = getenv("LOCKSTEP_NODE");
+    char name[64] = "";
+    return node && gethostname(name, sizeof name - 1) == 0 && strcmp(node, name) == 0 &&
+           strncmp(address, "10.77.0.", 8) == 0;
+}
+
 enum ls_status ls__wire_resolve(const char *address, bool to_listen, const struct ls_wire_key *key,
                                 struct ls__wire_place *place)
 {
@@ -93,7 +103,7 @@ enum ls_status ls__wire_resolve(const char *address, bool to_listen, const struc
     } else {
         TRY(look_up(address, host, port, place));
     }
-    if (key || place->is_loopback) return LS_OK;
+    if (key || place->is_loopback || is_of_job(address)) return LS_OK;
     return ls_fail(LS_USAGE,
                    "address '%s' is not this machine's loopback, and there is no key: anybody could take part. Make "
                    "keys with `lockstep server --keygen DIR` and give --key FILE on both sides",

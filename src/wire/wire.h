@@ -17,7 +17,7 @@
  *
  * Who may connect: with a key (keys.h) everything is encrypted and authenticated by CURVE, and only peers whose public
  * key the listener's file allows get past the handshake; others get no message and no reply. Without a key both ends
- * refuse any address that is not loopback.
+ * refuse any address that is not loopback, but for a network that was made for this job alone (nodes/nodes.h).
  *
  * An endpoint belongs to one thread at a time; ls_wire_wake may be called by any. Buffers are counted by atomics: any
  * thread may hold and drop them.
