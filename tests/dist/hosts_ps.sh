@@ -42,6 +42,9 @@ equal 'two hosts of two: weights' "$(field weights_hash)" "$reference"
 equal 'two hosts of two: four workers' "$(value 'len(r["elastic"]["workers"])')" 4
 has 'keys are not on the command line' rsh.log ' --key fd:0 '
 equal 'in the manifest' "$(python3 -c 'import json; print(json.load(open("r/manifest.json"))["launch"]["hosts"])')" '127.0.0.2,127.0.0.3'
+train -i 30 --hosts 127.0.0.2,127.0.0.3 --sync ps --servers 3
+equal 'a server on each host: weights' "$(field weights_hash)" "$reference"
+equal 'a server on each host: three' "$(value 'len(r["elastic"]["each_server"])')" 3
 train -i 30 --hosts "127.0.0.2,127.0.0.9,$(hostname)" --sync ps --listen 0.0.0.0
 equal 'one host does not answer: weights' "$(field weights_hash)" "$reference"
 has 'one host does not answer: named' err "worker process 1 on 127.0.0.9"
