@@ -79,6 +79,12 @@ static bool has_restarts(const struct ls_options *o)
     return o->max_restarts > 0 && has_launcher(o);
 }
 
+/* Who is started by hand or by torchrun; what a launcher of ours starts has keys of its own, or needs none. */
+static bool comes_by_itself(const struct ls_options *o)
+{
+    return o->server || o->served_at[0] || ls_comm_is_node();
+}
+
 static bool serves_hosts(const struct ls_options *o)
 {
     return o->hosts && ls__sync_is_served(o->train.sync);
@@ -107,6 +113,7 @@ static const struct {
     {"mpi-args", has_launcher, "with --workers or --hosts, and without an mpirun or srun of your own"},
     {"balance", has_machines, "with --hosts or --nodes"},
     {"listen", serves_hosts, "with --hosts and --sync ps, async or ssp:K"},
+    {"key", comes_by_itself, "with --server, or --nodes, --rank and --master"},
     {"rescue-every", has_restarts, "with --max-restarts"},
 };
 

@@ -128,6 +128,14 @@ static void say_hello(const struct sync *sync)
     if (sync->choice.name->has_number && sync->choice.number == 0) return;
     ls__log(LS_LOG_INFO, "--sync %s: gradients are applied as they come, so two runs do not give the same weights",
             sync->o->sync);
+    /* Of a quadratic: stable up to 2(1+m)/curvature with fresh gradients, (1-m)/curvature with those one update late.
+     */
+    const double m = sync->o->momentum, of_fresh = (1 - m) / (2 * (1 + m));
+    if (strcmp(sync->o->optimizer, "sgd") == 0 && m >= 0.9 && sync->o->workers != 1)
+        ls__log(LS_LOG_WARN,
+                "--sync %s with --momentum %.3g: where gradients come one update late, training is stable up to %.2g "
+                "times the rate that it bears otherwise; lower --momentum or --lr if the loss does not fall",
+                sync->o->sync, m, of_fresh);
 }
 
 #define ASYNC_WAY                                                                                                      \

@@ -72,6 +72,14 @@ assert not os.path.exists("rec/ranks/1/trace.json")
 print("good")
 END
     equal "one trace of all, on one clock" "$(python3 traced.py 2>&1)" good
+    # With keys: the worker's own fits, another's does not.
+    "$lockstep" server --keygen others >out
+    serve keyed $common -i 40 --key keys/server.key
+    if "$lockstep" train --server "$address" --timeout 2 --key others/worker.key >out 2>err </dev/null; then bad "another key is taken"; fi
+    if grep -q "does not take this worker's key" err; then ok "another key is not taken"; else bad "another key: $(cat err)"; fi
+    "$lockstep" train --server "$address" -t 1 --timeout 60 --key keys/worker.key >>worker.out 2>>worker.err </dev/null &
+    pids+=("$!")
+    served "a server and a worker with keys"
     # Not finite: the worker's word becomes the training's.
     train $common -i 40 --run bad --lr 1e6 -w 2 --sync ps
     one_line_error "a loss that is not finite" 5 "layer"
@@ -218,6 +226,9 @@ if [ "$part" = async ]; then
     small="softmax fake:1x28x28:10:2000 -b 50 --no-eval --no-record --epochs 5 --momentum 0"
     reference=$(hash_of $small --run one)
     equal "ssp:0 has the order of one process" "$(hash_of $small --run z -w 2 --sync ssp:0)" "$reference"
+    equal "so has async with one worker" "$(hash_of $small --run y -w 1 --sync async)" "$reference"
+    train $small --momentum 0.9 -i 10 --run m -w 2 --sync async
+    if grep -q 'warning: --sync async with --momentum 0.9: ' err; then ok "much momentum is warned of"; else bad "no word of momentum: $(cat err)"; fi
     for how in async ssp:1 ssp:3; do
         train $small --run "${how/:/}" -w 3 --sync $how
         equal "$how: exit code" "$code" 0

@@ -17,6 +17,7 @@ told "--beta2 has an effect only with --optimizer adamw" --beta2 0.99
 told "--milestones has an effect only with --schedule multistep" --milestones 1,2
 told "--warmup-epochs has an effect only with schedules other than onecycle" --schedule onecycle --warmup-epochs 1
 told "--min-lr has an effect only with --schedule cosine" --schedule constant --min-lr 0.1
+told "--key has an effect only with --server" --key nowhere.key
 told "--gamma has an effect only with --schedule step or multistep" --gamma 0.5
 told "--rescue-every has an effect only with --max-restarts" --rescue-every 5
 told none --optimizer adamw --beta1 0.8 --beta2 0.99 --eps 1e-6 --schedule cosine --min-lr 0.0001 --warmup-epochs 1

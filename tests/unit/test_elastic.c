@@ -212,6 +212,59 @@ static void test_split(void **state)
     rig_close(&r);
 }
 
+/* --- sums --- */
+
+enum { BATCH = 24, SHARD = 8 };
+static const char text[] = "model small\ninput any\nflatten\nlinear fc1 300\nrelu\nlinear fc2 classes\n";
+
+static void open_one(struct rig *r)
+{
+    rig_open(r, "ref", text, &(struct rig_options){.threads = 2, .hw = 12});
+    rig_plan(r, SHARD, true);
+    check_ok(ls_exec_init_store(r->exec, 3));
+}
+
+/* Numbers of all sizes, also those that packing finds hard. */
+static int64_t made_up(int64_t i)
+{
+    const int64_t x = (int64_t)((uint64_t)i * 0x9e3779b97f4a7c15u);
+    return i % 5 == 0 ? 0 : x >> (i % 50 + 10);
+}
+
+/* What one executor writes another adds, in any range and form; what was written is zero; nothing else is touched. */
+static void test_sums(void **state)
+{
+    struct rig a, b;
+    int64_t n;
+    open_one(&a);
+    open_one(&b);
+    int64_t *from = ls_exec_sums(a.exec, &n), *to = ls_exec_sums(b.exec, &n);
+    assert_true(n > 2 * LS_SUMS_PIECE);
+    for (int form = 0; form < LS_N_SUMS_FORMS; form++) {
+        const struct ls_sum_range range = {form ? 1000 : 0, form ? n - 7 : n};
+        const int64_t count = range.end - range.begin;
+        uint8_t *out = malloc(ls__sums_bound((enum ls_sums_form)form, count));
+        size_t bytes;
+        assert_non_null(out);
+        for (int64_t i = 0; i < n; i++) from[i] = made_up(i), to[i] = i;
+        check_ok(ls__sums_write(a.exec, range, (enum ls_sums_form)form, out, &bytes));
+        assert_true(bytes <= ls__sums_bound((enum ls_sums_form)form, count));
+        assert_true(ls__sums_are_whole((enum ls_sums_form)form, out, bytes, count));
+        assert_false(ls__sums_are_whole((enum ls_sums_form)form, out, bytes - 1, count));
+        assert_false(ls__sums_are_whole((enum ls_sums_form)form, out, bytes, count + 1));
+        check_ok(ls__sums_add(b.exec, range, (enum ls_sums_form)form, out, bytes));
+        for (int64_t i = 0; i < n; i++) {
+            const bool is_in = i >= range.begin && i < range.end;
+            if (from[i] != (is_in ? 0 : made_up(i))) fail_msg("sum %lld is left there", (long long)i);
+            if (to[i] != i + (is_in ? made_up(i) : 0)) fail_msg("sum %lld is wrong", (long long)i);
+        }
+        free(out);
+    }
+    assert_false(ls__sums_are_whole(LS_SUMS_BOXED, (const uint8_t *)from, (size_t)n * 8, n)); /* never as bytes */
+    rig_close(&a);
+    rig_close(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +273,7 @@ int main(void)
         cmocka_unit_test(test_several_servers),
         cmocka_unit_test(test_bad_numbers),
         cmocka_unit_test(test_box),
+        cmocka_unit_test(test_sums),
         cmocka_unit_test(test_split),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
