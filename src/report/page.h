@@ -25,7 +25,7 @@ enum ls_part_kind {
     LS_PART_NOTE  /* small: what is left out, and why */
 };
 
-enum { LS_MAX_PARTS = 400, LS_MAX_TABS = 4 };
+enum { LS_MAX_PARTS = 2000, LS_MAX_TABS = 4 };
 
 struct ls_part {
     enum ls_part_kind kind;

@@ -84,6 +84,8 @@ done
 
 has 'pictures are called what they show' all/report.md '![Time of training](<report/Q1-time.svg>)'
 has 'inside, too' all/report/Q1-time.svg '<title>Time of training</title>'
+equal 'whole epochs below the curves of two' \
+    "$(grep -o 'text-anchor="middle"[^>]*>[0-9.]*<' all/report/Q1-curves.svg | sed 's/.*>\(.*\)</\1/' | sort -u | tr '\n' ' ')" '1 2 '
 has 'the machine' all/report.md '| processor | '
 equal 'quotes are quotes' "$(grep -c '&#39;\|&quot;' all/report.md)" 0
 cp -r all changed
