@@ -79,6 +79,20 @@ static void print_ranks(const struct ls_result *r)
     printf("\n");
 }
 
+/* What each of several servers had, 80 columns. */
+static void print_servers(const struct ls_elastic_result *e)
+{
+    enum { SHOWN = 16 };
+    char sent[LS_TEXT_BYTES], received[LS_TEXT_BYTES];
+    if (e->servers < 2) return;
+    printf("\n  server host             parameters       sent   received\n");
+    for (int i = 0; i < e->servers && i < SHOWN; i++)
+        printf("  %6d %-16.16s %10" PRId64 " %10s %10s\n", i, e->each[i].host, e->each[i].parameters,
+               ls__bytes_text((double)e->each[i].bytes_sent, sent),
+               ls__bytes_text((double)e->each[i].bytes_received, received));
+    if (e->servers > SHOWN) printf("  ... and %d more in result.json\n", e->servers - SHOWN);
+}
+
 /* What each worker of a parameter server did, 80 columns. */
 static void print_elastic(const struct ls_elastic_result *e)
 {
@@ -120,6 +134,7 @@ static void print_summary(const struct ls_train_options *o, const struct ls_resu
            : *workers ? ", all workers together"
                       : "");
     print_ranks(r);
+    print_servers(&r->elastic);
     if (r->elastic.servers > 0) print_elastic(&r->elastic);
     printf("  weights         %s\n", r->weights_hash);
     printf("  run directory   %s\n", r->run_dir);

@@ -135,9 +135,9 @@ if [ "$part" = faults ]; then
 fi
 
 if [ "$part" = hand ]; then
-    reference=$(hash_of $long -i 150 --run one)
+    reference=$(hash_of $long -i 300 --run one)
     # By hand, with keys. The chief is killed and comes back; servers and workers wait for it.
-    "$lockstep" server $long -i 150 --servers 3 --key keys/server.key --listen 127.0.0.1:0 --run "$work/h" --checkpoint-every 20 --log-every 1 \
+    "$lockstep" server $long -i 300 --servers 3 --key keys/server.key --listen 127.0.0.1:0 --run "$work/h" --checkpoint-every 20 --log-every 1 \
         --timeout 60 --json >h.out 2>h.err </dev/null &
     chief=$!
     pids+=("$chief")
@@ -160,6 +160,13 @@ if [ "$part" = hand ]; then
     one_line_error "a worker's key does not make a server" 2 "cannot listen"
     kill -KILL "$chief"
     wait "$chief" 2>/dev/null
+    # Meanwhile another server is sent what it should not believe: nothing is answered, and nothing of it is in the weights.
+    there=$(sed -n 's/.*workers find it at //p' k1.err)
+    for kind in raw keyless insider; do
+        [ -x "$programs/stranger" ] || continue
+        "$programs/stranger" $kind "$there" 200 keys/worker.key >out.s 2>err.s
+        equal "a stranger ($kind): $(cat out.s err.s)" "$?" 0
+    done
     "$lockstep" server --resume "$work/h" --key keys/server.key --listen "$address" --json >h.out 2>h.err </dev/null
     equal "the chief was killed and came back: exit code" "$?" 0
     equal "the chief was killed and came back: the weights of one process" "$(field weights_hash h.out)" "$reference"
