@@ -10,6 +10,7 @@
  * runs in the nodes, and then itself. Needs root and /dev/net/tun.
  *
  * Environment: LOCKSTEP_NODE_FILES=PID:FD,FD,...: where the namespaces are held; for ls__nodes_shell.
+ * LOCKSTEP_NODE=node1: in a process of a node, its name; src/wire goes without keys there.
  */
 #ifndef LS_NODES_NODES_H
 #define LS_NODES_NODES_H
