@@ -85,7 +85,7 @@ static void print_servers(const struct ls_elastic_result *e)
     enum { SHOWN = 16 };
     char sent[LS_TEXT_BYTES], received[LS_TEXT_BYTES];
     if (e->servers < 2) return;
-    printf("\n  server host             parameters       sent   received\n");
+    printf("  server host             parameters       sent   received\n");
     for (int i = 0; i < e->servers && i < SHOWN; i++)
         printf("  %6d %-16.16s %10" PRId64 " %10s %10s\n", i, e->each[i].host, e->each[i].parameters,
                ls__bytes_text((double)e->each[i].bytes_sent, sent),
