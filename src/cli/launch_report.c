@@ -53,7 +53,7 @@ static const char *rank_text(void)
 static void report(const char *what)
 {
     const char *launch = getenv("LOCKSTEP_LAUNCH"), *rank = rank_text();
-    char line[192], word[16];
+    char line[LS_REPORT_BYTES], word[16];
     if (!launch || !rank || sscanf(what, "%15s", word) != 1) return;
     int n = snprintf(line, sizeof line, "%clockstep %.*s %s %.10s%s\n", RS, (int)strcspn(launch, ":"), launch, word,
                      rank, what + strlen(word));
@@ -85,6 +85,14 @@ void ls__report_here(void)
     join_launcher(host);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* the run directory is free as soon as mpirun or its daemon is gone */
     snprintf(what, sizeof what, "here %ld %s", (long)getpid(), host);
+    report(what);
+}
+
+void ls__report_cause(const char *text)
+{
+    char what[LS_REPORT_BYTES];
+    if (ls__log_level() <= LS_LOG_NOTHING) return; /* another rank says it */
+    snprintf(what, sizeof what, "cause %s", text);
     report(what);
 }
 
@@ -121,9 +129,21 @@ void ls__reports_close(struct ls_reports *r)
     r->workers = NULL;
 }
 
+static bool take_cause(struct ls_reports *r, const char *line)
+{
+    char token[LS_TOKEN_BYTES];
+    int rank, text = 0;
+    if (sscanf(line + 1, "lockstep %19s cause %d %n", token, &rank, &text) != 2 || text == 0) return false;
+    if (strcmp(token, r->token) != 0) return false;
+    ls__log(r->has_cause ? LS_LOG_DEBUG : LS_LOG_ERROR, "%s", line + 1 + text);
+    r->has_cause = true;
+    return true;
+}
+
 /* line: from RS to before LF, ending in '\0'. False if it is none of ours. */
 static bool take_report(struct ls_reports *r, const char *line)
 {
+    if (take_cause(r, line)) return true;
     char token[LS_TOKEN_BYTES], what[8], host[64] = "";
     int rank;
     long number;

@@ -6,6 +6,8 @@
  * has to say arrives although mpirun hangs or is gone.
  *
  *     RS lockstep TOKEN here RANK PID HOST LF        its signal handlers are in place
+ *     RS lockstep TOKEN cause RANK TEXT LF           which worker was lost. Two machines that were cut apart may both
+ *                                                    find out; the launcher prints the first
  *     RS lockstep TOKEN end RANK CODE told LF        the last thing it does; CODE as its exit code. "silent" instead of
  *                                                    "told": another rank is the one to say why
  *
@@ -26,11 +28,12 @@
 
 bool ls__report_is_wanted(void);
 void ls__report_here(void);
+void ls__report_cause(const char *text); /* one line */
 void ls__report_end(int exit_code);
 
 /* --- the launcher's side --- */
 
-enum { LS_NO_CODE = -1, LS_TOKEN_BYTES = 20 };
+enum { LS_NO_CODE = -1, LS_TOKEN_BYTES = 20, LS_REPORT_BYTES = 1280 };
 
 struct ls_worker {
     bool is_here;
@@ -43,8 +46,9 @@ struct ls_reports {
     char token[LS_TOKEN_BYTES];
     struct ls_worker *workers; /* [n] */
     int n, n_here, n_ended;
-    bool is_told;   /* some worker has ended that was to say why */
-    char held[192]; /* the beginning of what may be a report */
+    bool is_told;               /* some worker has ended that was to say why */
+    bool has_cause;             /* it is printed */
+    char held[LS_REPORT_BYTES]; /* the beginning of what may be a report */
     size_t n_held;
     bool is_in_line; /* what was handed on last did not end a line */
 };

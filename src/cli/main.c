@@ -134,7 +134,11 @@ static void print_failure(enum ls_status status)
     for (char *p = line; *p; p++) {
         if ((unsigned char)*p < ' ' || *p == 0x7f) *p = '?';
     }
-    ls__log(LS_LOG_ERROR, "%s", line);
+    const bool is_loss = status == LS_REMOTE || status == LS_TIMEOUT;
+    if (is_loss && ls__report_is_wanted())
+        ls__report_cause(line);
+    else
+        ls__log(LS_LOG_ERROR, "%s", line);
 }
 
 /* A closed stdin, stdout or stderr would be the number of the next file we open, and messages would go into that file.
