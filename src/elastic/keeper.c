@@ -44,7 +44,7 @@ static void close_task(struct keeper *k)
 static enum ls_status open_range(struct keeper *k, int number, uint64_t session)
 {
     struct session *s = &k->task.s;
-    if (number < 1 || number >= k->task.split.n)
+    if (number < 1 || number >= k->task.split.n || number >= LS_MAX_SERVERS)
         return ls_fail(LS_USAGE, "the server at %s has no place for this one; start it with --servers K",
                        k->o->address);
     k->number = number;

@@ -246,7 +246,7 @@ static enum ls_status loop(struct worker *w)
 
 enum ls_status ls__worker_run(const struct ls_worker_options *o, bool *is_told)
 {
-    struct ls_wire_key key;
+    struct ls_wire_key key = {0};
     const enum ls_sums_form form = o->is_near ? LS_SUMS_PLAIN : LS_SUMS_PACKED;
     struct worker w = {.o = o, .version = -1, .form = form, .key = o->key ? &key : NULL};
     *is_told = false;
