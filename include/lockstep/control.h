@@ -55,6 +55,9 @@ struct ls_control {
     void (*on_step)(void *context, const struct ls_step *step);
     /* After every epoch. */
     void (*on_epoch)(void *context, const struct ls_epoch *epoch);
+    /* Another process of the job was lost, and this one is to say so: at once, for it may be ended before ls_train
+     * returns, whose error has the same message. */
+    void (*on_loss)(void *context, const char *message);
 };
 
 #ifdef __cplusplus

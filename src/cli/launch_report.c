@@ -93,6 +93,8 @@ void ls__report_cause(const char *text)
     char what[LS_REPORT_BYTES];
     if (ls__log_level() <= LS_LOG_NOTHING) return; /* another rank says it */
     snprintf(what, sizeof what, "cause %s", text);
+    for (char *p = what; *p; p++)
+        if ((unsigned char)*p < ' ' || *p == 0x7f) *p = '?';
     report(what);
 }
 

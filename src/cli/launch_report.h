@@ -28,7 +28,7 @@
 
 bool ls__report_is_wanted(void);
 void ls__report_here(void);
-void ls__report_cause(const char *text); /* one line */
+void ls__report_cause(const char *text); /* may be called again with the same */
 void ls__report_end(int exit_code);
 
 /* --- the launcher's side --- */

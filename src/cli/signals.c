@@ -4,6 +4,8 @@
  */
 #include "cli/signals.h"
 
+#include "cli/launch_report.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -109,7 +111,13 @@ static const char *stopped_by(void *context)
                                     : "a signal";
 }
 
+static void on_loss(void *context, const char *message)
+{
+    ls__report_cause(message);
+}
+
 const struct ls_control ls__signals_control = {.is_stop_wanted = is_stop_wanted,
                                                .is_save_wanted = is_save_wanted,
                                                .is_end_wanted = is_end_wanted,
-                                               .stopped_by = stopped_by};
+                                               .stopped_by = stopped_by,
+                                               .on_loss = on_loss};

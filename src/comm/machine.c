@@ -23,7 +23,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { SPIN_NS = 50000, SLICE_NS = 50000000, PAGE = 4096 };
+enum { SPIN_NS = 50000, PAGE = 4096 };
 
 void ls__futex_wait(atomic_uint *word, unsigned seen, int64_t ns)
 {
@@ -257,6 +257,14 @@ static void conclude(struct board *b)
     if (b->n_local > 1) ls__futex_wake(&b->generation);
 }
 
+/* Between two looks for the dead. mpirun ends all ranks some 60 ms after the first one's death, and one of them has to
+ * say before that what it saw; but a look at each of many ranks takes its time. */
+static int64_t look_ns(const struct board *b)
+{
+    enum { MS = 1000000, MOST_MS = 50 };
+    return (int64_t)(4 + b->n_local < MOST_MS ? 4 + b->n_local : MOST_MS) * MS;
+}
+
 static enum ls_status await_others(struct ls_comm *c, unsigned seen)
 {
     struct board *b = c->board;
@@ -271,7 +279,7 @@ static enum ls_status await_others(struct ls_comm *c, unsigned seen)
     }
     while (atomic_load_explicit(&b->generation, memory_order_acquire) == seen) {
         double seconds = ls__seconds_since(start) + (c->has_lost_lock ? c->timeout : 0);
-        ls__futex_wait(&b->generation, seen, SLICE_NS);
+        ls__futex_wait(&b->generation, seen, look_ns(b));
         if (atomic_load_explicit(&b->generation, memory_order_acquire) != seen) break;
         TRY(ls__late_machine(c, seconds > c->timeout ? seconds : 0));
     }
@@ -322,7 +330,7 @@ void ls_comm_lock(struct ls_comm *c, int which)
         if (spins <= 200) continue;
         sched_yield();
         if (!start) start = looked = ls__now_ns();
-        if (spins % 64 || ls__now_ns() - looked < SLICE_NS) continue;
+        if (spins % 64 || ls__now_ns() - looked < look_ns(c->board)) continue;
         looked = ls__now_ns();
         /* dead or stopped with the lock: go on without it, to the barrier it will not come to */
         if (ls__seconds_since(start) > c->timeout || ls__late_is_any_dead(c)) c->has_lost_lock = true;

@@ -100,9 +100,17 @@ static void tell_end(struct trainer *t, enum ls_status status)
     (void)same;
 }
 
+static void tell_loss(const struct trainer *t, enum ls_status status)
+{
+    const struct ls_control *control = t->own.control;
+    if (!t->comm || (status != LS_REMOTE && status != LS_TIMEOUT) || !ls_comm_may_tell(t->comm)) return;
+    if (control && control->on_loss) control->on_loss(control->context, ls_error_message());
+}
+
 enum ls_status ls__trainer_close(struct trainer *t, enum ls_status status, bool *is_told_elsewhere)
 {
     if (t->comm) status = ls_comm_end(t->comm, status);
+    tell_loss(t, status);
     tell_end(t, status);
     *is_told_elsewhere = t->comm && status != LS_OK && !ls_comm_may_tell(t->comm);
     ls_loader_destroy(&t->loader);
