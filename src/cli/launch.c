@@ -83,7 +83,7 @@ static bool is_final(const struct ls_outcome *o)
 /* Whether a worker has said all there is to say. */
 static bool is_told(const struct launch *l, const struct ls_outcome *o)
 {
-    return o->code != LS_NO_CODE && o->is_told && o->n_here == ls__launch_n_workers(l) && !WIFSIGNALED(o->wait_status);
+    return o->is_told && o->n_here == ls__launch_n_workers(l) && !WIFSIGNALED(o->wait_status);
 }
 
 static enum ls_status give_up(const struct launch *l, const struct ls_outcome *o, int64_t n_restarts, int *code)

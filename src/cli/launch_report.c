@@ -138,7 +138,7 @@ static bool take_cause(struct ls_reports *r, const char *line)
     if (sscanf(line + 1, "lockstep %19s cause %d %n", token, &rank, &text) != 2 || text == 0) return false;
     if (strcmp(token, r->token) != 0) return false;
     ls__log(r->has_cause ? LS_LOG_DEBUG : LS_LOG_ERROR, "%s", line + 1 + text);
-    r->has_cause = true;
+    r->has_cause = r->is_told = true; /* whether or not it lives to its end */
     return true;
 }
 
