@@ -26,3 +26,9 @@ const char *ls__quote_path(const char *path, char *out, size_t size)
     ls__quote_word(path, out + n_dot, size - n_dot);
     return out;
 }
+
+void ls__make_printable(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7f) *text = '?';
+}

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/quote.h"
 #include "comm/comm.h"
 
 #include <errno.h>
@@ -93,8 +94,7 @@ void ls__report_cause(const char *text)
     char what[LS_REPORT_BYTES];
     if (ls__log_level() <= LS_LOG_NOTHING) return; /* another rank says it */
     snprintf(what, sizeof what, "cause %s", text);
-    for (char *p = what; *p; p++)
-        if ((unsigned char)*p < ' ' || *p == 0x7f) *p = '?';
+    ls__make_printable(what);
     report(what);
 }
 

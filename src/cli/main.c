@@ -4,6 +4,7 @@
  * and checked at the end: a result that could not be written is a failure, unless its reader left (`| head`).
  */
 #include "base/log.h"
+#include "base/quote.h"
 #include "base/suggest.h"
 #include "cli/cmd.h"
 #include "cli/crew.h"
@@ -125,15 +126,12 @@ static enum ls_status run(int argc, char **argv, int *exit_code)
     return run_command(cmd, argc - 2, argv + 2, exit_code);
 }
 
-/* One line, whatever bytes the user's words in it have. */
 static void print_failure(enum ls_status status)
 {
     char line[1100];
     const char *message = ls_error_message();
     snprintf(line, sizeof line, "%s", *message ? message : ls_status_text(status));
-    for (char *p = line; *p; p++) {
-        if ((unsigned char)*p < ' ' || *p == 0x7f) *p = '?';
-    }
+    ls__make_printable(line);
     const bool is_loss = status == LS_REMOTE || status == LS_TIMEOUT;
     if (is_loss && ls__report_is_wanted())
         ls__report_cause(line);
