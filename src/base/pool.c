@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/status_kept.h"
+#include "base/tiny.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -132,6 +133,7 @@ static void *worker_main(void *arg)
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, NULL); /* no handler of the program's runs amid a kernel here */
+    (void)ls__tiny_is_zero();
     if (p->at_start) p->at_start();
     while (!atomic_load(&p->is_ending)) {
         await_items(p);
@@ -231,7 +233,9 @@ enum ls_status ls__pool_run(struct ls_pool *p, int n_items, ls_pool_fn *fn, void
     atomic_store_explicit(&p->n_done, 0, memory_order_relaxed);
     atomic_store(&p->todo, (uint_fast64_t)n_items << 32);
     if (n_items > 1 && atomic_load(&p->n_sleeping) > 0) wake_all(p); /* a single item is the caller's */
+    const uint64_t was = ls__tiny_is_zero();
     work(p, 0);
+    ls__tiny_restore(was);
     for (int spins = 0; atomic_load_explicit(&p->n_done, memory_order_acquire) < n_items; spins++) {
         pause_cpu();
         if (!p->may_spin || spins > 10000) sched_yield();

@@ -21,8 +21,8 @@ typedef enum ls_status ls_pool_fn(void *arg, int item, int worker);
 
 /* pin: bind worker i to the i-th CPU this process may use, when the pool takes exactly all of them; a smaller pool is
  * left to the scheduler, for two programs that each pin to the first CPUs would share those and leave the others idle.
- * at_start (may be NULL)
- * runs once in every worker, also in the calling thread. */
+ * at_start (may be NULL) runs once in every worker, also in the calling thread. In a round numbers below float's normal
+ * range are zero (base/tiny.h). */
 enum ls_status ls__pool_create(struct ls_pool **out, int n_threads, bool pin, void (*at_start)(void)) LS_MUST_CHECK;
 int ls__pool_n_threads(const struct ls_pool *pool);
 enum ls_status ls__pool_run(struct ls_pool *pool, int n_items, ls_pool_fn *fn, void *arg) LS_MUST_CHECK;

@@ -152,6 +152,31 @@ static void test_caller_is_not_pinned(void **state)
     ls__pool_destroy(&pool);
 }
 
+#if defined(__x86_64__) || defined(__aarch64__)
+static const volatile float small = 1e-30f, smaller = 1e-10f, tiny = 1e-40f, two = 2;
+
+static bool has_tiny_numbers(void)
+{
+    return small * smaller != 0 || tiny * two != 0;
+}
+
+static enum ls_status check_tiny(void *arg, int item, int worker)
+{
+    return has_tiny_numbers() ? ls_fail(LS_INTERNAL, "worker %d computes with denormals", worker) : LS_OK;
+}
+
+/* Numbers of a round are normal or zero, results and operands, in every thread; the caller is left as it was. */
+static void test_tiny_is_zero(void **state)
+{
+    struct ls_pool *pool;
+    check_ok(ls__pool_create(&pool, 3, false, NULL));
+    assert_true(has_tiny_numbers());
+    for (int i = 0; i < 100; i++) check_ok(ls__pool_run(pool, 12, check_tiny, NULL));
+    assert_true(has_tiny_numbers());
+    ls__pool_destroy(&pool);
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +186,9 @@ int main(void)
         cmocka_unit_test(test_at_start),
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_caller_is_not_pinned),
+#if defined(__x86_64__) || defined(__aarch64__)
+        cmocka_unit_test(test_tiny_is_zero),
+#endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
