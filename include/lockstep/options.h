@@ -41,6 +41,7 @@ struct ls_elastic {
     bool (*is_hopeless)(void *context); /* (optional) true: none will come any more, so do not wait */
     bool (*is_coming)(void *context);   /* (optional) true: some are being started; the first step waits for them */
     void (*on_joined)(void *context, int slot); /* (optional) one can compute: that of this slot, or -1 */
+    bool is_apart; /* workers count as nodes, though they may share memory: the time of a step is foretold */
 };
 
 struct ls_train_options {

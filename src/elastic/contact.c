@@ -147,7 +147,7 @@ static void on_welcome(struct ls_contact *l, const struct ls_frame *f, const str
     l->lease = w->lease;
     l->timeout = w->timeout;
     l->is_joined = l->is_task_new = true;
-    l->is_ready = false;
+    l->is_ready = l->is_trial_new = false;
 }
 
 static void begin_work(struct ls_contact *l, const struct ls_frame *f, const struct ls_talk_work *w,
@@ -201,6 +201,10 @@ static void handle(struct ls_contact *l, struct ls_wire_message *m)
     if (f.kind == LS_TALK_WELCOME) on_welcome(l, &f, &b->welcome);
     if (f.kind == LS_TALK_WORK && is_ours) on_work(l, &f, &b->work, m);
     if (f.kind == LS_TALK_OVER && is_ours) on_over(l, &b->end);
+    if (f.kind == LS_TALK_TRY && is_ours) {
+        l->trial = b->try;
+        l->is_trial_new = true;
+    }
     if (f.kind == LS_TALK_PLACES && is_ours) {
         l->places = b->places;
         l->is_places_new = true;

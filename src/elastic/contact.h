@@ -38,6 +38,7 @@ void ls__contact_task_release(struct ls_contact_task *t);
 enum ls_contact_event {
     LS_CONTACT_TASK,   /* welcome, again if it had joined before: *task is to be opened, then ls__contact_ready */
     LS_CONTACT_WORK,   /* *work: a step begins. Its shards come from ls__contact_next */
+    LS_CONTACT_TRY,    /* the server wants to know how fast this worker is: ls__contact_trial has what to do */
     LS_CONTACT_ORDER,  /* a keeper's: ls__contact_order has it */
     LS_CONTACT_OVER,   /* the training is done */
     LS_CONTACT_STOPPED /* the caller wants to stop, and nothing is under way */
@@ -54,6 +55,10 @@ enum ls_status ls__contact_wait(struct ls_contact *l, enum ls_contact_event *eve
                                 struct ls_contact_work *work) LS_MUST_CHECK;
 enum ls_status ls__contact_ready(struct ls_contact *l, int64_t n_sums, size_t parameters_bytes, int threads,
                                  bool is_boxed) LS_MUST_CHECK;
+/* What is to be tried; the answer is TRIED. */
+void ls__contact_trial(struct ls_contact *l, struct ls_talk_try *out);
+void ls__contact_answer(struct ls_contact *l, const struct ls_talk_tried *tried, struct ls_wire_buffer *payload,
+                        size_t bytes);
 /* For work that is whole: how many shards it is. */
 void ls__contact_set_shards(struct ls_contact *l, int n_shards);
 /* The next shard of the present work; -1: there are no more, or they are void. Any thread. */

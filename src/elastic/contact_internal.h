@@ -35,6 +35,9 @@ struct ls_contact {
     int64_t heard_ns, beat_ns, joined_ns; /* joined_ns: last JOIN */
     bool is_lost_told;
 
+    struct ls_talk_try trial;
+    bool is_trial_new;
+
     /* the present work */
     bool has_work; /* given, and not pushed */
     bool is_new;   /* nobody has begun it */

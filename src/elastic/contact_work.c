@@ -1,6 +1,7 @@
 /* contact_work.c: what the owner of a contact asks of it. See contact.h, contact_internal.h. */
 #include "base/clock.h"
 #include "base/control.h"
+#include "base/log.h"
 #include "elastic/contact_internal.h"
 
 #include <stdio.h>
@@ -30,6 +31,8 @@ static enum ls_status wait_locked(struct ls_contact *l, enum ls_contact_event *e
             l->waited_ns += ls__now_ns() - l->idle_since_ns;
             return LS_OK;
         }
+        *event = LS_CONTACT_TRY;
+        if (l->is_trial_new && l->is_ready) return LS_OK;
         *event = LS_CONTACT_ORDER;
         if (l->first_order && l->is_ready) return LS_OK;
         *event = LS_CONTACT_STOPPED;
@@ -59,6 +62,24 @@ enum ls_status ls__contact_ready(struct ls_contact *l, int64_t n_sums, size_t pa
     if (l->is_ready) ls__contact_send_if_there(l, LS_TALK_READY, &ready);
     pthread_mutex_unlock(&l->lock);
     return LS_OK;
+}
+
+void ls__contact_trial(struct ls_contact *l, struct ls_talk_try *out)
+{
+    pthread_mutex_lock(&l->lock);
+    *out = l->trial;
+    l->is_trial_new = false;
+    pthread_mutex_unlock(&l->lock);
+}
+
+void ls__contact_answer(struct ls_contact *l, const struct ls_talk_tried *tried, struct ls_wire_buffer *payload,
+                        size_t bytes)
+{
+    pthread_mutex_lock(&l->lock);
+    l->idle_since_ns = ls__now_ns();
+    if (ls__contact_send(l, LS_TALK_TRIED, tried, payload, bytes) != LS_OK)
+        ls__log(LS_LOG_DEBUG, "%s", ls_error_message()); /* the server is gone: who waits for work hears it */
+    pthread_mutex_unlock(&l->lock);
 }
 
 void ls__contact_set_shards(struct ls_contact *l, int n_shards)

@@ -58,6 +58,18 @@ const char *ls__server_address(const struct ls_server *s);
 /* A copy of the parameters of now, which goes to whoever gets work from now on. */
 enum ls_status ls__server_publish(struct ls_server *s, const struct ls_parameters *parameters) LS_MUST_CHECK;
 
+/* Before the first step, of the workers that are there: how fast they compute, all at once, and what the network
+ * between them and this process gives. No workers are told of, and nothing is tried, where all share memory with this
+ * process and that is not wanted (is_apart). */
+struct ls_server_trial {
+    int n_workers, threads;            /* threads: of a worker, the mean */
+    bool is_near;                      /* all share memory: latency and bandwidth are 0 */
+    double latency;                    /* seconds, one way, while all talk at once */
+    double bandwidth;                  /* bytes per second that this process hears, or says, while all talk at once */
+    struct ls_exec_rehearsal together; /* means; shard_seconds: of workers who share by speed; 0: some did not tell */
+};
+enum ls_status ls__server_try(struct ls_server *s, bool is_apart, struct ls_server_trial *out) LS_MUST_CHECK;
+
 /* --- several servers: parts are the keepers' ranges with the optimizer's state, [n_servers - 1] --- */
 
 /* Waits until all keepers are there and gives each its part of the store, as published. *is_stopped: the caller wanted

@@ -4,6 +4,7 @@
  *     publish.c          parameters for the workers: versions, and who may still read which
  *     server_messages.c  what comes in, and what is answered
  *     server_workers.c   the list of workers: leases, how much work each gets, the report
+ *     server_trial.c     before the first step: how fast workers and network are
  *     server_keepers.c   the other servers: their parts of the store, and what they are told
  */
 #ifndef LS_ELASTIC_SERVER_INTERNAL_H
@@ -39,6 +40,8 @@ struct server_worker {
     double staleness_sum;
     int64_t n_settled;             /* pushes */
     struct ls_elastic_worker told; /* for the report */
+    uint32_t asked;                /* the last TRY that it got; 0: none */
+    struct ls_talk_tried tried;    /* its last answer */
 };
 
 /* Parameters that may be read by somebody. */
@@ -90,6 +93,7 @@ struct ls_server {
     int n_keepers;                                      /* that there must be */
     bool is_handed_out, is_seen_off;                    /* they have their parts; they were told that all is over */
     uint32_t counted[2 * LS_TALK_MAX_ITEMS], n_counted; /* pushes of this round: worker, number, ... */
+    uint32_t n_tries;
     int64_t lonely_ns, checked_ns; /* since when nobody is here (0: somebody is); last look at the leases */
     struct ls_elastic_result report;
     double staleness_sum;

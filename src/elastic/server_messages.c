@@ -288,6 +288,9 @@ static void handle(struct ls_server *s, struct ls_wire_message *m)
     case LS_TALK_BEAT:
         ls__server_say(s, w, LS_TALK_BEAT, s->round.step, NULL, NULL, 0);
         break;
+    case LS_TALK_TRIED:
+        w->tried = b->tried;
+        break;
     case LS_TALK_LEAVE:
         on_leave(s, w, &b->end);
         break;

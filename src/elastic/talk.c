@@ -149,6 +149,40 @@ static void get_apply(struct ls_frame_reader *r, struct ls_talk_apply *b)
     b->n_pushes = (uint32_t)ls_frame_get_u32s(r, b->pushes, sizeof b->pushes / sizeof b->pushes[0]);
 }
 
+static void put_try(struct ls_frame_writer *w, const struct ls_talk_try *b)
+{
+    ls_frame_put_u32(w, b->number);
+    ls_frame_put_u32(w, b->bytes_back);
+    ls_frame_put_f64(w, b->seconds);
+}
+
+static void get_try(struct ls_frame_reader *r, struct ls_talk_try *b)
+{
+    b->number = ls_frame_get_u32(r);
+    b->bytes_back = ls_frame_get_u32(r);
+    b->seconds = ls_frame_get_f64(r);
+}
+
+static void put_tried(struct ls_frame_writer *w, const struct ls_talk_tried *b)
+{
+    ls_frame_put_u32(w, b->number);
+    ls_frame_put_u32(w, b->threads);
+    ls_frame_put_u32(w, b->n_run);
+    ls_frame_put_f64(w, b->pre_seconds);
+    ls_frame_put_f64(w, b->shard_seconds);
+    ls_frame_put_f64(w, b->join_seconds);
+}
+
+static void get_tried(struct ls_frame_reader *r, struct ls_talk_tried *b)
+{
+    b->number = ls_frame_get_u32(r);
+    b->threads = ls_frame_get_u32(r);
+    b->n_run = ls_frame_get_u32(r);
+    b->pre_seconds = ls_frame_get_f64(r);
+    b->shard_seconds = ls_frame_get_f64(r);
+    b->join_seconds = ls_frame_get_f64(r);
+}
+
 static uint16_t flags_of(enum ls_talk_kind kind, const void *body)
 {
     const struct ls_talk_work *work = body;
@@ -210,11 +244,22 @@ enum ls_status ls__talk_write(uint8_t *head, size_t size, struct ls_frame frame,
     case LS_TALK_PART:
         ls_frame_put_i64(&w, version->version);
         break;
+    case LS_TALK_TRY:
+        put_try(&w, body);
+        break;
+    case LS_TALK_TRIED:
+        put_tried(&w, body);
+        break;
     case LS_TALK_ASK:
     case LS_TALK_BEAT:
         break;
     }
     return ls_frame_end(&w, &frame, bytes);
+}
+
+static bool is_time(double seconds)
+{
+    return seconds >= 0 && seconds < 1e6;
 }
 
 /* Numbers that arithmetic would choke on. */
@@ -233,6 +278,11 @@ static bool is_good(const struct ls_frame *f, const union ls_talk_body *b)
     case LS_TALK_APPLY:
         return isfinite(b->apply.lr) && b->apply.batch_n > 0 && b->apply.batch_n <= INT32_MAX &&
                b->apply.n_pushes % 2 == 0;
+    case LS_TALK_TRY:
+        return is_time(b->try.seconds) && b->try.bytes_back <= LS_TALK_MAX_TRIED;
+    case LS_TALK_TRIED:
+        return is_time(b->tried.pre_seconds) && is_time(b->tried.shard_seconds) && is_time(b->tried.join_seconds) &&
+               b->tried.threads <= 4096 && b->tried.n_run <= 4096;
     default:
         return true;
     }
@@ -282,6 +332,12 @@ bool ls__talk_read(const struct ls_frame *f, struct ls_frame_reader *r, void *bo
     case LS_TALK_PULL:
     case LS_TALK_PART:
         b->version.version = ls_frame_get_i64(r);
+        break;
+    case LS_TALK_TRY:
+        get_try(r, &b->try);
+        break;
+    case LS_TALK_TRIED:
+        get_tried(r, &b->tried);
         break;
     case LS_TALK_ASK:
     case LS_TALK_BEAT:

@@ -12,6 +12,8 @@
  *                                          <-    WORK      the next; it names the push before that counted
  *                                          <-    ACK       only for one that did not count
  *     BEAT    I am here                    ->    BEAT
+ *                                          <-    TRY       before the first step: compute a little, or just answer
+ *     TRIED   how long it took             ->
  *     LEAVE   I go, or cannot take part    ->
  *     FAILED  and why                      ->
  *                                          <-    OVER      and how it ended
@@ -62,7 +64,9 @@ enum ls_talk_kind {
     LS_TALK_COLLECT,
     LS_TALK_PULL,
     LS_TALK_PART,
-    LS_TALK_HELD
+    LS_TALK_HELD,
+    LS_TALK_TRY,
+    LS_TALK_TRIED
 };
 
 enum { LS_TALK_MAX_ITEMS = 4096, LS_TALK_TEXT = 1024, LS_TALK_NAME = 128 };
@@ -141,6 +145,20 @@ struct ls_talk_version {
     int64_t version;
 };
 
+/* TRY; its payload is nobody's, and so is that of the answer. */
+enum { LS_TALK_MAX_TRIED = 4 << 20 };
+struct ls_talk_try {
+    uint32_t number;
+    uint32_t bytes_back; /* of the answer's payload */
+    double seconds;      /* rehearse for about so long; 0: do not */
+};
+
+struct ls_talk_tried {
+    uint32_t number;                                 /* of the TRY */
+    uint32_t threads, n_run;                         /* shards computed at once; 0: it did not rehearse */
+    double pre_seconds, shard_seconds, join_seconds; /* as struct ls_exec_rehearsal */
+};
+
 /* LEAVE, FAILED, OVER */
 struct ls_talk_end {
     uint32_t status; /* enum ls_status */
@@ -168,6 +186,8 @@ union ls_talk_body {
     struct ls_talk_state state;
     struct ls_talk_apply apply;
     struct ls_talk_version version;
+    struct ls_talk_try try;
+    struct ls_talk_tried tried;
 };
 
 #endif

@@ -1,6 +1,7 @@
 /* worker.c: the loop of a worker. See worker.h.
  *
  *     wait -> TASK  open model, data and plans as the server says, compare what decides the bits, say READY
+ *          -> TRY   a few shards that nobody sums, or an answer of some length
  *          -> WORK  parameters into the store; shards as they come; all their sums as one push
  *          -> OVER
  *
@@ -17,7 +18,9 @@
 #include "elastic/keepers.h"
 #include "elastic/recording.h"
 #include "elastic/task.h"
+#include "session/rehearse.h"
 
+#include <string.h>
 #include <unistd.h>
 
 enum { N_SENT = 2 }; /* buffers: one may still be on its way */
@@ -205,6 +208,45 @@ static enum ls_status compute(struct worker *w, struct ls_contact_work *work)
     return push(w, ls__seconds_since(began));
 }
 
+/* --- before the first step --- */
+
+static enum ls_status rehearse(struct worker *w, double seconds, struct ls_talk_tried *out)
+{
+    struct session *s = &w->task.s;
+    struct ls_exec_rehearsal r;
+    if (w->version < 0) TRY(ls_exec_init_store(s->exec, (uint64_t)w->task.train.seed)); /* the server's are to come */
+    TRY(ls_feed_batch(w->feed, 0, 0, &w->batch));
+    TRY(ls_feed_read(w->feed, 0, w->batch.n));
+    const struct ls_exec_step step = {.batch = &w->batch, .transform = &s->transform, .shard_size = s->shard_size};
+    TRY(ls_exec_rehearse(s->exec, &step, &r));
+    TRY(ls__rehearse(s, &step, ls__rehearse_count(&r, seconds), &r));
+    out->n_run = (uint32_t)r.n_run;
+    out->pre_seconds = r.pre_seconds;
+    out->shard_seconds = r.shard_seconds;
+    out->join_seconds = r.join_seconds;
+    return LS_OK;
+}
+
+/* Who cannot answer says nothing useful, and takes part all the same. */
+static enum ls_status try(struct worker *w)
+{
+    struct ls_talk_try wanted;
+    struct ls_wire_buffer *payload = NULL;
+    ls__contact_trial(w->contact, &wanted);
+    struct ls_talk_tried tried = {.number = wanted.number, .threads = (uint32_t)w->task.s.threads};
+    if (wanted.seconds > 0) {
+        if (rehearse(w, wanted.seconds, &tried) != LS_OK) ls__log(LS_LOG_DEBUG, "%s", ls_error_message());
+        TRY(ls_exec_end_rehearsal(w->task.s.exec));
+    }
+    if (wanted.bytes_back > 0) TRY(ls_wire_buffer_create(&payload, wanted.bytes_back));
+    if (payload) memset(ls_wire_buffer_data(payload), 0, wanted.bytes_back);
+    ls__contact_answer(w->contact, &tried, payload, wanted.bytes_back);
+    ls_wire_buffer_drop(&payload);
+    return LS_OK;
+}
+
+/* --- all of it --- */
+
 static enum ls_status wait(struct worker *w, enum ls_contact_event *event, struct ls_contact_task *task,
                            struct ls_contact_work *work)
 {
@@ -234,6 +276,7 @@ static enum ls_status loop(struct worker *w)
         TRY(status);
         if (event == LS_CONTACT_OVER || event == LS_CONTACT_STOPPED) return LS_OK;
         if (event == LS_CONTACT_TASK) TRY(take_task(w, &task));
+        if (event == LS_CONTACT_TRY) status = try(w);
         if (event == LS_CONTACT_WORK) status = work_on(w, &work);
         ls_wire_message_release(&work.parameters);
         if (status != LS_OK) {

@@ -3,111 +3,19 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/median.h"
 #include "base/mem.h"
 #include "base/pool.h"
 #include "comm/comm.h"
 #include "measure/bench.h"
+#include "measure/profile.h"
 #include "predict/predict.h"
+#include "session/rehearse.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* --- a profile from what was measured --- */
-
-/* Seconds of one thread for a whole step, by phase. */
-struct phases {
-    double pre, shards, join, update;
-};
-
-static int64_t count_parameters(const struct ls_graph *g)
-{
-    int64_t n = 0;
-    for (int v = 0; v < g->n_values; v++)
-        if (g->values[v].kind == LS_VALUE_PARAM) n += ls_shape_count(&g->values[v].shape);
-    return n;
-}
-
-/* Bytes and packing from the sums that lie there; of large buckets the first ones stand for all. */
-static enum ls_status weigh(const struct session *s, struct ls_predict_profile *p)
-{
-    enum { MOST = 1 << 19 };
-    double pack = 0, unpack = 0, copy = 0, weighed = 0;
-    for (int i = 0; i < p->n_buckets; i++) {
-        struct ls_predict_bucket *b = &p->buckets[i];
-        struct ls_comm_weight w, near;
-        const int64_t *sums = ls_exec_bucket(s->exec, i, &b->n);
-        int64_t n = b->n < MOST ? b->n : MOST;
-        TRY(ls_comm_weigh(sums, n, p->is_near, &w));
-        TRY(ls_comm_weigh(sums, n, true, &near));
-        b->bytes = n ? w.bytes * (double)b->n / (double)n : 0;
-        pack += w.pack_seconds;
-        unpack += w.unpack_seconds;
-        copy += 2 * near.unpack_seconds; /* half of them are added there */
-        weighed += (double)n;
-    }
-    if (weighed > 0) {
-        p->pack_seconds = pack / weighed;
-        p->unpack_seconds = unpack / weighed;
-        p->copy_seconds = copy / weighed;
-    }
-    return LS_OK;
-}
-
-/* When in a shard its buckets are complete, from the share each op has of it. */
-static void order_buckets(const struct session *s, const struct ls_plan *plan, struct ls_predict_profile *p)
-{
-    double total = 0, now = 0;
-    for (int i = 0; i < plan->n_ops; i++)
-        if (plan->ops[i].phase == LS_SHARD) total += ls_exec_op_seconds(s->exec, plan, i);
-    for (int i = 0; i < plan->n_ops; i++) {
-        if (plan->ops[i].phase != LS_SHARD) continue;
-        now += ls_exec_op_seconds(s->exec, plan, i);
-        int bucket = ls_exec_op_bucket(s->exec, plan, i);
-        if (bucket >= 0) p->buckets[bucket].ready_seconds = total > 0 ? p->shard_seconds * now / total : 0;
-    }
-}
-
-/* Work after the shards goes with the number of sums. */
-static void spread(const struct session *s, const struct ls_plan *plan, const struct phases *t,
-                   struct ls_predict_profile *p)
-{
-    double n_all = 0, n_joined = 0;
-    for (int i = 0; i < plan->n_ops; i++) {
-        int bucket = plan->ops[i].phase == LS_JOIN ? ls_exec_op_bucket(s->exec, plan, i) : -1;
-        if (bucket >= 0) p->buckets[bucket].join_seconds = 1; /* a mark */
-    }
-    for (int i = 0; i < p->n_buckets; i++) {
-        n_all += (double)p->buckets[i].n;
-        if (p->buckets[i].join_seconds > 0) n_joined += (double)p->buckets[i].n;
-    }
-    for (int i = 0; i < p->n_buckets; i++) {
-        struct ls_predict_bucket *b = &p->buckets[i];
-        b->update_seconds = t->update * (double)b->n / n_all;
-        if (b->join_seconds > 0) b->join_seconds = t->join * (double)b->n / n_joined;
-    }
-}
-
-static enum ls_status fill_profile(const struct session *s, const struct phases *t, struct ls_predict_profile *p)
-{
-    const struct ls_plan *plan = ls_exec_plan(s->exec, s->shard_size, true);
-    *p = (struct ls_predict_profile){.n_parameters = count_parameters(plan->graph),
-                                     .batch_size = s->batch_size,
-                                     .shards = s->shards,
-                                     .shard_seconds = t->shards / (double)s->shards,
-                                     .pre_seconds = t->pre,
-                                     .is_near = s->comm && ls_comm_is_near(s->comm)};
-    snprintf(p->model, sizeof p->model, "%s", ls_model_name(s->model));
-    p->n_buckets = ls_exec_n_buckets(s->exec);
-    TRY(ls__calloc(&p->buckets, (size_t)p->n_buckets, sizeof *p->buckets));
-    TRY(weigh(s, p));
-    order_buckets(s, plan, p);
-    spread(s, plan, t, p);
-    return LS_OK;
-}
 
 /* --- one machine, for `lockstep predict` --- */
 
@@ -140,10 +48,10 @@ static enum ls_status run_steps(struct session *s, struct ls_loader *loader, dou
     return LS_OK;
 }
 
-static struct phases phases_of(const struct session *s, const struct best *best)
+static struct ls_phases phases_of(const struct session *s, const struct best *best)
 {
     const struct ls_plan *plan = ls_exec_plan(s->exec, s->shard_size, true);
-    struct phases t = {0};
+    struct ls_phases t = {0};
     for (int i = 0; i < plan->n_ops; i++) {
         double seconds = ls_exec_op_seconds(s->exec, plan, i) / (double)best->n;
         if (plan->ops[i].phase == LS_PRE) t.pre += seconds;
@@ -160,12 +68,12 @@ static enum ls_status profile_steps(struct session *s, struct ls_loader *loader,
 {
     struct ls_batch batch;
     struct ls_exec_stats stats;
-    struct phases t = phases_of(s, best);
+    struct ls_phases t = phases_of(s, best);
     TRY(ls_loader_next(loader, &batch));
     const struct ls_exec_step step = {
         .batch = &batch, .transform = &s->transform, .shard_size = s->shard_size, .seed = 1, .lr = 1e-4};
     TRY(ls_exec_backward(s->exec, &step, &stats));
-    return fill_profile(s, &t, p);
+    return ls__profile_fill(s, &t, p);
 }
 
 static enum ls_status measure(struct session *s, double seconds, struct ls_predict_profile *p)
@@ -211,27 +119,6 @@ struct found {
     int32_t local_rank;
 };
 
-enum { MAX_ROUNDS = 20 };
-
-/* The medians of n rounds: what else runs on the machines now will go on running. */
-static enum ls_status rehearse_rounds(struct session *s, const struct ls_exec_step *step, int n,
-                                      struct ls_exec_rehearsal *r)
-{
-    double pre[MAX_ROUNDS] = {0}, shard[MAX_ROUNDS] = {0}, join[MAX_ROUNDS] = {0};
-    for (int i = 0; i < n; i++) {
-        if (i == n - 1) TRY(ls_exec_end_rehearsal(s->exec)); /* the last one's sums are weighed */
-        s->store->version++; /* copies of parameters are made anew, as after an update */
-        TRY(ls_exec_rehearse(s->exec, step, r));
-        pre[i] = r->pre_seconds;
-        shard[i] = r->shard_seconds;
-        join[i] = r->join_seconds;
-    }
-    r->pre_seconds = ls__median(pre, n);
-    r->shard_seconds = ls__median(shard, n);
-    r->join_seconds = ls__median(join, n);
-    return LS_OK;
-}
-
 /* The first round finds cold caches and pages that are not there yet, and says how many more there is time for: the
  * same number on all ranks. *alone: the first machine's, while the others wait; *r: all at once. */
 static enum ls_status rehearse(struct session *s, const struct ls_exec_step *step, struct ls_exec_rehearsal *alone,
@@ -239,38 +126,12 @@ static enum ls_status rehearse(struct session *s, const struct ls_exec_step *ste
 {
     const double enough = 0.4; /* seconds */
     enum ls_status status = ls_exec_rehearse(s->exec, step, r);
-    double took = r->pre_seconds + r->shard_seconds + r->join_seconds;
-    int32_t n = took > enough / MAX_ROUNDS ? (int32_t)(enough / took) : MAX_ROUNDS;
-    if (n < 3) n = took < 1 ? 3 : 1;
+    int32_t n = ls__rehearse_count(r, enough);
     TRY(ls_comm_broadcast(s->comm, 0, &n, sizeof n));
-    if (status == LS_OK && ls_comm_place(s->comm)->machine == 0) status = rehearse_rounds(s, step, n, alone);
+    if (status == LS_OK && ls_comm_place(s->comm)->machine == 0) status = ls__rehearse(s, step, n, alone);
     TRY(ls_comm_broadcast(s->comm, 0, &n, sizeof n)); /* the others wait here */
     if (status == LS_OK) status = ls_exec_profile(s->exec, true);
-    return status == LS_OK ? rehearse_rounds(s, step, n, r) : status;
-}
-
-/* An update reads and writes sums, weights and momentum: seconds per sum of a loop that does the same. */
-static double update_seconds(void)
-{
-    enum { N = 1 << 21 };
-    struct {
-        int64_t sums[N];
-        float weights[N], momentum[N];
-    } * room;
-    double best = 4e-9;
-    if (ls__alloc_aligned(&room, sizeof *room) != LS_OK) return best;
-    for (int round = 0; round < 3; round++) {
-        int64_t start = ls__now_ns();
-        for (int i = 0; i < N; i++) {
-            room->momentum[i] = 0.9f * room->momentum[i] + (float)room->sums[i];
-            room->weights[i] -= 0.1f * room->momentum[i];
-            room->sums[i] = i;
-        }
-        double took = ls__seconds_since(start) / N;
-        if (round == 1 || (round > 1 && took < best)) best = took;
-    }
-    ls__free_aligned(room, sizeof *room);
-    return best;
+    return status == LS_OK ? ls__rehearse(s, step, n, r) : status;
 }
 
 /* With balance machines share by speed, without the slowest sets the pace. */
@@ -287,26 +148,6 @@ static double common_shard_seconds(const struct found *all, int n_ranks, bool is
     return is_balanced && n > 0 ? n / speed : slowest;
 }
 
-/* Sums of so many times as many shards are larger: by as much where gradients agree, by the root of it where they are
- * noise. Between the two, in bytes per sum. */
-static double bytes_of_more_shards(double times)
-{
-    return 0.75 * log2(times) / 8;
-}
-
-/* The profile of one machine as it fares among the others. */
-static void slow_down(struct ls_predict_profile *p, const struct ls_exec_rehearsal *alone,
-                      const struct ls_exec_rehearsal *r, double common_seconds)
-{
-    double join = alone->join_seconds > 0 ? r->join_seconds / alone->join_seconds : 1;
-    for (int i = 0; i < p->n_buckets; i++) {
-        p->buckets[i].ready_seconds *= common_seconds / p->shard_seconds;
-        p->buckets[i].join_seconds *= join;
-    }
-    p->pre_seconds *= alone->pre_seconds > 0 ? r->pre_seconds / alone->pre_seconds : 1;
-    p->shard_seconds = common_seconds;
-}
-
 /* Rank 0's. */
 static enum ls_status foretell(struct forecast *f, struct session *s, const struct ls_exec_rehearsal *alone,
                                const struct ls_exec_rehearsal *r, double common_seconds)
@@ -319,19 +160,10 @@ static enum ls_status foretell(struct forecast *f, struct session *s, const stru
     int threads = s->threads * at->n_local;
     struct ls_predict_cluster c = {.workers = 1, .workers_per_machine = 1, .threads = threads, .network = &network};
     struct ls_predict_profile p = {0};
-    double own = (double)r->n_own / (double)s->shards;
-    struct phases t = {.pre = alone->pre_seconds * threads,
-                       .shards = alone->shard_seconds * (double)s->shards,
-                       .join = alone->join_seconds * threads / own};
-    enum ls_status status = fill_profile(s, &t, &p);
+    enum ls_status status = ls__profile_rehearsed(s, alone, threads, (double)s->shards / r->n_run, &p);
     if (status == LS_OK) {
-        double each = update_seconds(), more = bytes_of_more_shards((double)s->shards / r->n_run);
-        for (int i = 0; i < p.n_buckets; i++) {
-            p.buckets[i].update_seconds = each * (double)p.buckets[i].n;
-            p.buckets[i].bytes += more * (double)p.buckets[i].n;
-        }
         f->alone_seconds = ls_predict_step(&p, &c, LS_PREDICT_HIERARCHICAL).step_seconds;
-        slow_down(&p, alone, r, common_seconds);
+        ls__profile_slow_down(&p, alone, r, common_seconds);
         c.workers = at->n_machines;
         struct ls_predict_point point = ls_predict_step(&p, &c, LS_PREDICT_HIERARCHICAL);
         f->step_seconds = point.step_seconds;
@@ -393,18 +225,19 @@ static const char *seconds_text(double s, char out[32])
     return out;
 }
 
-void ls__forecast_tell(const struct forecast *f)
+/* The latency sets the pace, not what is sent. */
+static bool is_waiting(const struct forecast *f)
 {
-    char step[32], alone[32], wire[32], latency[32];
-    if (!f->is_made) return;
-    seconds_text(f->step_seconds, step);
-    seconds_text(f->alone_seconds, alone);
-    seconds_text(f->wire_seconds, wire);
-    seconds_text(f->network.latency, latency);
+    return f->wire_seconds < (f->step_seconds - f->alone_seconds) / 2;
+}
+
+static void tell_machines(const struct forecast *f, const char *step, const char *alone, const char *wire,
+                          const char *latency)
+{
     ls__log(LS_LOG_INFO, "predicted: %s per step on %d machines (network: %s, %.3g MB/s), %s on one alone", step,
             f->n_machines, latency, f->network.bandwidth * 1e-6, alone);
     if (f->step_seconds <= f->alone_seconds) return;
-    if (f->wire_seconds < (f->step_seconds - f->alone_seconds) / 2)
+    if (is_waiting(f))
         ls__log(LS_LOG_WARN,
                 "%d machines will be slower than one: %s per step instead of %s; the network's latency of %s sets the "
                 "pace. "
@@ -416,6 +249,41 @@ void ls__forecast_tell(const struct forecast *f)
             "%d machines will be slower than one: %s per step instead of %s; %.3g M parameters need %s per step on the "
             "wire. --compress, a faster network or a larger batch help",
             f->n_machines, step, alone, (double)f->n_parameters * 1e-6, wire);
+}
+
+static void tell_served(const struct forecast *f, const char *step, const char *alone, const char *wire,
+                        const char *latency)
+{
+    char network[80] = "shared memory";
+    if (f->network.bandwidth > 0)
+        snprintf(network, sizeof network, "network: %s, %.3g MB/s", latency, f->network.bandwidth * 1e-6);
+    ls__log(LS_LOG_INFO, "predicted: %s per step of %d worker%s and %d server%s (%s), %s on one machine alone", step,
+            f->n_machines, f->n_machines == 1 ? "" : "s", f->n_servers, f->n_servers == 1 ? "" : "s", network, alone);
+    if (f->step_seconds <= f->alone_seconds || f->network.bandwidth <= 0) return;
+    if (is_waiting(f))
+        ls__log(LS_LOG_WARN,
+                "this will be slower than one machine: %s per step instead of %s; the network's latency of %s sets the "
+                "pace. --sync local:H or a larger batch help",
+                step, alone, latency);
+    else
+        ls__log(LS_LOG_WARN,
+                "this will be slower than one machine: %s per step instead of %s; %.3g M parameters need %s per step "
+                "on the wire. More --servers, --sync allreduce, a faster network or a larger batch help",
+                step, alone, (double)f->n_parameters * 1e-6, wire);
+}
+
+void ls__forecast_tell(const struct forecast *f)
+{
+    char step[32], alone[32], wire[32], latency[32];
+    if (!f->is_made) return;
+    seconds_text(f->step_seconds, step);
+    seconds_text(f->alone_seconds, alone);
+    seconds_text(f->wire_seconds, wire);
+    seconds_text(f->network.latency, latency);
+    if (f->n_servers > 0)
+        tell_served(f, step, alone, wire, latency);
+    else
+        tell_machines(f, step, alone, wire, latency);
 }
 
 void ls__forecast_note(struct forecast *f, double seconds)

@@ -2,7 +2,8 @@
  *
  * Before the first step of a job over several machines, all ranks rehearse one shard per thread (the first machine also
  * while the others wait, for what it would do alone), probe the network, and rank 0 tells what to expect; at the end it
- * tells what became of it. Nothing of it reaches the weights.
+ * tells what became of it. Nothing of it reaches the weights. With parameter servers the workers rehearse and answer
+ * (elastic/server_trial.c), and this process, which is no worker, foretells (forecast_served.c).
  */
 #ifndef LS_TRAIN_PREDICT_H
 #define LS_TRAIN_PREDICT_H
@@ -18,7 +19,8 @@ enum ls_status ls_predict_measure(const struct ls_bench_options *o, struct ls_pr
 
 struct forecast {
     bool is_made;
-    int n_machines;
+    int n_machines;                     /* or workers of a parameter server */
+    int n_servers;                      /* 0: none */
     double step_seconds, alone_seconds; /* predicted: of this job, and of one machine of it */
     double wire_seconds;                /* of which the network is busy */
     struct ls_comm_network network;     /* as probed */
@@ -29,6 +31,21 @@ struct forecast {
 
 /* All ranks of the job; takes one or two seconds. In a job of one machine it does nothing. */
 enum ls_status ls__forecast_make(struct forecast *f, struct session *s, uint64_t seed, bool is_balanced) LS_MUST_CHECK;
+
+/* What a parameter server knows of its workers. */
+struct forecast_served {
+    int n_workers, n_servers; /* no workers: nothing is foretold */
+    int threads;              /* of a worker */
+    bool is_near;             /* all share memory with the server: there is no network */
+    double latency, bandwidth;
+    struct ls_exec_rehearsal together; /* their mean, all at once; shard_seconds: that of workers who share by speed */
+    bool is_async;                     /* a step is one worker's update */
+    int staleness;                     /* the bound of ssp:K; -1: none */
+};
+/* The server's alone, which rehearses meanwhile what one machine does. */
+enum ls_status ls__forecast_make_served(struct forecast *f, struct session *s, uint64_t seed,
+                                        const struct forecast_served *served) LS_MUST_CHECK;
+
 /* Rank 0's: a line, and a warning when one machine alone would be faster. */
 void ls__forecast_tell(const struct forecast *f);
 /* A step took so long. */

@@ -4,7 +4,10 @@
  *
  *     ps     a worker pushes the sums of all its shards once, when it has done them, and gets the new parameters once:
  *            shards | pack | a + max(1, P/k) m/B | add, update | a + max(1, P/k) 4n/B
- *            A server adds a push while the next one comes in; its threads share adding and updating.
+ *            A server adds a push while the next one comes in; its threads share adding and updating. Towards the end
+ *            of its shards a worker asks for more: where that takes longer than a shard, it waits. With several servers
+ *            a worker asks each for its part of the parameters, and each has its part of the sums before the first one
+ *            hears of them: two turns more, of 2a.
  *     async  a worker computes whole batches alone and waits for its own push and its own parameters only. With at most
  *            u of them under way an update comes every cycle/u, if the servers and their links keep up.
  *
@@ -79,7 +82,8 @@ struct ls_predict_point ls__serve_ps(const struct ls_predict_profile *p, const s
     const double share = (double)divide_up(p->shards, c->workers) / n_shards;
     const double computed = p->pre_seconds / s.threads + (double)waves * p->shard_seconds + s.join * share / s.threads;
     const double most = later(s.per_machine, workers / s.k), up = most * s.link_up, down = most * s.link_down;
-    const double come = s.pack + s.lag + later(up, (workers - 1) * s.add_one) + s.add_one,
+    const double asked = later(0, 2 * s.lag - p->shard_seconds), turns = s.k > 1 ? 2 * 2 * s.lag : 0;
+    const double come = s.pack + s.lag + asked + turns + later(up, (workers - 1) * s.add_one) + s.add_one,
                  go = s.publish + down + s.lag;
     const double compute = (p->pre_seconds * workers + p->shard_seconds * n_shards + s.join) / all;
     const double step = computed + come + s.update + go + p->overhead_seconds;

@@ -125,6 +125,23 @@ void ls__served_close(struct sync *sync)
     free(v);
 }
 
+enum ls_status ls__served_foretell(struct sync *sync, struct forecast *f)
+{
+    struct served *v = sync->state;
+    struct ls_server_trial t;
+    TRY(ls__server_try(v->server, sync->o->elastic->is_apart, &t));
+    const struct forecast_served found = {.n_workers = t.n_workers,
+                                          .n_servers = v->split.n,
+                                          .threads = t.threads,
+                                          .is_near = t.is_near,
+                                          .latency = t.latency,
+                                          .bandwidth = t.bandwidth,
+                                          .together = t.together,
+                                          .is_async = strcmp(sync->choice.name->name, "ps") != 0,
+                                          .staleness = sync->choice.name->has_number ? (int)sync->choice.number : -1};
+    return ls__forecast_make_served(f, sync->s, (uint64_t)sync->o->seed, &found);
+}
+
 void ls__served_tell(const struct sync *sync, struct ls_elastic_result *out)
 {
     const struct served *v = sync->state;

@@ -22,6 +22,8 @@ struct served {
 enum ls_status ls__served_open(struct sync *sync, int64_t staleness) LS_MUST_CHECK;
 void ls__served_close(struct sync *sync);
 void ls__served_tell(const struct sync *sync, struct ls_elastic_result *out); /* what the workers did so far */
+/* By those who are there at the first step; nothing on one machine whose workers count as no nodes. */
+enum ls_status ls__served_foretell(struct sync *sync, struct forecast *f) LS_MUST_CHECK;
 void ls__served_report(const struct sync *sync, struct ls_result *r);
 /* Waits for a push and adds its sums; *push is to be settled. */
 enum ls_status ls__served_wait(struct sync *sync, int64_t step, enum ls_server_event *event,

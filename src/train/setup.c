@@ -272,7 +272,7 @@ enum ls_status ls__trainer_set_up(struct trainer *t)
                                          .n_threads = (int)t->o->loader_threads};
     if (!t->sync.way->is_fed_elsewhere) TRY(ls_loader_create(&t->loader, t->s.train, &lo));
     if (t->is_chief) say_hello(t);
-    if (t->sync.way->is_predicted) TRY(ls__forecast_make(&t->forecast, &t->s, (uint64_t)t->o->seed, t->o->balance));
+    TRY(ls__sync_foretell(&t->sync, &t->forecast));
     if (t->is_chief) ls__forecast_tell(&t->forecast);
     ls__rescue_start(&t->rescue, t->st.step);
     enum ls_status status = take_carried(t);

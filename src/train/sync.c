@@ -86,3 +86,9 @@ void ls__sync_report(const struct sync *sync, struct ls_result *r)
 {
     if (sync->way->report && sync->state) sync->way->report(sync, r);
 }
+
+enum ls_status ls__sync_foretell(struct sync *sync, struct forecast *f)
+{
+    *f = (struct forecast){0};
+    return sync->way->foretell ? sync->way->foretell(sync, f) : LS_OK;
+}

@@ -15,6 +15,7 @@
 #define LS_TRAIN_SYNC_H
 
 #include "lockstep/result.h"
+#include "measure/forecast.h"
 #include "session/session.h"
 #include "session/state.h"
 #include "settings/sync_names.h"
@@ -53,7 +54,8 @@ struct sync_way {
     /* (optional) What workers that are no ranks have done so far. */
     void (*tell_workers)(const struct sync *sync, struct ls_elastic_result *out);
     bool is_fed_elsewhere; /* its workers load the batches: `step` gets a batch without samples */
-    bool is_predicted;     /* a step's time follows from the network's, as measure/forecast.h predicts it */
+    /* (optional: nothing is foretold) The time of a step, before the first one. Collective; takes seconds. */
+    enum ls_status (*foretell)(struct sync *sync, struct forecast *f);
 };
 
 extern const struct sync_way ls__sync_allreduce, ls__sync_local, ls__sync_ps, ls__sync_async, ls__sync_ssp;
@@ -88,5 +90,6 @@ void ls__sync_tell_workers(const struct sync *sync, struct ls_elastic_result *ou
 int64_t ls__sync_samples(const struct sync *sync);
 struct ls_exec *ls__sync_measured(const struct sync *sync);
 void ls__sync_say_hello(const struct sync *sync);
+enum ls_status ls__sync_foretell(struct sync *sync, struct forecast *f) LS_MUST_CHECK;
 
 #endif

@@ -19,6 +19,11 @@ static enum ls_status end_epoch(struct sync *sync)
     return ls_exec_forget_remainders(sync->s->exec);
 }
 
+static enum ls_status foretell(struct sync *sync, struct forecast *f)
+{
+    return ls__forecast_make(f, sync->s, (uint64_t)sync->o->seed, sync->o->balance);
+}
+
 /* --- what a checkpoint holds of the remainders --- */
 
 static enum ls_status open_remainders(struct sync *sync, int *first, int *n)
@@ -76,5 +81,5 @@ const struct sync_way ls__sync_allreduce = {
     .step = step,
     .end_epoch = end_epoch,
     .carried = carried,
-    .is_predicted = true,
+    .foretell = foretell,
 };

@@ -140,7 +140,8 @@ static void say_hello(const struct sync *sync)
 
 #define ASYNC_WAY                                                                                                      \
     .open = open, .close = ls__served_close, .step = step, .end_epoch = end_epoch, .tell_state = tell_state,           \
-    .say_hello = say_hello, .report = ls__served_report, .tell_workers = ls__served_tell, .is_fed_elsewhere = true
+    .say_hello = say_hello, .foretell = ls__served_foretell, .report = ls__served_report,                              \
+    .tell_workers = ls__served_tell, .is_fed_elsewhere = true
 
 const struct sync_way ls__sync_async = {.name = "async", ASYNC_WAY};
 const struct sync_way ls__sync_ssp = {.name = "ssp", ASYNC_WAY};

@@ -83,6 +83,7 @@ const struct sync_way ls__sync_ps = {
     .step = step,
     .is_settled = is_whole,
     .view = view,
+    .foretell = ls__served_foretell,
     .report = ls__served_report,
     .tell_workers = ls__served_tell,
     .is_fed_elsewhere = true,

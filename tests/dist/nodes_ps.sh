@@ -25,6 +25,18 @@ equal 'plain processes: weights' "$(field weights_hash)" "$reference"
 has 'plain processes: said' err '2 nodes on this machine, 2 workers each: plain processes that count as machines'
 equal 'plain processes: four workers' "$(value 'len(r["elastic"]["workers"])')" 4
 equal 'plain processes: in the manifest' "$(of_launch nodes) $(of_launch network) $(of_launch is_shaped)" '2 None False'
+has 'plain processes: a prediction first' err 'per step of 4 workers and 1 server (shared memory)'
+has 'plain processes: predicted and measured at the end' err 'step: predicted '
+foretold='0 < r["step_seconds"]["predicted"] < 10 and 0 < r["step_seconds"]["measured"] < 10 and r["step_seconds"]["predicted_alone"] > 0'
+equal 'plain processes: both in the result' "$(value "$foretold")" True
+train -i 30 --nodes 2 --sync async --momentum 0
+equal 'async: foretold, too' "$(value "$foretold")" True
+"$lockstep" train resnet-small fake:3x32x32:10:64 -b 8 -i 3 --no-eval --nodes 2 --sync ps --run "$work/bn" --json >out 2>err </dev/null
+equal 'with batch norm: foretold' "$(value "$foretold")" True
+equal 'with batch norm: the rehearsal leaves no trace in the weights' "$(field weights_hash)" \
+    "$("$lockstep" train resnet-small fake:3x32x32:10:64 -b 8 -i 3 --no-eval --run "$work/bn1" --json 2>err </dev/null | field weights_hash /dev/stdin)"
+"$lockstep" train $common --run "$work/w" -i 30 -w 2 --sync ps --json >out 2>err </dev/null
+equal 'workers that are no nodes: nothing is foretold' "$(value 'r["step_seconds"]')" None
 train -i 30 --nodes 2 --sync ps --mpi-args -x
 one_line_error 'no mpirun, no arguments for it' 2 '--mpi-args does not go with --sync ps'
 
@@ -37,9 +49,12 @@ if grep -q 'cannot be had here' err; then
 fi
 train -i 30 --nodes 3 --network 1gbit,0.1ms --sync ps --servers 3
 equal 'three servers: weights' "$(field weights_hash)" "$reference"
+has 'three servers: a prediction first' err 'per step of 3 workers and 3 servers (network: '
 equal 'three servers: one on each node' "$(value 'sorted(s["host"] for s in r["elastic"]["each_server"])')" "['node1', 'node2', 'node3']"
 train -i 30 --nodes 3 --network 1gbit,0.1ms --sync ps
 has 'a network: said' err '3 nodes on this machine, 1 worker each, in network namespaces joined by: 1 Gbit/s, 0.1 ms'
+has 'a network: a prediction first' err 'per step of 3 workers and 1 server (network: '
+equal 'a network: both in the result' "$(value "$foretold")" True
 has 'a network: the server is on the first node' err 'parameter server at 10.77.0.1:'
 equal 'a network: a worker on each node' "$(value 'sorted(w["host"] for w in r["elastic"]["workers"])')" "['node1', 'node2', 'node3']"
 equal 'a network: in the manifest' "$(of_launch nodes) $(of_launch network) $(of_launch is_shaped)" '3 1gbit,0.1ms True'
@@ -50,9 +65,11 @@ train -i 60 --nodes 2 --network 1gbit,0.1ms --sync ps --slow 2:5
 equal 'a slow node: weights' "$(field weights_hash)" "$longer"
 has 'a slow node: said' err 'node 2 is held back to 1/5 of its speed'
 equal 'a slow node does less' "$(value '(lambda s: s["node2"] < s["node1"])({w["host"]: w["shards"] for w in r["elastic"]["workers"]})')" True
+foretold_within='0.5 < r["step_seconds"]["predicted"] / r["step_seconds"]["measured"] < 2'
 train -i 30 --nodes 2 --network 10mbit,15ms --sync ps # the far worker's parameters and sums pass the wire, one after the other
 equal '10 Mbit/s and 15 ms take their time' "$(value '(lambda w: r["train_seconds"] >= max(w["pushes"] * 0.03, (w["bytes_sent"] + w["bytes_received"]) * 8 / 20e6) and
     w["pushes"] > 0)([w for w in r["elastic"]["workers"] if w["host"] == "node2"][0])')" True
+equal 'where the wire decides it is foretold' "$(value "$foretold_within")" True
 
 # --- faults ---
 

@@ -154,6 +154,13 @@ static void test_several_servers(void **state)
         there_and_back((enum ls_talk_kind)kind, &version, &b);
         assert_int_equal(b.version.version, 6);
     }
+    const struct ls_talk_try try = {.number = 9, .bytes_back = LS_TALK_MAX_TRIED, .seconds = 0.5};
+    there_and_back(LS_TALK_TRY, &try, &b);
+    assert_int_equal(b.try.bytes_back, LS_TALK_MAX_TRIED);
+    assert_true(b.try.number == 9 && b.try.seconds == 0.5);
+    const struct ls_talk_tried tried = {9, 2, 3, .pre_seconds = 1, .shard_seconds = 2, .join_seconds = 3};
+    there_and_back(LS_TALK_TRIED, &tried, &b);
+    assert_true(b.tried.number == 9 && b.tried.threads == 2 && b.tried.n_run == 3 && b.tried.join_seconds == 3);
     const struct ls_talk_ack held = {.push = 8};
     there_and_back(LS_TALK_HELD, &held, &b);
     assert_int_equal(b.ack.push, 8);
@@ -184,6 +191,14 @@ static void test_bad_numbers(void **state)
     assert_true(is_read(LS_TALK_WELCOME, &welcome));
     welcome.server = LS_MAX_SERVERS;
     assert_false(is_read(LS_TALK_WELCOME, &welcome));
+    struct ls_talk_try try = {.bytes_back = LS_TALK_MAX_TRIED + 1};
+    assert_false(is_read(LS_TALK_TRY, &try));
+    try = (struct ls_talk_try){.seconds = (double)INFINITY};
+    assert_false(is_read(LS_TALK_TRY, &try));
+    struct ls_talk_tried tried = {.threads = 1, .n_run = 1, .shard_seconds = 1};
+    assert_true(is_read(LS_TALK_TRIED, &tried));
+    tried.shard_seconds = (double)NAN;
+    assert_false(is_read(LS_TALK_TRIED, &tried));
 }
 
 /* Every sum has one server, the first begins with the loss, and all have the same share but for a cut's width. */

@@ -153,7 +153,8 @@ static void test_ring_volume(void **state)
     }
 }
 
-/* Latency alone: a ring pays 2(P-1) of them for the last chunk, a tree 2 log2(P), servers 2. */
+/* Latency alone: a ring pays 2(P-1) of them for the last chunk, a tree 2 log2(P), a server 2 and 2 for
+ * who asks for more shards and waits for the answer longer than it computes; several servers 4 more. */
 static void test_latency_counts_messages(void **state)
 {
     const struct ls_predict_network far = {"far", 10, INFINITY, 0, 0};
@@ -165,7 +166,9 @@ static void test_latency_counts_messages(void **state)
     struct ls_predict_cluster c = cluster(16, 1, 1, &far);
     expect_near("ring", ls_predict_step(&p, &c, LS_PREDICT_RING).communicate, 2 * 15 * 10);
     expect_near("tree", ls_predict_step(&p, &c, LS_PREDICT_TREE).communicate, 2 * 4 * 10);
-    expect_near("servers", ls_predict_step(&p, &c, LS_PREDICT_PS).communicate, 2 * 10);
+    expect_near("servers", ls_predict_step(&p, &c, LS_PREDICT_PS).communicate, 8 * 10 - p.shard_seconds);
+    c.servers = 1;
+    expect_near("one server", ls_predict_step(&p, &c, LS_PREDICT_PS).communicate, 4 * 10 - p.shard_seconds);
     c.workers_per_machine = 4;
     expect_near("in pairs", ls_predict_step(&p, &c, LS_PREDICT_HIERARCHICAL).communicate, 2 * 10); /* log2(4) */
     p.n_buckets = 1; /* so many that they go round the ring */
