@@ -2,13 +2,14 @@
  *
  * A step takes a + b * images: both are measured by a few steps on random images at two batch sizes, once for each
  * model, image size and device. Evaluation costs a third of that per image (forward alone). On a shaped network the
- * sums of a step travel for 2 (n-1)/n times their bytes, to k parameter servers and back for 2 n/k times. Rough on
+ * sums of a step travel for 2 (n-1)/n times their bytes, to k parameter servers and back for n/k times. Rough on
  * purpose: the time left follows what runs really took.
  */
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "cli/lab_rules.h"
+#include "cli/options.h"
 #include "lockstep/measure.h"
 #include "model/model.h"
 #include "predict/predict.h"
@@ -127,20 +128,20 @@ static bool is_on(const struct ls_lab_job *job, const char *key)
     return text && strcmp(text, "on") == 0;
 }
 
-/* "1gbit,0.1ms": of a step; 0 without a network. */
-static double wire_seconds(const struct ls_lab_job *job, double bytes, double nodes)
+/* What a step waits for a shaped network; 0 without one. Sums are numbers of 8 bytes, parameters of 4. */
+static double wire_seconds(const struct ls_lab_job *job, double parameters, double nodes)
 {
-    const char *text = ls__lab_job_setting(job, "network"), *comma = text ? strchr(text, ',') : NULL;
-    char rate[64];
-    double bandwidth = 0;
-    if (!text || nodes < 2) return 0;
-    snprintf(rate, sizeof rate, "%.*s", comma ? (int)(comma - text) : (int)strlen(text), text);
-    if (!ls_predict_parse_bandwidth(rate, &bandwidth)) return 0;
-    const char *sync = ls__lab_job_setting(job, "sync");
-    double volume = 2 * (nodes - 1) / nodes;
-    if (sync && ls__sync_is_served(sync)) volume = 2 * fmax(1, nodes / number(job, "servers", 1));
-    if (sync && ls__sync_is_served(sync) && strcmp(sync, "ps") != 0) volume /= nodes; /* each for itself */
-    return volume * bytes / bandwidth;
+    const char *text = ls__lab_job_setting(job, "network"), *sync = ls__lab_job_setting(job, "sync");
+    struct ls_cable_shape shape;
+    if (!text || nodes < 2 || !ls__option_network(text, &shape)) return 0;
+    double bytes = 2 * (nodes - 1) / nodes * 8 * parameters, trips = 2 * (nodes - 1);
+    if (sync && ls__sync_is_served(sync)) {
+        bytes = fmax(1, nodes / number(job, "servers", 1)) * (8 + 4) * parameters;
+        if (strcmp(sync, "ps") != 0) bytes /= nodes; /* each for itself */
+        trips = 2;
+    }
+    const double bandwidth = shape.bits_per_second / 8 * LS_LINE_TO_DATA;
+    return (bandwidth > 0 ? bytes / bandwidth : 0) + trips * shape.delay;
 }
 
 void ls__lab_predict(void *context, const struct ls_lab_job *job, double *seconds, double *bytes)
@@ -166,7 +167,8 @@ void ls__lab_predict(void *context, const struct ls_lab_job *job, double *second
     const double evaluations = is_on(job, "no-eval") ? 0 : number(job, "eval-every", 1) == 0 ? 1 : epochs;
     const double start = workers > 1 ? 1.5 : 0.2;
     *seconds = start +
-               steps * (r->step_seconds + batch * r->image_seconds + wire_seconds(job, 4 * r->parameters, nodes)) +
+               steps * (r->step_seconds + batch * r->image_seconds +
+                        wire_seconds(job, r->parameters, number(job, "nodes", 0))) +
                evaluations * images / 6 * r->image_seconds / 3;
     *bytes = FILES + (every && !strcmp(every, "none") ? 0 : (number(job, "keep", USUAL_KEEP) + 1) * 8 * r->parameters);
 }

@@ -38,6 +38,16 @@ has 'show: in all' out 'in all: 6 trainings, predicted to take'
 lab show own.lab --json
 equal 'show: commands' "$(python3 -c 'import json; print(json.load(open("out"))["jobs"][1]["command"])')" \
     "lockstep train softmax $data --batch-size 16 --epochs 2 --lr 0.1"
+cat >wire.lab <<'END'
+title Wires
+base  model=softmax data=digits iterations=100
+question Q1: What does a slow wire cost?
+  run   alone
+  run   wire nodes=3 network=10mbit,5ms
+END
+lab show wire.lab --json
+# sums of 7,850 numbers of 8 bytes, four thirds of them, at 10 Mbit/s, and four ways of 5 ms: 0.09 s a step
+equal 'show: the network is counted' "$(python3 -c 'import json; a, b = json.load(open("out"))["jobs"]; print(8 < b["predicted_seconds"] - a["predicted_seconds"] < 14)')" True
 lab run own.lab --run own
 equal 'run: one fails, the others are done' "$code $(states own)" '1 done done failed done done failed'
 has 'run: progress' err 'run 2 of 6: rate-0.1, repeat 1 of 2; time left: '
