@@ -213,7 +213,8 @@ static enum ls_status report(const struct ls_options *o, const char *dir)
     struct ls_lab *lab;
     struct ls_lab_state *state;
     TRY(ls__lab_open_folder(dir, &lab, &state));
-    enum ls_status status = ls__lab_report(lab, state, dir, o->output);
+    const struct ls_lab_report_ask ask = {.output = o->output, .published_images = ls__lab_published_images};
+    enum ls_status status = ls__lab_report(lab, state, dir, &ask);
     if (status == LS_OK) status = print_files(o, dir);
     ls__lab_state_destroy(&state);
     ls__lab_destroy(&lab);

@@ -146,7 +146,10 @@ static enum ls_status run_in(struct ls_lab_folder *folder, const struct ls_lab *
     ls__lab_warn_of_scale(lab, state);
     TRY(ls__lab_run(folder, lab, state, exe, &summary));
     print_runs(lab, state);
-    if (!summary.signal) TRY(ls__lab_report(lab, state, folder->path, NULL));
+    if (!summary.signal) {
+        const struct ls_lab_report_ask ask = {.published_images = ls__lab_published_images};
+        TRY(ls__lab_report(lab, state, folder->path, &ask));
+    }
     return tell(folder, state, &summary);
 }
 

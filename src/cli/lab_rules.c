@@ -81,8 +81,7 @@ static enum ls_status describe(const char *data, int64_t dims[3], int *n_classes
         dims[1] = set->h;
         dims[2] = set->w;
         *n_classes = set->n_classes;
-        for (int i = 0; i < set->n_files; i++)
-            if (set->files[i].split == LS_TRAIN && (with_extra || !set->files[i].is_extra)) *images += set->files[i].n;
+        *images = ls__set_images(set, LS_TRAIN, with_extra);
         return LS_OK;
     }
     TRY(ls_data_open(&ds, data, LS_TRAIN, NULL)); /* drawn when read: quick */
@@ -100,6 +99,13 @@ int64_t ls__lab_images(const char *data)
     int64_t dims[3], images = 0;
     int n_classes;
     return describe(data, dims, &n_classes, &images) == LS_OK ? images : 0;
+}
+
+int64_t ls__lab_published_images(const char *data, bool is_test)
+{
+    bool with_extra;
+    const struct ls_set *set = ls__catalog_from_spec(data, &with_extra);
+    return set ? ls__set_images(set, is_test ? LS_TEST : LS_TRAIN, with_extra) : 0;
 }
 
 bool ls__lab_shape(const char *data, int64_t dims[3], int *n_classes)
@@ -125,6 +131,28 @@ static int line_of(const struct ls_lab_run *run, const char *key)
     return run->line;
 }
 
+static const char *example(const char *key)
+{
+    if (is_argument(key)) return strcmp(key, "model") == 0 ? "lenet5" : "mnist";
+    const struct ls_setting *setting = ls__option_find(key)->setting;
+    return setting->type == LS_SETTING_FLAG ? "on" : setting->def;
+}
+
+/* "0,0.9" where one value belongs: the values apart by blanks. */
+static enum ls_status fail_of_list(const struct ls_lab_setting *s)
+{
+    char apart[256];
+    snprintf(apart, sizeof apart, "%s", s->value);
+    for (char *comma = apart; (comma = strchr(comma, ','));) *comma = ' ';
+    if (s->is_varied)
+        return ls_fail(LS_USAGE, "vary %s %s: values are separated by blanks: write vary %s %s", s->key, s->value,
+                       s->key, apart);
+    return ls_fail(LS_USAGE,
+                   "%s=%s: a run has one value; for several write a line of its own below the run, values separated "
+                   "by blanks: vary %s %s",
+                   s->key, s->value, s->key, apart);
+}
+
 /* Each value for itself. */
 static enum ls_status check_values(const struct ls_lab_run *run, int *line)
 {
@@ -133,10 +161,14 @@ static enum ls_status check_values(const struct ls_lab_run *run, int *line)
     for (int i = 0; i < run->n_settings; i++) {
         const struct ls_lab_setting *s = &run->settings[i];
         if (is_argument(s->key)) continue;
-        if (ls__setting_store(ls__option_find(s->key)->setting, &scratch, s->value) == LS_OK) continue;
+        const struct ls_setting *setting = ls__option_find(s->key)->setting;
+        const bool is_flag = setting->type == LS_SETTING_FLAG,
+                   is_good = is_flag ? strcmp(s->value, "on") == 0 || strcmp(s->value, "off") == 0
+                                     : ls__setting_store(setting, &scratch, s->value) == LS_OK;
+        if (is_good) continue;
         *line = s->line;
-        if (strchr(s->value, ','))
-            return ls_fail_in(LS_USAGE, "several values are a line of their own, apart by blanks: vary %s ...", s->key);
+        if (strchr(s->value, ',')) return fail_of_list(s);
+        if (is_flag) return ls_fail(LS_USAGE, "%s=%s: expected on or off: write %s=on", s->key, s->value, s->key);
         return LS_USAGE;
     }
     return LS_OK;
@@ -196,7 +228,7 @@ static enum ls_status check_run(const struct ls_lab_run *run, int *line)
     return check_network(run, line);
 }
 
-const struct ls_lab_rules ls__lab_rules = {.key = check_key, .run = check_run};
+const struct ls_lab_rules ls__lab_rules = {.key = check_key, .example = example, .run = check_run};
 
 /* --- whether the data is there --- */
 

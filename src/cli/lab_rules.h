@@ -8,6 +8,8 @@ extern const struct ls_lab_rules ls__lab_rules;
 
 /* Training images of a data set that is known by name or a fake: one; 0: others. */
 int64_t ls__lab_images(const char *data);
+/* Images of a split as the set is published; 0: it is no published set. */
+int64_t ls__lab_published_images(const char *data, bool is_test);
 /* Its shape and classes; false: not known without its files. */
 bool ls__lab_shape(const char *data, int64_t dims[3], int *n_classes);
 const char *ls__lab_stand_in(const char *data);

@@ -32,6 +32,7 @@ static const struct ls_set sets[] = {
                    .is_gzip = true},
                   {.name = "train-labels-idx1-ubyte",
                    .split = LS_TRAIN,
+                   .is_labels = true,
                    .n = 60000,
                    .md5 = "d53e105ee54ea40749a09fcbcd1e9432",
                    .size_bytes = 28881,
@@ -44,6 +45,7 @@ static const struct ls_set sets[] = {
                    .is_gzip = true},
                   {.name = "t10k-labels-idx1-ubyte",
                    .split = LS_TEST,
+                   .is_labels = true,
                    .n = 10000,
                    .md5 = "ec29112dd5afa0611ce80d1b7f02629c",
                    .size_bytes = 4542,
@@ -74,6 +76,7 @@ static const struct ls_set sets[] = {
                    .is_gzip = true},
                   {.name = "train-labels-idx1-ubyte",
                    .split = LS_TRAIN,
+                   .is_labels = true,
                    .n = 60000,
                    .md5 = "25c81989df183df01b3e8a0aad5dffbe",
                    .size_bytes = 29515,
@@ -86,6 +89,7 @@ static const struct ls_set sets[] = {
                    .is_gzip = true},
                   {.name = "t10k-labels-idx1-ubyte",
                    .split = LS_TEST,
+                   .is_labels = true,
                    .n = 10000,
                    .md5 = "bb300cfdad3c16e7a12a480ee83cd310",
                    .size_bytes = 5148,
@@ -185,6 +189,16 @@ const struct ls_set *ls__catalog_from_spec(const char *spec, bool *with_extra)
         if (strlen(sets[i].name) == len - extra_len && memcmp(sets[i].name, spec, len - extra_len) == 0)
             return ls__catalog_has_extra(&sets[i]) ? &sets[i] : NULL;
     return NULL;
+}
+
+int64_t ls__set_images(const struct ls_set *set, enum ls_split split, bool with_extra)
+{
+    int64_t n = 0;
+    for (int i = 0; i < set->n_files; i++) {
+        const struct ls_set_file *file = &set->files[i];
+        if (file->split == split && !file->is_labels && (with_extra || !file->is_extra)) n += file->n;
+    }
+    return n;
 }
 
 struct ls_expect ls__set_expect(const struct ls_set *set)

@@ -22,6 +22,7 @@ struct ls_set_file {
     int64_t size_bytes; /* of the published file; 0: not known */
     bool is_gzip;       /* published as name.gz; both are read */
     bool is_extra;      /* only in SET+extra */
+    bool is_labels;     /* of the images of another file */
 };
 
 /* One file to download that is not itself in `files`: a tar archive that holds them. */
@@ -51,6 +52,9 @@ struct ls_set {
 
 const struct ls_set *ls__catalog_find(const char *name); /* NULL: no such set */
 const struct ls_set *ls__catalog_at(int i);              /* NULL: past the end */
+
+/* Images of a split, as the set is published. */
+int64_t ls__set_images(const struct ls_set *set, enum ls_split split, bool with_extra);
 
 /* What each file of the set must be. Four times the published number of samples is still taken: people put larger or
  * smaller sets into the same files. */

@@ -34,6 +34,7 @@ struct draft_published {
     enum ls_lab_show what;
     const char *run;
     double low, high;
+    bool is_unsure;
     int line;
 };
 
@@ -75,6 +76,13 @@ enum ls_status ls__draft_word(const struct draft *d, int line, char **rest, char
 /* shown.c: the rest of a line behind `show` and `published`. */
 enum ls_status ls__draft_read_show(struct draft *d, struct draft_question *q, int line, char *rest) LS_MUST_CHECK;
 enum ls_status ls__draft_read_published(struct draft *d, struct draft_question *q, int line, char *rest) LS_MUST_CHECK;
+
+/* names.c. all: struct ls_lab_run, those made so far. what: the word of the line. */
+/* One run of the question by name, or by its `run` line where that is one run. */
+enum ls_status ls__draft_find_run(const struct draft *d, const struct draft_list *all, const struct ls_lab_question *q,
+                                  const char *what, const struct draft_word *word, int *out) LS_MUST_CHECK;
+enum ls_status ls__draft_unknown_run(const struct draft *d, const struct draft_list *all, int line, const char *what,
+                                     const char *name) LS_MUST_CHECK;
 
 /* draft -> d->lab. */
 enum ls_status ls__draft_expand(struct draft *d) LS_MUST_CHECK;

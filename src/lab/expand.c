@@ -1,7 +1,6 @@
 /* expand.c: a draft -> the lab: every combination of what varies is a run; names of runs are found; what the parts of
  * the file say together is checked.
  */
-#include "base/suggest.h"
 #include "lab/draft.h"
 
 #include <ctype.h>
@@ -72,6 +71,7 @@ static enum ls_status check_run(const struct draft *d, const struct draft_list *
     }
     if (!d->rules) return LS_OK;
     if (d->rules->run(run, &line) == LS_OK) return LS_OK;
+    if (line != run->line) return ls_fail_in(LS_USAGE, "%s:%d", d->origin, line); /* the line says it all */
     return ls_fail_in(LS_USAGE, "%s:%d: run %s", d->origin, line, run->name);
 }
 
@@ -178,19 +178,6 @@ static enum ls_status expand_run(struct expansion *x, const struct draft_questio
 
 /* --- names of runs --- */
 
-static enum ls_status unknown_run(const struct expansion *x, int line, const char *what, const char *name)
-{
-    const char *best = NULL;
-    int distance = -1;
-    const struct ls_lab_run *runs = x->runs.at;
-    for (int i = 0; i < x->runs.n; i++) {
-        ls__suggest(name, runs[i].name, &best, &distance);
-        ls__suggest(name, runs[i].group, &best, &distance);
-    }
-    return ls__draft_fail(x->d, line, "%s %s: no run of that name above%s%s%s", what, name,
-                          best ? "; did you mean " : "", best ? best : "", best ? "?" : "");
-}
-
 /* "Q1", a run line or one run; of questions that stand before this one. */
 static enum ls_status use(struct expansion *x, const struct draft_word *word, const struct ls_lab_question *before,
                           int n_before, struct draft_list *runs, struct draft_list *own)
@@ -207,34 +194,7 @@ static enum ls_status use(struct expansion *x, const struct draft_word *word, co
         TRY(add_run(x->d, runs, own, i, false));
         is_found = true;
     }
-    return is_found ? LS_OK : unknown_run(x, word->line, "use", word->text);
-}
-
-/* One run of the question by name, or by its line where that is one run. */
-static enum ls_status find_in_question(const struct expansion *x, const struct ls_lab_question *q, int line,
-                                       const char *what, const char *name, int *out)
-{
-    const struct ls_lab_run *runs = x->runs.at;
-    int n = 0;
-    for (int i = 0; i < q->n_runs; i++) {
-        const struct ls_lab_run *run = &runs[q->runs[i]];
-        if (strcmp(run->name, name) == 0) {
-            *out = q->runs[i];
-            return LS_OK;
-        }
-        if (strcmp(run->group, name) != 0) continue;
-        *out = q->runs[i];
-        n++;
-    }
-    if (n == 1) return LS_OK;
-    if (n > 1)
-        return ls__draft_fail(x->d, line, "%s %s: %s is %d runs, %s and others; name one", what, name, name, n,
-                              runs[*out].name);
-    for (int i = 0; i < x->runs.n; i++)
-        if (strcmp(runs[i].name, name) == 0)
-            return ls__draft_fail(x->d, line, "%s %s: that run is not of this question: write use %s too", what, name,
-                                  name);
-    return unknown_run(x, line, what, name);
+    return is_found ? LS_OK : ls__draft_unknown_run(x->d, &x->runs, word->line, "use", word->text);
 }
 
 /* --- questions --- */
@@ -290,13 +250,16 @@ static enum ls_status find_published(const struct expansion *x, const struct dra
     TRY(ls__arena_alloc(&x->d->lab->memory, &q->published, (size_t)from->published.n, sizeof *q->published));
     for (int i = 0; i < from->published.n; i++) {
         const struct draft_published *p = (const struct draft_published *)from->published.at + i;
+        char what[32];
         int run = 0;
         if (!ls__lab_shows(q, p->what))
             return ls__draft_fail(x->d, p->line, "published %s, but the question does not show %s: add it to show",
                                   ls__lab_show_words[p->what], ls__lab_show_words[p->what]);
-        TRY(find_in_question(x, q, p->line, "published", p->run, &run));
-        q->published[q->n_published++] =
-            (struct ls_lab_published){.what = p->what, .run = run, .low = p->low, .high = p->high, .line = p->line};
+        const struct draft_word name = {.text = p->run, .line = p->line};
+        snprintf(what, sizeof what, "published %s", ls__lab_show_words[p->what]);
+        TRY(ls__draft_find_run(x->d, &x->runs, q, what, &name, &run));
+        q->published[q->n_published++] = (struct ls_lab_published){
+            .what = p->what, .run = run, .low = p->low, .high = p->high, .is_unsure = p->is_unsure, .line = p->line};
     }
     if (q->n_published && !*x->d->lab->source)
         return ls__draft_fail(x->d, q->published[0].line,
@@ -349,8 +312,7 @@ static enum ls_status expand_question(struct expansion *x, struct draft_question
         if (from->repeat > run->repeats) run->repeats = from->repeat;
     }
     q->baseline = q->runs[0];
-    if (from->baseline.text)
-        TRY(find_in_question(x, q, from->baseline.line, "baseline", from->baseline.text, &q->baseline));
+    if (from->baseline.text) TRY(ls__draft_find_run(x->d, &x->runs, q, "baseline", &from->baseline, &q->baseline));
     TRY(check_target(x, from, q));
     TRY(find_published(x, from, q));
     return find_axes(x, q);

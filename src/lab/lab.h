@@ -92,6 +92,7 @@ struct ls_lab_published {
     enum ls_lab_show what; /* time (s), speed-up, accuracy (0.9156), target (s) */
     int run;               /* index into lab->runs */
     double low, high;      /* "7952..9238"; a single number: both */
+    bool is_unsure;        /* "86?": whether it is this run's is not certain; shown, but nothing is computed from it */
     int line;
 };
 
@@ -131,10 +132,12 @@ struct ls_lab {
 
 enum { LS_LAB_FILE_BYTES = 1 << 20, LS_LAB_MAX_RUNS = 1024, LS_LAB_MAX_REPEATS = 1000, LS_LAB_NAME_BYTES = 96 };
 
-/* What the parser asks. Both return LS_USAGE with a message that says what to write instead. */
+/* What the parser asks. What fails is LS_USAGE with a message that says what to write instead. */
 struct ls_lab_rules {
     /* The setting's own name for `key`, which may be an alias; a name that is not one of a lab: the nearest. */
     enum ls_status (*key)(const char *key, const char **name);
+    /* A value to show how the setting is written: "on" of a flag; NULL: none is known. */
+    const char *(*example)(const char *key);
     /* Whether a run can be so: values, models, data sets, what goes together. *line is the run's, and may become that
      * of the setting that is wrong. */
     enum ls_status (*run)(const struct ls_lab_run *run, int *line);
@@ -180,6 +183,8 @@ struct ls_lab_job {
     double predicted_seconds; /* by the plan before anything ran; NAN: not known */
     double predicted_bytes;   /* on disk, likewise */
     double seconds;           /* by the clock, all tries together; NAN: not known */
+    double others_seconds;    /* of CPU that others took meanwhile: other programs of the machine that `lab run` was
+                                 called on, and other machines of its host; NAN: not known */
     int tries;                /* how often it was started */
 };
 
@@ -219,9 +224,14 @@ const char *ls__lab_smaller_batch(const struct ls_lab *lab, const struct ls_lab_
 
 /* --- the report (report.c) --- */
 
-/* Reads run directories only. output NULL: DIR/report.html, report.md with its pictures, and report.pdf where it can be
- * drawn; else that one file, whose ending decides. Jobs that are not done are told as such. */
+struct ls_lab_report_ask {
+    const char *output; /* NULL: DIR/report.html, report.md with its pictures, and report.pdf where it can be drawn;
+                           else that one file, whose ending decides */
+    /* Images of a data set as it is published; 0: it is none. */
+    int64_t (*published_images)(const char *data, bool is_test);
+};
+/* Reads run directories only. Jobs that are not done are told as such. */
 enum ls_status ls__lab_report(const struct ls_lab *lab, const struct ls_lab_state *state, const char *dir,
-                              const char *output) LS_MUST_CHECK;
+                              const struct ls_lab_report_ask *ask) LS_MUST_CHECK;
 
 #endif

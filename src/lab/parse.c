@@ -21,14 +21,24 @@ static enum ls_status canonical_key(struct draft *d, int line, const char *word,
     return ls__arena_text(&d->lab->memory, key, word, len);
 }
 
+/* "flip" alone: what to write instead. */
+static enum ls_status without_value(struct draft *d, int line, const char *word)
+{
+    const char *key = NULL, *example;
+    if (*word == '=' || !d->rules)
+        return ls__draft_fail(d, line, "\"%s\": expected key=value, as batch-size=128", word);
+    TRY(canonical_key(d, line, word, &key));
+    example = d->rules->example(key);
+    return ls__draft_fail(d, line, "%s has no value: write %s=%s", key, key, example ? example : "VALUE");
+}
+
 /* "key=value" into the list; a key stands once in a line or block. */
 static enum ls_status add_setting(struct draft *d, int line, struct draft_list *list, char *word)
 {
     struct ls_lab_setting *s;
     char *equals = strchr(word, '=');
     const char *key, *value;
-    if (!equals || equals == word)
-        return ls__draft_fail(d, line, "\"%s\": expected key=value, as batch-size=128", word);
+    if (!equals || equals == word) return without_value(d, line, word);
     *equals = '\0';
     if (!equals[1]) return ls__draft_fail(d, line, "%s= has no value: write %s=VALUE, or leave it out", word, word);
     TRY(canonical_key(d, line, word, &key));
@@ -225,9 +235,10 @@ static enum ls_status read_vary(const struct place *at, char *rest)
         if (!word) break;
         TRY(add_value(at, vary, &values, word));
     }
+    const char *example = at->d->rules ? at->d->rules->example(vary->key) : NULL;
     if (values.n == 0)
-        return ls__draft_fail(at->d, at->line, "vary %s has no values: write them behind it, as vary %s 1 2 4",
-                              vary->key, vary->key);
+        return ls__draft_fail(at->d, at->line, "vary %s has no values: write them behind it, as vary %s %s", vary->key,
+                              vary->key, example && strcmp(example, "on") == 0 ? "on off" : "1 2 4");
     vary->values = values.at;
     vary->n_values = values.n;
     return LS_OK;

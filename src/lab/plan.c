@@ -215,8 +215,13 @@ static void mark_asked(const struct ls_lab *lab, const char *only, bool *is_aske
 
 static enum ls_status make_job(struct planning *p, int run, int repeat, struct ls_lab_job *job)
 {
-    *job = (struct ls_lab_job){
-        .run = run, .repeat = repeat, .message = "", .predicted_seconds = NAN, .predicted_bytes = NAN, .seconds = NAN};
+    *job = (struct ls_lab_job){.run = run,
+                               .repeat = repeat,
+                               .message = "",
+                               .predicted_seconds = NAN,
+                               .predicted_bytes = NAN,
+                               .seconds = NAN,
+                               .others_seconds = NAN};
     job->dir = ls__arena_format(&p->state->memory, "runs/%s-r%d", p->lab->runs[run].name, repeat);
     if (!job->dir) return ls_fail(LS_NOMEM, "out of memory while planning");
     TRY(make_settings(p, job));

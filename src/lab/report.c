@@ -114,6 +114,8 @@ static void add_summary(const struct ls_lab_view *v)
         ls__page_text(v->p,
                       "The data sets were replaced by generated images of the same shape: times are those of the real "
                       "ones, accuracies and losses say nothing about them.");
+    ls__lab_data_facts(v);
+    ls__lab_warn_of_others(v);
     for (int i = 0; i < v->lab->n_questions; i++) {
         const struct ls_lab_question *q = &v->lab->questions[i];
         if (!is_asked(v, q)) continue;
@@ -179,7 +181,7 @@ static void add_question(const struct ls_lab_view *v, const struct ls_lab_questi
         ls__lab_figures(v, q, q->shows[i]);
         ls__lab_tables(v, q, q->shows[i]);
     }
-    if (q->n_published > 0 && *v->lab->source) ls__page_note(v->p, "Published: %s", v->lab->source);
+    ls__lab_source_note(v, q);
     add_commands(v, q);
 }
 
@@ -260,7 +262,7 @@ static enum ls_status write_files(struct ls_page *p, const char *dir, const char
     return LS_OK;
 }
 
-static enum ls_status write_report(struct ls_lab_view *v, const char *dir, const char *output)
+static enum ls_status write_report(struct ls_lab_view *v, const char *dir)
 {
     TRY(open_runs(v, dir));
     v->p->has_folder = true;
@@ -271,18 +273,19 @@ static enum ls_status write_report(struct ls_lab_view *v, const char *dir, const
     for (int i = 0; i < v->lab->n_questions; i++)
         if (is_asked(v, &v->lab->questions[i])) add_question(v, &v->lab->questions[i]);
     add_missing(v);
+    ls__lab_others_section(v);
     add_environment(v);
     TRY(v->p->status);
-    return write_files(v->p, dir, output);
+    return write_files(v->p, dir, v->ask->output);
 }
 
 enum ls_status ls__lab_report(const struct ls_lab *lab, const struct ls_lab_state *state, const char *dir,
-                              const char *output)
+                              const struct ls_lab_report_ask *ask)
 {
-    struct ls_lab_view v = {.lab = lab, .state = state};
-    if (output) TRY(ls_report_check(output));
+    struct ls_lab_view v = {.lab = lab, .state = state, .ask = ask};
+    if (ask->output) TRY(ls_report_check(ask->output));
     TRY(ls__calloc(&v.p, 1, sizeof *v.p));
-    enum ls_status status = write_report(&v, dir, output);
+    enum ls_status status = write_report(&v, dir);
     close_runs(&v);
     ls__arena_release(&v.p->memory);
     free(v.p);

@@ -1,6 +1,7 @@
 /* report_impl.h: the report's parts.
  *
  *     report.c          the page: what was asked, a section for each question, what is missing, the environment
+ *     report_facts.c    what numbers depend on: the images that were there, other programs on the machine
  *     report_measure.c  numbers: of each run the median and the spread over its repeats
  *     report_tables.c   a table for each thing to show
  *     report_rows.c     tables that are not of one number per run: hashes, nodes, the setting
@@ -29,8 +30,18 @@ struct ls_lab_view {
     const struct ls_lab *lab;
     const struct ls_lab_state *state;
     struct ls_lab_seen *seen; /* [lab->n_runs] */
+    const struct ls_lab_report_ask *ask;
     struct ls_page *p;
 };
+
+/* --- report_facts.c --- */
+
+void ls__lab_data_facts(const struct ls_lab_view *v);
+/* Where a question's published figures come from, and what sets ours apart. */
+void ls__lab_source_note(const struct ls_lab_view *v, const struct ls_lab_question *q);
+/* How busy the machine was with others: a warning that names the runs, and a section with all of them. */
+void ls__lab_warn_of_others(const struct ls_lab_view *v);
+void ls__lab_others_section(const struct ls_lab_view *v);
 
 /* --- report_measure.c --- */
 
@@ -38,6 +49,7 @@ enum ls_lab_measure {
     LS_LAB_TIME,       /* seconds of training, and those in which checkpoints held it up */
     LS_LAB_IN_ALL,     /* seconds from the start of the program to its end */
     LS_LAB_CHECKPOINT, /* seconds in which checkpoints held up the training */
+    LS_LAB_EVALUATE,   /* seconds of evaluation, not in LS_LAB_TIME */
     LS_LAB_RATE,       /* images over LS_LAB_TIME: what speed-ups are made of */
     LS_LAB_ACCURACY,   /* on test data */
     LS_LAB_TEST_LOSS,
@@ -76,6 +88,8 @@ struct ls_spread {
     enum ls_lab_digits digits;
 };
 struct ls_spread ls__lab_spread(const struct ls_lab_view *v, int run, enum ls_lab_measure m);
+/* Sorts the values. */
+struct ls_spread ls__lab_spread_of(double *values, int n, enum ls_lab_digits digits);
 /* The run that tells of what is the same in all repeats; NULL: none is done. */
 const struct ls_history *ls__lab_first(const struct ls_lab_view *v, int run);
 double ls__lab_workers(const struct ls_lab_view *v, int run); /* NAN: not known */
@@ -139,12 +153,16 @@ struct ls_lab_text {
     const char *first; /* for the summary: of the first word of `show` that has any the one with the largest difference
                           beyond noise, or else the first; "" if nothing follows */
     double weight;     /* of `first` */
-    int show, first_show; /* the word it is at; that of `first` */
+    int show, first_show;          /* the word it is at; that of `first` */
+    bool is_aside, is_first_aside; /* of a run that comes from `use` in a question with runs of its own, which the
+                                      summary tells of before others */
 };
 struct ls_lab_text ls__lab_sentences(const struct ls_lab_view *v, const struct ls_lab_question *q);
 void ls__lab_sentence(struct ls_lab_text *t, const char *fmt, ...) LS_PRINTF(2, 3);
 /* A difference beyond noise, and how large it is among those of its word: above 0. */
 void ls__lab_finding(struct ls_lab_text *t, double weight, const char *fmt, ...) LS_PRINTF(3, 4);
+/* What follows is of that run. */
+void ls__lab_text_of(struct ls_lab_text *t, const struct ls_lab_question *q, int run);
 void ls__lab_say_speedups(const struct ls_lab_view *v, const struct ls_lab_question *q, struct ls_lab_text *t);
 
 #endif

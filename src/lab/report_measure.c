@@ -11,6 +11,7 @@
 static const char *const paths[LS_N_LAB_MEASURES] = {
     [LS_LAB_IN_ALL] = "total_seconds",
     [LS_LAB_CHECKPOINT] = "seconds.checkpoint",
+    [LS_LAB_EVALUATE] = "seconds.evaluate",
     [LS_LAB_ACCURACY] = "test_accuracy",
     [LS_LAB_TEST_LOSS] = "test_loss",
     [LS_LAB_TRAIN_LOSS] = "train_loss",
@@ -117,6 +118,7 @@ static enum ls_lab_digits digits_of(enum ls_lab_measure m)
     case LS_LAB_TIME:
     case LS_LAB_IN_ALL:
     case LS_LAB_CHECKPOINT:
+    case LS_LAB_EVALUATE:
     case LS_LAB_COMPUTE:
     case LS_LAB_UPDATE:
     case LS_LAB_COMMUNICATE:
@@ -131,6 +133,13 @@ static enum ls_lab_digits digits_of(enum ls_lab_measure m)
     }
 }
 
+struct ls_spread ls__lab_spread_of(double *values, int n, enum ls_lab_digits digits)
+{
+    if (n == 0) return (struct ls_spread){0, NAN, NAN, NAN, digits};
+    qsort(values, (size_t)n, sizeof *values, by_size);
+    return (struct ls_spread){n, (values[(n - 1) / 2] + values[n / 2]) / 2, values[0], values[n - 1], digits};
+}
+
 struct ls_spread ls__lab_spread(const struct ls_lab_view *v, int run, enum ls_lab_measure m)
 {
     const struct ls_lab_seen *seen = &v->seen[run];
@@ -140,9 +149,7 @@ struct ls_spread ls__lab_spread(const struct ls_lab_view *v, int run, enum ls_la
         double value = value_of(v, seen->done[k], m);
         if (isfinite(value)) values[n++] = value;
     }
-    if (n == 0) return (struct ls_spread){0, NAN, NAN, NAN, digits_of(m)};
-    qsort(values, (size_t)n, sizeof *values, by_size);
-    return (struct ls_spread){n, (values[(n - 1) / 2] + values[n / 2]) / 2, values[0], values[n - 1], digits_of(m)};
+    return ls__lab_spread_of(values, n, digits_of(m));
 }
 
 const struct ls_history *ls__lab_first(const struct ls_lab_view *v, int run)

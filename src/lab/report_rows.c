@@ -165,7 +165,7 @@ void ls__lab_nodes_table(const struct ls_lab_view *v, const struct ls_lab_questi
                                        "communicate (s)",
                                        "wait (s)",
                                        "sent (MiB)",
-                                       "CPU, mean (%)",
+                                       "CPU, mean (% of a core)",
                                        "memory, most (MiB)"};
     enum { N = sizeof head / sizeof head[0] };
     ls__page_row(v->p, head, N);

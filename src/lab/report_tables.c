@@ -52,8 +52,9 @@ const char *ls__lab_say_briefly(struct ls_page *p, const struct ls_spread *s, do
 const char *ls__lab_say_published(struct ls_page *p, const struct ls_lab_published *published, double scale)
 {
     if (!published) return "";
-    if (published->low == published->high) return ls__page_format(p, "%g", published->low * scale);
-    return ls__page_format(p, "%g to %g", published->low * scale, published->high * scale);
+    const char *unsure = published->is_unsure ? " (?)" : "";
+    if (published->low == published->high) return ls__page_format(p, "%g%s", published->low * scale, unsure);
+    return ls__page_format(p, "%g to %g%s", published->low * scale, published->high * scale, unsure);
 }
 
 /* --- columns --- */
@@ -69,12 +70,13 @@ static const struct column columns[LS_N_SHOWS][6] = {
     [LS_SHOW_TIME] = {{"time (s)", LS_LAB_TIME, 1},
                       {"of it checkpoints (s)", LS_LAB_CHECKPOINT, 1},
                       {"images/s", LS_LAB_RATE, 1},
+                      {"evaluation (s)", LS_LAB_EVALUATE, 1},
                       {"from start to end (s)", LS_LAB_IN_ALL, 1}},
     [LS_SHOW_ACCURACY] = {{"test accuracy (%)", LS_LAB_ACCURACY, 100},
                           {"test loss", LS_LAB_TEST_LOSS, 1},
                           {"training loss, mean of the last epoch", LS_LAB_TRAIN_LOSS, 1}},
     [LS_SHOW_RESOURCES] = {{"CPU, mean (% of a core)", LS_LAB_CPU, 1},
-                           {"CPU, most", LS_LAB_CPU_PEAK, 1},
+                           {"CPU, most (% of a core)", LS_LAB_CPU_PEAK, 1},
                            {"memory, most (MiB)", LS_LAB_MEMORY, MIB}},
     [LS_SHOW_COMMUNICATION] = {{"compute (s)", LS_LAB_COMPUTE, 1},
                                {"update (s)", LS_LAB_UPDATE, 1},
@@ -102,7 +104,8 @@ static bool has_values(const struct ls_lab_view *v, const struct ls_lab_question
 {
     for (int i = 0; i < q->n_runs; i++) {
         struct ls_spread s = ls__lab_spread(v, q->runs[i], c->measure);
-        if (s.n > 0 && (c->measure != LS_LAB_CHECKPOINT || s.high >= 0.001)) return true;
+        const bool is_often_none = c->measure == LS_LAB_CHECKPOINT || c->measure == LS_LAB_EVALUATE;
+        if (s.n > 0 && (!is_often_none || s.high >= 0.001)) return true;
     }
     return false;
 }
@@ -150,7 +153,7 @@ static const char *published_speedup(const struct ls_lab_view *v, const struct l
                                   *mine = ls__lab_published(q, LS_SHOW_TIME, run),
                                   *base = ls__lab_published(q, LS_SHOW_TIME, q->baseline);
     if (given) return ls__lab_say_published(v->p, given, 1);
-    if (!mine || !base) return "";
+    if (!mine || !base || mine->is_unsure || base->is_unsure) return "";
     return ls__page_format(v->p, "%.2f", (base->low + base->high) / (mine->low + mine->high));
 }
 

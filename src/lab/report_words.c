@@ -21,10 +21,23 @@ static void add(struct ls_lab_text *t, double weight, const char *line)
         t->lines = more;
     }
     t->lines[t->n++] = line;
-    if (t->n > 1 && (t->show != t->first_show || weight <= t->weight)) return;
+    if (t->n > 1 && t->show != t->first_show) return;
+    if (t->n > 1 && t->is_aside == t->is_first_aside && weight <= t->weight) return;
+    if (t->n > 1 && t->is_aside && !t->is_first_aside) return;
+    t->is_first_aside = t->is_aside;
     t->first = line;
     t->first_show = t->show;
     t->weight = weight;
+}
+
+void ls__lab_text_of(struct ls_lab_text *t, const struct ls_lab_question *q, int run)
+{
+    bool has_own = false, is_own = false;
+    for (int i = 0; i < q->n_runs; i++) {
+        has_own |= q->is_own[i];
+        is_own |= q->is_own[i] && q->runs[i] == run;
+    }
+    t->is_aside = has_own && !is_own;
 }
 
 void ls__lab_sentence(struct ls_lab_text *t, const char *fmt, ...)
@@ -58,7 +71,7 @@ static const char *there(const struct ls_lab_view *v, const struct ls_lab_questi
 {
     const struct ls_lab_published *mine = ls__lab_published(q, LS_SHOW_TIME, run),
                                   *base = ls__lab_published(q, LS_SHOW_TIME, partner);
-    if (!mine || !base) return "";
+    if (!mine || !base || mine->is_unsure || base->is_unsure) return "";
     return ls__page_format(v->p, "; published, on another machine: %.2f times",
                            (mine->low + mine->high) / (base->low + base->high));
 }
@@ -71,6 +84,7 @@ static void say_time(const struct ls_lab_view *v, const struct ls_lab_question *
     enum ls_lab_verdict verdict = ls__lab_compare(&a, &b);
     const char *mine = ls__lab_say_briefly(v->p, &a, 1), *its = ls__lab_say_briefly(v->p, &b, 1);
     if (verdict == LS_LAB_UNKNOWN) return;
+    ls__lab_text_of(t, q, run);
     if (verdict == LS_LAB_NOISE)
         ls__lab_sentence(t, "No difference in time beyond noise between %s and %s (%s s against %s s%s%s).", name, base,
                          mine, its, how_sure(&a, &b), there(v, q, run, partner));
@@ -101,6 +115,7 @@ static void say_checkpoints(const struct ls_lab_view *v, const struct ls_lab_que
         struct ls_spread held_up = ls__lab_spread(v, q->runs[i], LS_LAB_CHECKPOINT),
                          time = ls__lab_spread(v, q->runs[i], LS_LAB_TIME);
         if (!every || strcmp(every, "none") == 0 || held_up.n == 0 || time.n == 0) continue;
+        ls__lab_text_of(t, q, q->runs[i]);
         ls__lab_sentence(t, "Checkpoints held %s up for %s s, %.2g %% of its time.", v->lab->runs[q->runs[i]].name,
                          ls__lab_say_briefly(v->p, &held_up, 1), 100 * held_up.median / time.median);
     }
@@ -112,6 +127,7 @@ static void say_accuracy(const struct ls_lab_view *v, const struct ls_lab_questi
     struct ls_spread a = ls__lab_spread(v, run, LS_LAB_ACCURACY), b = ls__lab_spread(v, partner, LS_LAB_ACCURACY);
     const char *name = v->lab->runs[run].name, *base = v->lab->runs[partner].name;
     if (a.n == 0 || b.n == 0) return;
+    ls__lab_text_of(t, q, run);
     double n_test = ls_history_number(ls__lab_first(v, run), "test_data.images");
     if (a.low == b.low && a.high == b.high)
         ls__lab_sentence(t, "%s has exactly the accuracy of %s (%.2f %%).", name, base, 100 * a.median);
@@ -128,20 +144,22 @@ static void say_accuracy(const struct ls_lab_view *v, const struct ls_lab_questi
 static void say_ends(const struct ls_lab_view *v, const struct ls_lab_question *q, enum ls_lab_measure m, double scale,
                      const char *what, const char *unit, struct ls_lab_text *t)
 {
-    int least = -1, most = -1;
+    int least = -1, most = -1, n_known = 0;
     struct ls_spread low = {0}, high = {0};
     for (int i = 0; i < q->n_runs; i++) {
         struct ls_spread s = ls__lab_spread(v, q->runs[i], m);
         if (s.n == 0) continue;
+        n_known++;
         if (least < 0 || s.median < low.median) least = q->runs[i], low = s;
         if (most < 0 || s.median > high.median) most = q->runs[i], high = s;
     }
     if (least < 0) return;
     const char *most_text = ls__lab_say_briefly(v->p, &high, scale),
                *least_text = ls__lab_say_briefly(v->p, &low, scale);
-    if (q->n_runs > 1 && low.low == high.high)
-        ls__lab_sentence(t, "%s is the same in all runs: %s%s.", what, most_text, unit);
-    else if (least == most)
+    if (n_known > 1 && low.low == high.high)
+        ls__lab_sentence(t, "%s is the same in all runs%s: %s%s.", what, n_known < q->n_runs ? " that are done" : "",
+                         most_text, unit);
+    else if (n_known == 1)
         ls__lab_sentence(t, "%s of %s: %s%s.", what, v->lab->runs[most].name, most_text, unit);
     else if (ls__lab_compare(&low, &high) == LS_LAB_NOISE)
         ls__lab_sentence(t, "%s: no difference beyond noise (%s%s at most).", what, most_text, unit);
@@ -160,6 +178,7 @@ static void say_communication(const struct ls_lab_view *v, const struct ls_lab_q
                          sent = ls__lab_spread(v, q->runs[i], LS_LAB_COMMUNICATE),
                          time = ls__lab_spread(v, q->runs[i], LS_LAB_TIME);
         if (!(ls__lab_workers(v, q->runs[i]) > 1) || time.n == 0 || compute.n == 0 || sent.n == 0) continue;
+        ls__lab_text_of(t, q, q->runs[i]);
         ls__lab_sentence(t, "%s: %.0f %% of the time computed, %.0f %% communicated with nothing to compute.",
                          v->lab->runs[q->runs[i]].name, 100 * compute.median / time.median,
                          100 * sent.median / time.median);
@@ -240,6 +259,7 @@ static void say_predictions(const struct ls_lab_view *v, const struct ls_lab_que
         struct ls_spread said = ls__lab_spread(v, q->runs[i], LS_LAB_PREDICTED),
                          step = ls__lab_spread(v, q->runs[i], LS_LAB_STEP);
         if (said.n == 0 || step.n == 0) continue;
+        ls__lab_text_of(t, q, q->runs[i]);
         ls__lab_finding(t, fabs(log(said.median / step.median)),
                         "%s: a step was predicted to take %s ms and took %s ms (%+.0f %%).",
                         v->lab->runs[q->runs[i]].name, ls__lab_say(v->p, 1e3 * said.median),
@@ -299,6 +319,9 @@ static void say_show(const struct ls_lab_view *v, const struct ls_lab_question *
 struct ls_lab_text ls__lab_sentences(const struct ls_lab_view *v, const struct ls_lab_question *q)
 {
     struct ls_lab_text t = {.p = v->p, .first = ""};
-    for (t.show = 0; t.show < q->n_shows; t.show++) say_show(v, q, q->shows[t.show], &t);
+    for (t.show = 0; t.show < q->n_shows; t.show++) {
+        t.is_aside = false;
+        say_show(v, q, q->shows[t.show], &t);
+    }
     return t;
 }

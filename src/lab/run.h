@@ -80,6 +80,10 @@ struct ls_lab_summary {
 enum ls_status ls__lab_run(const struct ls_lab_folder *folder, const struct ls_lab *lab, struct ls_lab_state *state,
                            const char *exe, struct ls_lab_summary *summary) LS_MUST_CHECK;
 
+/* Seconds of CPU that this machine has given to others than this process and its children that have ended, since some
+ * moment: the difference of two calls counts. NAN: not known. (busy.c) */
+double ls__lab_others_seconds(void);
+
 /* Seconds that the jobs not yet done will take; NAN: not known. */
 double ls__lab_seconds_left(const struct ls_lab_state *state);
 /* "3 h 20 min", "45 s" */

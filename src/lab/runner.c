@@ -197,9 +197,16 @@ static bool has_result(const char *dir)
     return ls__path_join(path, sizeof path, dir, "result.json") == LS_OK && ls__file_exists(path);
 }
 
-static enum ls_status judge(struct running *r, struct ls_lab_job *job, const char *log, double seconds)
+/* A try more. Ticks of the clock can make the others' part of a short one less than nothing. */
+static void add_time(struct ls_lab_job *job, double seconds, double others)
 {
-    job->seconds = (isfinite(job->seconds) ? job->seconds : 0) + seconds;
+    const bool is_first = !isfinite(job->seconds);
+    job->seconds = (is_first ? 0 : job->seconds) + seconds;
+    job->others_seconds = (is_first ? 0 : job->others_seconds) + (others > 0 || isnan(others) ? others : 0);
+}
+
+static enum ls_status judge(struct running *r, struct ls_lab_job *job, const char *log)
+{
     job->message = "";
     if (job->exit_code == 0) {
         job->state = LS_JOB_DONE;
@@ -231,12 +238,14 @@ static enum ls_status run_job(struct running *r)
     TRY(ls__lab_words(&r->state->memory, job, r->exe, dir, &words));
     if (job->state == LS_JOB_FAILED) job->state = LS_JOB_WAITING;
     const int64_t start = ls__now_ns();
+    const double others = ls__lab_others_seconds();
     say_progress(r, 0, true);
     job->tries++;
     TRY(ls__lab_state_write(r->state, r->lab, r->folder->path)); /* one that is killed has been tried, too */
     TRY(run_child(r, words, log, &job->exit_code));
     ls__log_progress("");
-    TRY(judge(r, job, log, ls__seconds_since(start)));
+    add_time(job, ls__seconds_since(start), ls__lab_others_seconds() - others);
+    TRY(judge(r, job, log));
     return ls__lab_state_write(r->state, r->lab, r->folder->path);
 }
 

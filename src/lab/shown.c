@@ -98,13 +98,19 @@ static enum ls_status add_published(struct draft *d, struct draft_question *q, i
     double low = 0, high = 0;
     const bool is_part = what == LS_SHOW_ACCURACY;
     char *equals = strrchr(word, '=');
+    const size_t len = strlen(word);
+    const bool is_unsure = len > 0 && word[len - 1] == '?';
+    if (is_unsure) word[len - 1] = '\0';
     if (equals) *equals = '\0';
     if (!equals || equals == word || !parse_range(equals + 1, is_part, &low, &high))
-        return ls__draft_fail(d, line, "published %s %s: expected RUN=NUMBER or RUN=LOW..HIGH; a number is as %s",
-                              ls__lab_show_words[what], word, examples[what]);
+        return ls__draft_fail(
+            d, line,
+            "published %s %s: expected RUN=NUMBER or RUN=LOW..HIGH (RUN=NUMBER? where it may be another "
+            "run's); a number is as %s",
+            ls__lab_show_words[what], word, examples[what]);
     if (is_part && high > 1) return not_a_part(d, line, word, low, high);
     TRY(ls__draft_grow(d, &q->published, sizeof *p, &p));
-    *p = (struct draft_published){.what = what, .low = low, .high = high, .line = line};
+    *p = (struct draft_published){.what = what, .low = low, .high = high, .is_unsure = is_unsure, .line = line};
     return ls__arena_text(&d->lab->memory, &p->run, word, strlen(word));
 }
 

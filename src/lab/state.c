@@ -52,12 +52,13 @@ static json_t *settings_json(const struct ls_lab_job *job)
 
 static json_t *job_json(const struct ls_lab_job *job, const struct ls_lab *lab)
 {
-    return json_pack("{s:s, s:i, s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "run", lab->runs[job->run].name,
-                     "repeat", job->repeat, "dir", job->dir, "state", ls__job_state_words[job->state], "exit_code",
-                     job->exit_code, "tries", job->tries, "message", ls__json_text(job->message), "settings",
-                     settings_json(job), "command", ls__json_text(job->command), "predicted_seconds",
-                     ls__json_number(job->predicted_seconds), "predicted_bytes", ls__json_number(job->predicted_bytes),
-                     "seconds", ls__json_number(job->seconds));
+    return json_pack("{s:s, s:i, s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "run",
+                     lab->runs[job->run].name, "repeat", job->repeat, "dir", job->dir, "state",
+                     ls__job_state_words[job->state], "exit_code", job->exit_code, "tries", job->tries, "message",
+                     ls__json_text(job->message), "settings", settings_json(job), "command",
+                     ls__json_text(job->command), "predicted_seconds", ls__json_number(job->predicted_seconds),
+                     "predicted_bytes", ls__json_number(job->predicted_bytes), "seconds", ls__json_number(job->seconds),
+                     "others_cpu_seconds", ls__json_number(job->others_seconds));
 }
 
 static json_t *state_json(const struct ls_lab_state *s, const struct ls_lab *lab)
@@ -166,6 +167,7 @@ static enum ls_status read_state(struct ls_lab_state *s, const struct ls_lab *la
         job->predicted_seconds = read_number(one, "predicted_seconds");
         job->predicted_bytes = read_number(one, "predicted_bytes");
         job->seconds = read_number(one, "seconds");
+        job->others_seconds = read_number(one, "others_cpu_seconds");
         s->n_jobs++;
     }
     return LS_OK;

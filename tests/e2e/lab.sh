@@ -207,10 +207,51 @@ wrong 'empty variation' 5 'has no values' <<<"base model=lenet5 data=digits
 question Q1: ?
 run a
 vary lr"
-wrong 'a list in one word' 5 'several values are a line of their own' <<<"base model=lenet5 data=digits
+wrong 'a list in one word' 5 'vary momentum 0,0.9: values are separated by blanks: write vary momentum 0 0.9' <<<"base model=lenet5 data=digits
 question Q1: ?
 run a
-vary batch-size 64,128"
+vary momentum 0,0.9"
+wrong 'a list on the line of the run' 4 'a line of its own below the run, values separated by blanks: vary lr 0.1 0.2' <<<"base model=lenet5 data=digits
+question Q1: ?
+run a lr=0.1,0.2"
+wrong 'a flag without a value' 4 'flip has no value: write flip=on' <<<"base model=lenet5 data=digits
+question Q1: ?
+run a flip"
+wrong 'a flag that is neither on nor off' 4 'flip=1: expected on or off: write flip=on' <<<"base model=lenet5 data=digits
+question Q1: ?
+run a flip=1"
+wrong 'a flag that varies without values' 5 'as vary flip on off' <<<"base model=lenet5 data=digits
+question Q1: ?
+run a
+vary flip"
+wrong 'a setting without a value' 4 'lr has no value: write lr=0.05' <<<"base model=lenet5 data=digits
+question Q1: ?
+run a lr"
+wrong 'a misspelt flag without a value' 4 'unknown setting flp; did you mean flip?' <<<"base model=lenet5 data=digits
+question Q1: ?
+run a flp"
+several='made 4 runs of mw: mw-0-0, mw-0-0.1, mw-0.9-0, mw-0.9-0.1; name one of them, as'
+wrong 'a baseline that is several runs' 7 "$several baseline mw-0-0" <<<"base model=lenet5 data=digits
+question Q1: ?
+run mw
+vary momentum 0 0.9
+vary weight-decay 0 0.1
+baseline mw"
+wrong 'a published figure of several runs' 9 "$several published time mw-0-0" <<<"source S
+base model=lenet5 data=digits
+question Q1: ?
+run mw
+vary momentum 0 0.9
+vary weight-decay 0 0.1
+show time
+published time mw=3"
+wrong 'a baseline of another question' 7 'not of this question: write use mw-1 too' <<<"base model=lenet5 data=digits
+question Q1: ?
+run mw
+vary lr 1 2
+question Q2: ?
+baseline mw
+run b"
 wrong 'a question without runs' 3 'question Q2 has no runs' <<<"base model=lenet5 data=digits
 question Q2: ?"
 wrong 'settings that do not go together' 4 '--batch-per-worker' <<<"base model=lenet5 data=digits batch-size=64

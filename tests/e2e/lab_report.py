@@ -40,6 +40,7 @@ def read_lab(path):
                 made = {n + "-" + re.sub(r"[^A-Za-z0-9.-]", "_", v): {**s, key: v} for n, s in made.items() for v in values}
             groups[run["name"]] = list(made)
             questions[-1]["runs"] += list(made)
+            questions[-1]["own"] |= set(made)
             settings.update(made)
             run = None
 
@@ -52,7 +53,8 @@ def read_lab(path):
         if word == "question":
             end_run()
             name, _, title = rest.partition(":")
-            questions.append({"id": name, "title": title.strip(), "runs": [], "show": [], "baseline": None, "published": {}, "text": [], "base": {}})
+            questions.append({"id": name, "title": title.strip(), "runs": [], "own": set(), "show": [], "baseline": None, "published": {}, "unsure": set(),
+                              "text": [], "base": {}})
         elif word == "source":
             source = rest
         elif word == "base":
@@ -77,6 +79,9 @@ def read_lab(path):
             for value in values:
                 name, _, numbers = value.partition("=")
                 low, _, high = numbers.partition("..")
+                if numbers.endswith("?"):
+                    questions[-1]["unsure"].add((what, name))
+                    low, high = low.rstrip("?"), high.rstrip("?")
                 questions[-1]["published"][what, name] = (float(low), float(high or low))
         elif word == "text":
             questions[-1]["text"].append(rest)
@@ -198,9 +203,9 @@ def number(x):
 
 COLUMNS = {
     "time": [("time (s)", "time", 1), ("of it checkpoints (s)", "seconds.checkpoint", 1), ("images/s", "rate", 1),
-             ("from start to end (s)", "total_seconds", 1)],
+             ("evaluation (s)", "seconds.evaluate", 1), ("from start to end (s)", "total_seconds", 1)],
     "accuracy": [("test accuracy (%)", "test_accuracy", 100), ("test loss", "test_loss", 1), ("training loss, mean of the last epoch", "train_loss", 1)],
-    "resources": [("CPU, mean (% of a core)", "cpu_percent_mean", 1), ("CPU, most", "cpu_peak", 1), ("memory, most (MiB)", "peak_rss_bytes", MIB)],
+    "resources": [("CPU, mean (% of a core)", "cpu_percent_mean", 1), ("CPU, most (% of a core)", "cpu_peak", 1), ("memory, most (MiB)", "peak_rss_bytes", MIB)],
     "communication": [(f"{part} (s)", f"seconds.{part}", 1) for part in ("compute", "update", "communicate", "hidden", "wait", "load")],
     "bandwidth": [("sent by all (MiB)", "bytes_sent", MIB), ("sent per step (MiB)", "bytes_step", MIB),
                   ("MB/s of a worker while communicating", "byte_rate", 1e-6)],
@@ -217,11 +222,13 @@ class Question:
         self.q, self.jobs, self.runs = q, jobs, runs
         self.spreads = {}
         self.text = []
-        self.weights = {}  # of sentences that tell a difference beyond noise: how large it is
+        self.weights = {}  # of sentences: whether it is about the question itself, and how large the difference beyond noise is that it tells
 
-    def tell(self, sentence, weight=0):
+    def tell(self, sentence, weight=0, run=None):
+        """run: whom it is about, where it is one; the summary tells of a question's own runs before those of `use`."""
         self.text.append(sentence)
-        self.weights[sentence] = weight
+        aside = run is not None and bool(self.q["own"]) and run not in self.q["own"]
+        self.weights[sentence] = (not aside, weight)
 
     def spread(self, run, measure):
         key = run, measure
@@ -267,7 +274,8 @@ class Question:
         return min([self.q["baseline"]] + runs[:runs.index(run)], key=differences)
 
     def published(self, what, run):
-        return self.q["published"].get((what, run))
+        """What may be computed with."""
+        return None if (what, run) in self.q["unsure"] else self.q["published"].get((what, run))
 
     # --- tables ---
 
@@ -297,17 +305,18 @@ class Question:
                 for changes, runs in alike.items()]
 
     def published_text(self, what, run, scale=1):
-        p = self.published(what, run)
+        p = self.q["published"].get((what, run))
         if not p:
             return ""
-        return number(p[0] * scale) if p[0] == p[1] else f"{number(p[0] * scale)} to {number(p[1] * scale)}"
+        unsure = " (?)" if (what, run) in self.q["unsure"] else ""
+        return (number(p[0] * scale) if p[0] == p[1] else f"{number(p[0] * scale)} to {number(p[1] * scale)}") + unsure
 
     def measures(self, show):
         is_published = any(what == show for what, _ in self.q["published"])
         used = []
         for column in COLUMNS[show]:
             spreads = [self.spread(r, column[1]) for r in self.q["runs"]]
-            if any(s.n and (column[1] != "seconds.checkpoint" or s.high >= 0.001) for s in spreads):
+            if any(s.n and (column[1] not in ("seconds.checkpoint", "seconds.evaluate") or s.high >= 0.001) for s in spreads):
                 used.append(column)
         if not used and is_published:
             used = COLUMNS[show][:1]
@@ -362,7 +371,7 @@ class Question:
         return rows
 
     def nodes(self):
-        rows = [["run", "node", "workers", "images", "from start to end (s)", "communicate (s)", "wait (s)", "sent (MiB)", "CPU, mean (%)",
+        rows = [["run", "node", "workers", "images", "from start to end (s)", "communicate (s)", "wait (s)", "sent (MiB)", "CPU, mean (% of a core)",
                  "memory, most (MiB)"]]
         for run in self.q["runs"]:
             h, by_host = self.first(run), {}
@@ -395,17 +404,17 @@ class Question:
                 continue
             numbers = f"({a.brief()} s against {b.brief()} s" + ("" if a.n > 1 and b.n > 1 else "; measured once, so the noise is not known") + self.there(run, base) + ")."
             if overlap(a, b):
-                self.tell(f"No difference in time beyond noise between {run} and {base} {numbers}")
+                self.tell(f"No difference in time beyond noise between {run} and {base} {numbers}", 0, run)
             else:
-                self.tell(f"{run} took {say(a.median / b.median)} times the time of {base} {numbers}", abs(math.log(a.median / b.median)))
+                self.tell(f"{run} took {say(a.median / b.median)} times the time of {base} {numbers}", abs(math.log(a.median / b.median)), run)
         base = self.q["baseline"]
         b = self.spread(base, "time")
         if sum(self.spread(r, "time").n > 0 for r in self.q["runs"]) == 1 and b.n:
-            self.text.append(f"{base} took {b.brief()} s for {count(self.first(base).at('images'))} images.")
+            self.tell(f"{base} took {b.brief()} s for {count(self.first(base).at('images'))} images.")
         for run in self.q["runs"]:
             held, time = self.spread(run, "seconds.checkpoint"), self.spread(run, "time")
             if (self.given(run, "checkpoint-every") or "none") != "none" and held.n and time.n:
-                self.text.append(f"Checkpoints held {run} up for {held.brief()} s, {'%.2g' % (100 * held.median / time.median)} % of its time.")
+                self.tell(f"Checkpoints held {run} up for {held.brief()} s, {'%.2g' % (100 * held.median / time.median)} % of its time.", 0, run)
 
     def say_speedups(self):
         is_weak = False
@@ -418,24 +427,24 @@ class Question:
             ratio, ideal = a.median / b.median, self.ideal(run)
             is_weak |= h.at("batch_size") != self.first(one).at("batch_size")
             if overlap(a, b):
-                self.text.append(f"{run}: no speed-up over {one} beyond noise.")
+                self.tell(f"{run}: no speed-up over {one} beyond noise.", 0, run)
             else:
-                self.tell(f"{run}: a speed-up of {ratio:.2f} over {one}, {100 * ratio / ideal:.0f} % of the ideal {'%.3g' % ideal}.", abs(math.log(ratio)))
+                self.tell(f"{run}: a speed-up of {ratio:.2f} over {one}, {100 * ratio / ideal:.0f} % of the ideal {'%.3g' % ideal}.", abs(math.log(ratio)), run)
             cpus = h.at("machine.cpus")
             if h.result["device"] == "cpu" and not (h.manifest.get("launch") or {}).get("hosts") and h.at("workers") * h.at("threads") > cpus:
-                self.text.append(f"The {h.at('workers'):.0f} workers of {run} share {cpus:.0f} core{'' if cpus == 1 else 's'}.")
+                self.tell(f"The {h.at('workers'):.0f} workers of {run} share {cpus:.0f} core{'' if cpus == 1 else 's'}.", 0, run)
             if ideal == 1:
-                self.text.append(f"{run} and {one} computed with as many cores ({self.units(one):.0f}): there is nothing that more workers could add.")
+                self.tell(f"{run} and {one} computed with as many cores ({self.units(one):.0f}): there is nothing that more workers could add.", 0, run)
             if ratio >= 0.9 * ideal:
                 continue
             communicate, wait = (self.spread(run, f"seconds.{k}").median / self.spread(run, "time").median for k in ("communicate", "wait"))
             alone = self.spread(one, "seconds.wait").median / self.spread(one, "time").median
             if communicate >= 0.05:
-                self.text.append(f"{100 * communicate:.0f} % of the time of {run} was communication that no computing hid.")
+                self.tell(f"{100 * communicate:.0f} % of the time of {run} was communication that no computing hid.", 0, run)
             if wait - alone >= 0.05:
-                self.text.append(f"{100 * wait:.0f} % of the time of {run} was waiting, against {100 * alone:.0f} % of {one}: for the other workers.")
+                self.tell(f"{100 * wait:.0f} % of the time of {run} was waiting, against {100 * alone:.0f} % of {one}: for the other workers.", 0, run)
         if is_weak:
-            self.text.append("This is weak scaling: the global batch grows with the workers, so these are different trainings, "
+            self.tell("This is weak scaling: the global batch grows with the workers, so these are different trainings, "
                              "compared by their images per second.")
 
     def say_accuracies(self):
@@ -447,12 +456,12 @@ class Question:
             n_test = self.first(run).at("test_data.images")
             blur = 1.96 * math.sqrt((a.median * (1 - a.median) + b.median * (1 - b.median)) / n_test) if n_test > 0 else 0
             if a.low == b.low and a.high == b.high:
-                self.text.append(f"{run} has exactly the accuracy of {base} ({100 * a.median:.2f} %).")
+                self.tell(f"{run} has exactly the accuracy of {base} ({100 * a.median:.2f} %).", 0, run)
             elif overlap(a, b) or abs(a.median - b.median) <= blur:
-                self.text.append(f"No difference in accuracy beyond noise between {run} and {base} ({100 * a.median:.2f} % against {100 * b.median:.2f} %).")
+                self.tell(f"No difference in accuracy beyond noise between {run} and {base} ({100 * a.median:.2f} % against {100 * b.median:.2f} %).", 0, run)
             else:
                 self.tell(f"{run} is right on {100 * a.median:.2f} % of the test data, {100 * abs(a.median - b.median):.2f} points "
-                          f"{'more' if a.median > b.median else 'less'} than {base}.", abs(a.median - b.median))
+                          f"{'more' if a.median > b.median else 'less'} than {base}.", abs(a.median - b.median), run)
         if len(self.q["runs"]) == 1:
             self.say_ends("test_accuracy", 100, "Accuracy on test data", " %")
 
@@ -462,14 +471,14 @@ class Question:
             return
         least, most = min(known, key=lambda r: self.spread(r, measure).median), max(known, key=lambda r: self.spread(r, measure).median)
         low, high = self.spread(least, measure), self.spread(most, measure)
-        if len(self.q["runs"]) > 1 and low.low == high.high:
-            self.text.append(f"{what} is the same in all runs: {high.brief(scale)}{unit}.")
-        elif least == most:
-            self.text.append(f"{what} of {most}: {high.brief(scale)}{unit}.")
+        if len(known) > 1 and low.low == high.high:
+            self.tell(f"{what} is the same in all runs{' that are done' * (len(known) < len(self.q['runs']))}: {high.brief(scale)}{unit}.")
+        elif len(known) == 1:
+            self.tell(f"{what} of {most}: {high.brief(scale)}{unit}.")
         elif overlap(low, high):
-            self.text.append(f"{what}: no difference beyond noise ({high.brief(scale)}{unit} at most).")
+            self.tell(f"{what}: no difference beyond noise ({high.brief(scale)}{unit} at most).")
         elif low.brief(scale) == high.brief(scale):
-            self.text.append(f"{what}: no difference in the digits shown ({high.brief(scale)}{unit}).")
+            self.tell(f"{what}: no difference in the digits shown ({high.brief(scale)}{unit}).")
         else:
             self.tell(f"{what} was highest in {most} ({high.brief(scale)}{unit}) and lowest in {least} ({low.brief(scale)}{unit}).",
                       math.log(high.median / low.median) if low.median > 0 else 1)
@@ -480,9 +489,9 @@ class Question:
             return
         n_runs = sum(len(self.runs[run]) > 0 for run in self.q["runs"])
         if len(set(hashes)) == 1:
-            self.text.append(f"The same weights, proved by hash: all {len(hashes)} trainings of {n_runs} runs ended with {hashes[0]}.")
+            self.tell(f"The same weights, proved by hash: all {len(hashes)} trainings of {n_runs} runs ended with {hashes[0]}.")
             return
-        self.text.append(f"The weights are not all the same: {len(hashes)} trainings ended with {len(set(hashes))} different hashes.")
+        self.tell(f"The weights are not all the same: {len(hashes)} trainings ended with {len(set(hashes))} different hashes.")
         told = []
         for run in self.q["runs"]:
             mine = self.training(run, OF_WORKERS)
@@ -492,7 +501,7 @@ class Question:
             same = [r for r in self.q["runs"] if self.training(r, OF_WORKERS) == mine and self.runs[r]]
             found = list(dict.fromkeys(h.result["weights_hash"] for r in same for h in self.runs[r]))
             if len(same) > 1:
-                self.text.append(f"{', '.join(same)} are one training, " + (f"and have the same weights, proved by hash: {found[0]}." if len(found) == 1
+                self.tell(f"{', '.join(same)} are one training, " + (f"and have the same weights, proved by hash: {found[0]}." if len(found) == 1
                                                                             else f"but ended with {len(found)} different hashes."))
 
     def say_targets(self):
@@ -502,7 +511,7 @@ class Question:
             if s.n:
                 reached.append((s.median, run))
             elif self.runs[run] and self.given(run, "target"):
-                self.text.append(f"{run} did not reach {self.given(run, 'target')}.")
+                self.tell(f"{run} did not reach {self.given(run, 'target')}.")
         if reached:
             _, best = min(reached, key=lambda x: x[0])
             self.tell(f"First at the target: {best}, {self.spread(best, 'target_total_seconds').brief()} s after its start.", 1)
@@ -511,15 +520,15 @@ class Question:
         for run in self.q["runs"]:
             time, compute, sent = (self.spread(run, m) for m in ("time", "seconds.compute", "seconds.communicate"))
             if "speed-up" not in self.q["show"] and self.workers(run) > 1 and time.n and compute.n and sent.n:
-                self.text.append(f"{run}: {100 * compute.median / time.median:.0f} % of the time computed, "
-                                 f"{100 * sent.median / time.median:.0f} % communicated with nothing to compute.")
+                self.tell(f"{run}: {100 * compute.median / time.median:.0f} % of the time computed, "
+                          f"{100 * sent.median / time.median:.0f} % communicated with nothing to compute.", 0, run)
 
     def say_predictions(self):
         for run in self.q["runs"]:
             said, step = self.spread(run, "step_seconds.predicted"), self.spread(run, "step")
             if said.n and step.n:
                 self.tell(f"{run}: a step was predicted to take {say(1e3 * said.median)} ms and took {say(1e3 * step.median)} ms "
-                          f"({100 * (said.median / step.median - 1):+.0f} %).", abs(math.log(said.median / step.median)))
+                          f"({100 * (said.median / step.median - 1):+.0f} %).", abs(math.log(said.median / step.median)), run)
 
     def say_resources(self):
         self.say_ends("cpu_percent_mean", 1, "CPU use", " % of a core")
@@ -537,8 +546,18 @@ class Question:
             rules[show]()
             said = self.text[before:]
             if said and first is None:
-                first = max(said, key=lambda line: self.weights.get(line, 0))
+                first = max(said, key=lambda line: self.weights[line])
         return self.text, first
+
+    def apart(self):
+        """What sets ours apart from what is published."""
+        part = ""
+        for _, run in self.q["published"]:
+            h, published = self.first(run), PUBLISHED.get(self.given(run, "data"))
+            if h and published and is_part(h, published):
+                part = f" The published set has {count(published[0])} images to train on, ours {count(n_images(h)[0])}."
+        scaled = f" Ours is scaled to {self.q['scale']}, theirs is not." if self.q["scale"] != "1" else ""
+        return part + scaled + " (?): it is not certain that the figure is of this run." * bool(self.q["unsure"])
 
     def expected(self, source):
         """Lines of the section: rows as lists, texts as they are."""
@@ -563,9 +582,70 @@ class Question:
                 made = {"speed-up": self.speedups, "curves": self.curves, "hash": self.hashes, "nodes": self.nodes}.get(show, lambda: self.measures(show))
                 lines += made()
         if q["published"] and source:
-            lines.append(f"Published: {source}")
+            lines.append(f"Published: {source}" + self.apart())
         lines += [f"    {self.jobs[r, 1]['command']}" for r in q["runs"] if (r, 1) in self.jobs]
         return lines
+
+
+# Images of data sets as they are published, to train and to test on.
+PUBLISHED = {"mnist": (60000, 10000), "fashion-mnist": (60000, 10000), "cifar10": (50000, 10000), "svhn": (73257, 26032)}
+
+
+def n_images(h):
+    """Of those that were there: to train and validate on, to test on."""
+    of = [(h.manifest.get(part) or {}).get("images", 0) for part in ("train_data", "validation_data", "test_data")]
+    return of[0] + of[1], of[2]
+
+
+def is_part(h, published):
+    train, test = n_images(h)
+    return train < published[0] or 0 < test < published[1]
+
+
+def facts(jobs, runs, names):
+    """What the top says of the images and of other programs."""
+    lines, has_part, busy = [], False, []
+    for run in names:
+        if not runs[run]:
+            continue
+        h, data = runs[run][0], jobs[run, 1]["settings"]["data"]
+        (train, test), validation, published = n_images(h), (h.manifest.get("validation_data") or {}).get("images", 0), PUBLISHED.get(data)
+        text = f"Data: {data}, {count(train - validation)} images to train on"
+        text += f", {count(validation)} more to validate on" * (validation > 0) + f" and {count(test)} to test on" * (test > 0)
+        if published:
+            is_all = train == published[0] and test in (0, published[1])
+            text += ", all that are published" if is_all else f"; {count(published[0])}" + f" and {count(published[1])}" * (test > 0) + " are published"
+            has_part |= is_part(h, published)
+        if text + "." not in lines:
+            lines.append(text + ".")
+    if has_part:
+        lines.append("Where the texts of this lab, or published figures, speak of a data set they mean all of its images; ours are of those that were there.")
+    for run in names:
+        cores = others(jobs, run)
+        if cores.n and cores.high > 0.3:
+            busy.append(f"{run} ({cores.high:.2f})")
+    if busy:
+        lines.append("The machine was busy with other programs, so times are disturbed: in a training of these runs others used more than 0.3 cores, "
+                     f"as a mean of all its time (the most of its repeats): {', '.join(busy)}.")
+    return lines
+
+
+def others(jobs, run):
+    """Cores that others used, over the trainings of a run that are done."""
+    done = [j for (name, _), j in jobs.items() if name == run and j["state"] == "done" and j.get("others_cpu_seconds") is not None]
+    return Spread([j["others_cpu_seconds"] / j["seconds"] for j in done], "%")
+
+
+def check_facts(jobs, runs, names, found):
+    """Problems of what is told of images and of other programs."""
+    top = next(lines for head, lines in found.items() if head.startswith("# "))
+    told = [line for line in top if isinstance(line, str) and line.startswith(("Data: ", "Where the texts", "The machine was busy"))]
+    table = [[run, others(jobs, run).text()] for run in names if others(jobs, run).n]
+    wanted, got = facts(jobs, runs, names), found.get("## How busy the machine was with others", [])
+    problems = [f"the top: expected {wanted}\n  found {told}"] if told != wanted else []
+    if [line for line in got if isinstance(line, list)][1:] != table:
+        problems.append(f"other programs: expected {table}\n  found {got}")
+    return problems
 
 
 NOTES = ("No curves: nothing was logged twice. ", "Speed-up is images per second, checkpoints included, over those of ", "Seconds of the first worker. Compute: ", "Curves and this table are of the first repeat", "Of the first repeat of each run. Times",
@@ -621,6 +701,7 @@ def main():
     found = sections(folder + "/report.md")
     problems, n_lines = [f"a table without a head of its own: {line}" for line in merged_tables(folder + "/report.md")], 0
     top = next(lines for head, lines in found.items() if head.startswith("# "))
+    problems += check_facts(jobs, runs, list(questions[0]["settings"]), found)
     for q in questions:
         if not all((r, 1) in jobs for r in q["runs"]):
             if f"## {q['id']}: {q['title']}" in found:

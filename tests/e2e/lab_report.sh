@@ -36,7 +36,7 @@ question Q1: Batches
   published accuracy batch-16=0.9156
 question Q2: Checkpoints, and a run that fails
   base  batch-size=16
-  use   batch-16
+  use   batch
   run   often checkpoint-every=5
   run   wild lr=100000 epochs=30
   show  time communication
@@ -49,6 +49,12 @@ question Q3: Targets
   vary  target 0.01 1
   show  target accuracy
   published target race-0.01=86
+question Q7: Part of a published set, and a figure that may be of another run
+  base  data=mnist data-dir=data batch-size=16 epochs=1
+  run   part
+  run   cut validation=20 no-eval=on
+  show  time
+  published time part=8 cut=12?
 question Q4: One
   run   one batch-size=8
   show  time accuracy resources hash predicted bandwidth
@@ -66,6 +72,15 @@ question Q5: Workers
   show  time speed-up communication bandwidth hash predicted nodes curves
   published time alone=100 more-2=60
 END
+python3 - <<'END'
+import os, struct
+os.makedirs("data/MNIST/raw")
+for name, n in (("train", 120), ("t10k", 50)):
+    with open(f"data/MNIST/raw/{name}-images-idx3-ubyte", "wb") as f:
+        f.write(struct.pack(">4I", 2051, n, 28, 28) + bytes((i * 7 + k) % 251 for i in range(n) for k in range(784)))
+    with open(f"data/MNIST/raw/{name}-labels-idx1-ubyte", "wb") as f:
+        f.write(struct.pack(">2I", 2049, n) + bytes(i % 10 for i in range(n)))
+END
 "$lockstep" lab run all.lab --run all >out 2>err </dev/null
 equal 'a lab with a run that fails: exit code' $? 1
 follows 'all that can be shown' all
@@ -74,6 +89,12 @@ has 'published figures are labelled' all/report.md 'published, another machine'
 has 'the summary: what is shown first' all/report.md '- Q4: one took '
 has 'accuracies have two digits behind the point' all/report.md '| test accuracy (%) | test loss | training loss, mean of the last epoch |'
 has 'the noise of accuracies is told' all/report.md '1.96 standard errors of test sets of that size'
+has 'how much of a published set was there' all/report.md 'Data: mnist, 120 images to train on and 50 to test on; 60,000 and 10,000 are published.'
+has 'with images put aside' all/report.md 'Data: mnist, 100 images to train on, 20 more to validate on; 60,000 are published.'
+has 'where the published figures stand, too' all/report.md 'The published set has 60,000 images to train on, ours 120. (?): it is not certain that the figure is of this run.'
+has 'what is not certain is marked' all/report.md ' 12 (?) |'
+equal 'and not computed with' "$(grep -c '1.50 times' all/report.md)" 0
+equal 'the summary tells of the runs of the question itself' "$(grep -c '^- Q2: .*often .*batch-16 ' all/report.md)" 1
 if [ -n "$has_mpi" ]; then
     has 'workers that share what one process has: no ideal but 1' all/report.md 'more-2 and alone computed with as many cores ('
     has 'and their threads stand beside them' all/report.md '| run | workers | threads of each | images/s | speed-up | against | of the ideal (%) |'
@@ -101,6 +122,36 @@ END
 }
 shorter_bar changed/report/Q1-time.svg
 if python3 "$here/lab_figures.py" changed >said 2>&1; then bad 'a bar of the wrong length: not found'; else has 'a bar of the wrong length is found' said 'ends: drawn at'; fi
+
+# Other programs meanwhile.
+sed -e '/^question Q2/,$d' all.lab >busy.lab
+sh -c 'while :; do :; done' &
+pids+=($!)
+"$lockstep" lab run busy.lab --repeat 1 --run busy >out 2>err </dev/null
+kill "${pids[-1]}"
+python3 - busy/state.json >said <<'END'
+import json, sys
+for job in json.load(open(sys.argv[1]))["jobs"]:
+    if not 0.3 < job["others_cpu_seconds"] / job["seconds"]: print(job["run"], job["others_cpu_seconds"], job["seconds"])
+END
+equal 'a program that only computes is noticed' "$(cat said)" ''
+follows 'beside other programs' busy
+has 'and warned of' busy/report.md 'The machine was busy with other programs, so times are disturbed'
+quiet() { # CORES
+    python3 - "$1" <<'END'
+import json, sys
+state = json.load(open("busy/state.json"))
+for job in state["jobs"]:
+    job["others_cpu_seconds"] = job["seconds"] * (float(sys.argv[1]) if job["run"] == "batch-16" else 0.1)
+json.dump(state, open("busy/state.json", "w"))
+END
+    "$lockstep" lab report busy >out 2>err </dev/null
+}
+quiet 0.29
+equal 'others that hardly compute' "$(grep -c 'The machine was busy' busy/report.md)" 0
+quiet 0.31
+has 'the run that is disturbed' busy/report.md 'repeats): batch-16 (0.31).'
+follows 'one run of two beside others' busy
 
 # Half of it: trainings that were never begun.
 waiting() { # CONDITION on job

@@ -341,12 +341,32 @@ static int remove_dir(void **state)
     return system(command);
 }
 
+/* Labels that lie in a file of their own are no images. */
+static void test_published(void **state)
+{
+    static const struct {
+        const char *spec;
+        int64_t train, test;
+    } sets[] = {{"mnist", 60000, 10000},
+                {"fashion-mnist", 60000, 10000},
+                {"cifar10", 50000, 10000},
+                {"svhn", 73257, 26032},
+                {"svhn+extra", 604388, 26032}};
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+        bool with_extra;
+        const struct ls_set *set = ls__catalog_from_spec(sets[i].spec, &with_extra);
+        assert_non_null(set);
+        assert_int_equal(ls__set_images(set, LS_TRAIN, with_extra), sets[i].train);
+        assert_int_equal(ls__set_images(set, LS_TEST, with_extra), sets[i].test);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_folder),      cmocka_unit_test(test_folder_splits), cmocka_unit_test(test_search),
         cmocka_unit_test(test_resized_set), cmocka_unit_test(test_untar),         cmocka_unit_test(test_fetch_refusals),
-        cmocka_unit_test(test_check),       cmocka_unit_test(test_real),
+        cmocka_unit_test(test_check),       cmocka_unit_test(test_published),     cmocka_unit_test(test_real),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
