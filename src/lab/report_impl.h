@@ -76,9 +76,10 @@ enum ls_lab_measure {
 
 /* How a number is written. */
 enum ls_lab_digits {
-    LS_LAB_USUAL,     /* three digits */
-    LS_LAB_SECONDS,   /* likewise, and 0 for less than a millisecond */
-    LS_LAB_HUNDREDTHS /* two digits behind the point */
+    LS_LAB_USUAL,      /* three digits */
+    LS_LAB_SECONDS,    /* likewise, and 0 for less than a millisecond */
+    LS_LAB_HUNDREDTHS, /* two digits behind the point */
+    LS_LAB_WHOLE       /* none */
 };
 
 /* Over the repeats that have a value; n 0: none, and all NAN. */
@@ -153,16 +154,15 @@ struct ls_lab_text {
     const char *first; /* for the summary: of the first word of `show` that has any the one with the largest difference
                           beyond noise, or else the first; "" if nothing follows */
     double weight;     /* of `first` */
-    int show, first_show;          /* the word it is at; that of `first` */
-    bool is_aside, is_first_aside; /* of a run that comes from `use` in a question with runs of its own, which the
-                                      summary tells of before others */
+    int show, first_show; /* the word it is at; that of `first` */
 };
 struct ls_lab_text ls__lab_sentences(const struct ls_lab_view *v, const struct ls_lab_question *q);
 void ls__lab_sentence(struct ls_lab_text *t, const char *fmt, ...) LS_PRINTF(2, 3);
 /* A difference beyond noise, and how large it is among those of its word: above 0. */
 void ls__lab_finding(struct ls_lab_text *t, double weight, const char *fmt, ...) LS_PRINTF(3, 4);
-/* What follows is of that run. */
-void ls__lab_text_of(struct ls_lab_text *t, const struct ls_lab_question *q, int run);
+/* Whether a question with runs of its own compares two that come from `use`, or tells of one (other -1): it was told
+ * where they belong. */
+bool ls__lab_is_told(const struct ls_lab_question *q, int run, int other);
 void ls__lab_say_speedups(const struct ls_lab_view *v, const struct ls_lab_question *q, struct ls_lab_text *t);
 
 #endif

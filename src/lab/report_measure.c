@@ -115,6 +115,8 @@ static enum ls_lab_digits digits_of(enum ls_lab_measure m)
     switch (m) {
     case LS_LAB_ACCURACY:
         return LS_LAB_HUNDREDTHS;
+    case LS_LAB_TARGET_EPOCH:
+        return LS_LAB_WHOLE;
     case LS_LAB_TIME:
     case LS_LAB_IN_ALL:
     case LS_LAB_CHECKPOINT:

@@ -1,6 +1,7 @@
 /* report_rows.c: the setting, the hashes and the nodes of a question, as tables (report_impl.h). */
 #include "base/buf.h"
 #include "lab/report_impl.h"
+#include "report/words.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -173,11 +174,12 @@ void ls__lab_nodes_table(const struct ls_lab_view *v, const struct ls_lab_questi
         struct node nodes[MOST];
         const struct ls_history *h = ls__lab_first(v, q->runs[i]);
         int n = h ? find_nodes(h, nodes, MOST) : 0;
+        const char *own = h ? ls_history_text(h, "machine.host") : NULL;
         for (int k = 0; k < n; k++) {
             const char *cells[N] = {v->lab->runs[q->runs[i]].name,
-                                    nodes[k].host,
+                                    own && strcmp(own, nodes[k].host) == 0 ? "this machine" : nodes[k].host,
                                     ls__page_format(v->p, "%d", nodes[k].n_ranks),
-                                    ls__page_format(v->p, "%.0f", nodes[k].images),
+                                    ls__say_count(v->p, nodes[k].images),
                                     ls__lab_say_as(v->p, LS_LAB_SECONDS, nodes[k].seconds),
                                     ls__lab_say_as(v->p, LS_LAB_SECONDS, nodes[k].communicate),
                                     ls__lab_say_as(v->p, LS_LAB_SECONDS, nodes[k].wait),

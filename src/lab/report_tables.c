@@ -15,6 +15,7 @@ const char *ls__lab_say_as(struct ls_page *p, enum ls_lab_digits digits, double 
 {
     if (digits == LS_LAB_SECONDS && fabs(value) < 0.001) return "0";
     if (digits == LS_LAB_HUNDREDTHS && isfinite(value)) return ls__page_format(p, "%.2f", value);
+    if (digits == LS_LAB_WHOLE) return ls__say_count(p, value);
     return ls__lab_say(p, value);
 }
 
@@ -22,6 +23,7 @@ const char *ls__lab_say(struct ls_page *p, double value)
 {
     double size = fabs(value);
     if (!isfinite(value)) return "";
+    if (size >= 999.5) return ls__say_count(p, value);
     return ls__page_format(p,
                            size >= 99.95    ? "%.0f"
                            : size >= 9.995  ? "%.1f"
@@ -49,12 +51,18 @@ const char *ls__lab_say_briefly(struct ls_page *p, const struct ls_spread *s, do
     return say(p, s, scale, "[", "]");
 }
 
+static const char *as_given(struct ls_page *p, double value)
+{
+    return value >= 1000 ? ls__say_count(p, value) : ls__page_format(p, "%g", value);
+}
+
 const char *ls__lab_say_published(struct ls_page *p, const struct ls_lab_published *published, double scale)
 {
     if (!published) return "";
-    const char *unsure = published->is_unsure ? " (?)" : "";
-    if (published->low == published->high) return ls__page_format(p, "%g%s", published->low * scale, unsure);
-    return ls__page_format(p, "%g to %g%s", published->low * scale, published->high * scale, unsure);
+    const char *unsure = published->is_unsure ? " (?)" : "", *low = as_given(p, published->low * scale),
+               *high = as_given(p, published->high * scale);
+    if (published->low == published->high) return ls__page_format(p, "%s%s", low, unsure);
+    return ls__page_format(p, "%s to %s%s", low, high, unsure);
 }
 
 /* --- columns --- */
@@ -174,11 +182,11 @@ static bool has_reference(const struct ls_lab_view *v, const struct ls_lab_quest
 
 static void add_speedups(const struct ls_lab_view *v, const struct ls_lab_question *q)
 {
-    bool is_published = has_published(q, LS_SHOW_SPEEDUP) || has_published(q, LS_SHOW_TIME),
-         has_ideal = has_reference(v, q);
+    bool is_published = false, has_ideal = has_reference(v, q);
     const char *cells[8] = {"run", "workers", "threads of each", "images/s", "speed-up", "against", "of the ideal (%)"};
     struct ls_spread base = ls__lab_spread(v, q->baseline, LS_LAB_RATE);
     int n_own = has_ideal ? 7 : 5;
+    for (int i = 0; i < q->n_runs; i++) is_published |= *published_speedup(v, q, q->runs[i]) != '\0';
     cells[n_own] = "published, another machine";
     ls__page_row(v->p, cells, n_own + is_published);
     for (int i = 0; i < q->n_runs; i++) {

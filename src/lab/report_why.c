@@ -52,7 +52,7 @@ void ls__lab_say_speedups(const struct ls_lab_view *v, const struct ls_lab_quest
         struct ls_spread a = ls__lab_spread(v, run, LS_LAB_RATE), b = {0};
         if (one >= 0) b = ls__lab_spread(v, one, LS_LAB_RATE);
         if (a.n == 0 || b.n == 0) continue;
-        ls__lab_text_of(t, q, run);
+        if (ls__lab_is_told(q, run, one)) continue;
         double ratio = a.median / b.median, ideal = ls__lab_units(v, run) / ls__lab_units(v, one);
         has_weak |= is_weak(v, run, one);
         if (ls__lab_compare(&a, &b) == LS_LAB_NOISE)
@@ -64,7 +64,6 @@ void ls__lab_say_speedups(const struct ls_lab_view *v, const struct ls_lab_quest
         say_cores(v, run, one, t);
         if (ratio < 0.9 * ideal) say_why(v, run, one, t);
     }
-    t->is_aside = false;
     if (has_weak)
         ls__lab_sentence(
             t, "This is weak scaling: the global batch grows with the workers, so these are different trainings, "

@@ -21,23 +21,20 @@ static void add(struct ls_lab_text *t, double weight, const char *line)
         t->lines = more;
     }
     t->lines[t->n++] = line;
-    if (t->n > 1 && t->show != t->first_show) return;
-    if (t->n > 1 && t->is_aside == t->is_first_aside && weight <= t->weight) return;
-    if (t->n > 1 && t->is_aside && !t->is_first_aside) return;
-    t->is_first_aside = t->is_aside;
+    if (t->n > 1 && (t->show != t->first_show || weight <= t->weight)) return;
     t->first = line;
     t->first_show = t->show;
     t->weight = weight;
 }
 
-void ls__lab_text_of(struct ls_lab_text *t, const struct ls_lab_question *q, int run)
+bool ls__lab_is_told(const struct ls_lab_question *q, int run, int other)
 {
-    bool has_own = false, is_own = false;
+    bool has_own = false, is_new = false;
     for (int i = 0; i < q->n_runs; i++) {
         has_own |= q->is_own[i];
-        is_own |= q->is_own[i] && q->runs[i] == run;
+        is_new |= q->is_own[i] && (q->runs[i] == run || q->runs[i] == other);
     }
-    t->is_aside = has_own && !is_own;
+    return has_own && !is_new;
 }
 
 void ls__lab_sentence(struct ls_lab_text *t, const char *fmt, ...)
@@ -83,8 +80,7 @@ static void say_time(const struct ls_lab_view *v, const struct ls_lab_question *
     const char *name = v->lab->runs[run].name, *base = v->lab->runs[partner].name;
     enum ls_lab_verdict verdict = ls__lab_compare(&a, &b);
     const char *mine = ls__lab_say_briefly(v->p, &a, 1), *its = ls__lab_say_briefly(v->p, &b, 1);
-    if (verdict == LS_LAB_UNKNOWN) return;
-    ls__lab_text_of(t, q, run);
+    if (verdict == LS_LAB_UNKNOWN || ls__lab_is_told(q, run, partner)) return;
     if (verdict == LS_LAB_NOISE)
         ls__lab_sentence(t, "No difference in time beyond noise between %s and %s (%s s against %s s%s%s).", name, base,
                          mine, its, how_sure(&a, &b), there(v, q, run, partner));
@@ -115,7 +111,7 @@ static void say_checkpoints(const struct ls_lab_view *v, const struct ls_lab_que
         struct ls_spread held_up = ls__lab_spread(v, q->runs[i], LS_LAB_CHECKPOINT),
                          time = ls__lab_spread(v, q->runs[i], LS_LAB_TIME);
         if (!every || strcmp(every, "none") == 0 || held_up.n == 0 || time.n == 0) continue;
-        ls__lab_text_of(t, q, q->runs[i]);
+        if (ls__lab_is_told(q, q->runs[i], -1)) continue;
         ls__lab_sentence(t, "Checkpoints held %s up for %s s, %.2g %% of its time.", v->lab->runs[q->runs[i]].name,
                          ls__lab_say_briefly(v->p, &held_up, 1), 100 * held_up.median / time.median);
     }
@@ -126,8 +122,7 @@ static void say_accuracy(const struct ls_lab_view *v, const struct ls_lab_questi
     int partner = ls__lab_partner(v, q, run);
     struct ls_spread a = ls__lab_spread(v, run, LS_LAB_ACCURACY), b = ls__lab_spread(v, partner, LS_LAB_ACCURACY);
     const char *name = v->lab->runs[run].name, *base = v->lab->runs[partner].name;
-    if (a.n == 0 || b.n == 0) return;
-    ls__lab_text_of(t, q, run);
+    if (a.n == 0 || b.n == 0 || ls__lab_is_told(q, run, partner)) return;
     double n_test = ls_history_number(ls__lab_first(v, run), "test_data.images");
     if (a.low == b.low && a.high == b.high)
         ls__lab_sentence(t, "%s has exactly the accuracy of %s (%.2f %%).", name, base, 100 * a.median);
@@ -178,7 +173,7 @@ static void say_communication(const struct ls_lab_view *v, const struct ls_lab_q
                          sent = ls__lab_spread(v, q->runs[i], LS_LAB_COMMUNICATE),
                          time = ls__lab_spread(v, q->runs[i], LS_LAB_TIME);
         if (!(ls__lab_workers(v, q->runs[i]) > 1) || time.n == 0 || compute.n == 0 || sent.n == 0) continue;
-        ls__lab_text_of(t, q, q->runs[i]);
+        if (ls__lab_is_told(q, q->runs[i], -1)) continue;
         ls__lab_sentence(t, "%s: %.0f %% of the time computed, %.0f %% communicated with nothing to compute.",
                          v->lab->runs[q->runs[i]].name, 100 * compute.median / time.median,
                          100 * sent.median / time.median);
@@ -249,8 +244,15 @@ static void say_targets(const struct ls_lab_view *v, const struct ls_lab_questio
     }
     if (best < 0) return;
     struct ls_spread s = ls__lab_spread(v, best, LS_LAB_TARGET_ALL);
-    ls__lab_finding(t, 1, "First at the target: %s, %s s after its start.", v->lab->runs[best].name,
-                    ls__lab_say_briefly(v->p, &s, 1));
+    const char *equals = "";
+    for (int i = 0; i < q->n_runs; i++) {
+        struct ls_spread other = ls__lab_spread(v, q->runs[i], LS_LAB_TARGET_ALL);
+        if (q->runs[i] != best && ls__lab_compare(&s, &other) == LS_LAB_NOISE)
+            equals = ls__page_format(v->p, "%s%s%s", equals, *equals ? ", " : "; no difference beyond noise from ",
+                                     v->lab->runs[q->runs[i]].name);
+    }
+    ls__lab_finding(t, 1, "First at the target: %s, %s s after its start%s.", v->lab->runs[best].name,
+                    ls__lab_say_briefly(v->p, &s, 1), equals);
 }
 
 static void say_predictions(const struct ls_lab_view *v, const struct ls_lab_question *q, struct ls_lab_text *t)
@@ -258,8 +260,7 @@ static void say_predictions(const struct ls_lab_view *v, const struct ls_lab_que
     for (int i = 0; i < q->n_runs; i++) {
         struct ls_spread said = ls__lab_spread(v, q->runs[i], LS_LAB_PREDICTED),
                          step = ls__lab_spread(v, q->runs[i], LS_LAB_STEP);
-        if (said.n == 0 || step.n == 0) continue;
-        ls__lab_text_of(t, q, q->runs[i]);
+        if (said.n == 0 || step.n == 0 || ls__lab_is_told(q, q->runs[i], -1)) continue;
         ls__lab_finding(t, fabs(log(said.median / step.median)),
                         "%s: a step was predicted to take %s ms and took %s ms (%+.0f %%).",
                         v->lab->runs[q->runs[i]].name, ls__lab_say(v->p, 1e3 * said.median),
@@ -319,9 +320,6 @@ static void say_show(const struct ls_lab_view *v, const struct ls_lab_question *
 struct ls_lab_text ls__lab_sentences(const struct ls_lab_view *v, const struct ls_lab_question *q)
 {
     struct ls_lab_text t = {.p = v->p, .first = ""};
-    for (t.show = 0; t.show < q->n_shows; t.show++) {
-        t.is_aside = false;
-        say_show(v, q, q->shows[t.show], &t);
-    }
+    for (t.show = 0; t.show < q->n_shows; t.show++) say_show(v, q, q->shows[t.show], &t);
     return t;
 }

@@ -156,8 +156,8 @@ class Run:
 
 
 def unit_of(measure):
-    if measure == "test_accuracy":
-        return "%"
+    if measure in ("test_accuracy", "target_epoch"):
+        return "%" if measure == "test_accuracy" else "1"
     return "s" if measure == "time" or re.match(r"seconds\.|total_seconds|target_.*_seconds", measure) else ""
 
 
@@ -190,6 +190,8 @@ def say(x, unit=""):
         return "0"
     if unit == "%":
         return "%.2f" % x
+    if unit == "1" or size >= 999.5:
+        return count(x)
     return ("%.0f" if size >= 99.95 else "%.1f" if size >= 9.995 else "%.2f" if size >= 0.9995 else "%.3g") % x
 
 
@@ -198,7 +200,7 @@ def count(x):
 
 
 def number(x):
-    return "%g" % x
+    return count(x) if x >= 1000 else "%g" % x
 
 
 COLUMNS = {
@@ -222,13 +224,14 @@ class Question:
         self.q, self.jobs, self.runs = q, jobs, runs
         self.spreads = {}
         self.text = []
-        self.weights = {}  # of sentences: whether it is about the question itself, and how large the difference beyond noise is that it tells
+        self.weights = {}  # of sentences that tell a difference beyond noise: how large it is
 
-    def tell(self, sentence, weight=0, run=None):
-        """run: whom it is about, where it is one; the summary tells of a question's own runs before those of `use`."""
+    def tell(self, sentence, weight=0, about=()):
+        """about: the runs; a question with runs of its own does not tell again of those of `use` alone."""
+        if about and self.q["own"] and not self.q["own"] & set(about):
+            return
         self.text.append(sentence)
-        aside = run is not None and bool(self.q["own"]) and run not in self.q["own"]
-        self.weights[sentence] = (not aside, weight)
+        self.weights[sentence] = weight
 
     def spread(self, run, measure):
         key = run, measure
@@ -330,9 +333,9 @@ class Question:
 
     def speedups(self):
         q, base = self.q, self.spread(self.q["baseline"], "rate")
-        is_published = any(what in ("time", "speed-up") for what, _ in q["published"])
+        is_published = any(what == "speed-up" or self.published("time", run) and self.published("time", q["baseline"]) for what, run in q["published"])
         has_ideal = any(self.reference(run) for run in q["runs"])
-        rows = [["run", "workers", "threads of each", "images/s", "speed-up"] + ["against", "of the ideal (%)"] * has_ideal + ["published, another machine"] * is_published]
+        rows = [["run", "workers", "threads of each", "images/s", "speed-up"] + ["against", "of the ideal (%)"] * has_ideal + ["published, another machine"] * bool(is_published)]
         for run in q["runs"]:
             rate, reference = self.spread(run, "rate"), self.reference(run)
             ratio = ""
@@ -349,7 +352,7 @@ class Question:
             if not there and mine and its:
                 there = "%.2f" % (sum(its) / sum(mine))
             threads = count(self.first(run).at("threads")) if self.first(run) else ""
-            rows.append([run, count(self.workers(run)), threads, rate.text(), ratio] + [reference or "", ideal] * has_ideal + [there] * is_published)
+            rows.append([run, count(self.workers(run)), threads, rate.text(), ratio] + [reference or "", ideal] * has_ideal + [there] * bool(is_published))
         return rows
 
     def curves(self):
@@ -386,7 +389,7 @@ class Question:
                     node["cpu"] += sum(float(s["cpu"] or 0) for s in samples) / len(samples)
                     node["mem"] += max(float(s["mem_real"]) for s in samples)
             for host, n in by_host.items():
-                rows.append([run, host, str(n["n"]), "%.0f" % n["images"], say(n["t"], "s"), say(n["c"], "s"), say(n["w"], "s"), say(n["sent"] * MIB), say(n["cpu"]),
+                rows.append([run, "this machine" if host == h.manifest["machine"]["host"] else host, str(n["n"]), count(n["images"]), say(n["t"], "s"), say(n["c"], "s"), say(n["w"], "s"), say(n["sent"] * MIB), say(n["cpu"]),
                              say(n["mem"])])
         return rows
 
@@ -404,9 +407,9 @@ class Question:
                 continue
             numbers = f"({a.brief()} s against {b.brief()} s" + ("" if a.n > 1 and b.n > 1 else "; measured once, so the noise is not known") + self.there(run, base) + ")."
             if overlap(a, b):
-                self.tell(f"No difference in time beyond noise between {run} and {base} {numbers}", 0, run)
+                self.tell(f"No difference in time beyond noise between {run} and {base} {numbers}", 0, (run, base))
             else:
-                self.tell(f"{run} took {say(a.median / b.median)} times the time of {base} {numbers}", abs(math.log(a.median / b.median)), run)
+                self.tell(f"{run} took {say(a.median / b.median)} times the time of {base} {numbers}", abs(math.log(a.median / b.median)), (run, base))
         base = self.q["baseline"]
         b = self.spread(base, "time")
         if sum(self.spread(r, "time").n > 0 for r in self.q["runs"]) == 1 and b.n:
@@ -414,7 +417,7 @@ class Question:
         for run in self.q["runs"]:
             held, time = self.spread(run, "seconds.checkpoint"), self.spread(run, "time")
             if (self.given(run, "checkpoint-every") or "none") != "none" and held.n and time.n:
-                self.tell(f"Checkpoints held {run} up for {held.brief()} s, {'%.2g' % (100 * held.median / time.median)} % of its time.", 0, run)
+                self.tell(f"Checkpoints held {run} up for {held.brief()} s, {'%.2g' % (100 * held.median / time.median)} % of its time.", 0, (run,))
 
     def say_speedups(self):
         is_weak = False
@@ -425,24 +428,24 @@ class Question:
                 continue
             b, h = self.spread(one, "rate"), self.first(run)
             ratio, ideal = a.median / b.median, self.ideal(run)
-            is_weak |= h.at("batch_size") != self.first(one).at("batch_size")
+            is_weak |= (not self.q["own"] or bool(self.q["own"] & {run, one})) and h.at("batch_size") != self.first(one).at("batch_size")
             if overlap(a, b):
-                self.tell(f"{run}: no speed-up over {one} beyond noise.", 0, run)
+                self.tell(f"{run}: no speed-up over {one} beyond noise.", 0, (run, one))
             else:
-                self.tell(f"{run}: a speed-up of {ratio:.2f} over {one}, {100 * ratio / ideal:.0f} % of the ideal {'%.3g' % ideal}.", abs(math.log(ratio)), run)
+                self.tell(f"{run}: a speed-up of {ratio:.2f} over {one}, {100 * ratio / ideal:.0f} % of the ideal {'%.3g' % ideal}.", abs(math.log(ratio)), (run, one))
             cpus = h.at("machine.cpus")
             if h.result["device"] == "cpu" and not (h.manifest.get("launch") or {}).get("hosts") and h.at("workers") * h.at("threads") > cpus:
-                self.tell(f"The {h.at('workers'):.0f} workers of {run} share {cpus:.0f} core{'' if cpus == 1 else 's'}.", 0, run)
+                self.tell(f"The {h.at('workers'):.0f} workers of {run} share {cpus:.0f} core{'' if cpus == 1 else 's'}.", 0, (run, one))
             if ideal == 1:
-                self.tell(f"{run} and {one} computed with as many cores ({self.units(one):.0f}): there is nothing that more workers could add.", 0, run)
+                self.tell(f"{run} and {one} computed with as many cores ({self.units(one):.0f}): there is nothing that more workers could add.", 0, (run, one))
             if ratio >= 0.9 * ideal:
                 continue
             communicate, wait = (self.spread(run, f"seconds.{k}").median / self.spread(run, "time").median for k in ("communicate", "wait"))
             alone = self.spread(one, "seconds.wait").median / self.spread(one, "time").median
             if communicate >= 0.05:
-                self.tell(f"{100 * communicate:.0f} % of the time of {run} was communication that no computing hid.", 0, run)
+                self.tell(f"{100 * communicate:.0f} % of the time of {run} was communication that no computing hid.", 0, (run, one))
             if wait - alone >= 0.05:
-                self.tell(f"{100 * wait:.0f} % of the time of {run} was waiting, against {100 * alone:.0f} % of {one}: for the other workers.", 0, run)
+                self.tell(f"{100 * wait:.0f} % of the time of {run} was waiting, against {100 * alone:.0f} % of {one}: for the other workers.", 0, (run, one))
         if is_weak:
             self.tell("This is weak scaling: the global batch grows with the workers, so these are different trainings, "
                              "compared by their images per second.")
@@ -456,12 +459,12 @@ class Question:
             n_test = self.first(run).at("test_data.images")
             blur = 1.96 * math.sqrt((a.median * (1 - a.median) + b.median * (1 - b.median)) / n_test) if n_test > 0 else 0
             if a.low == b.low and a.high == b.high:
-                self.tell(f"{run} has exactly the accuracy of {base} ({100 * a.median:.2f} %).", 0, run)
+                self.tell(f"{run} has exactly the accuracy of {base} ({100 * a.median:.2f} %).", 0, (run, base))
             elif overlap(a, b) or abs(a.median - b.median) <= blur:
-                self.tell(f"No difference in accuracy beyond noise between {run} and {base} ({100 * a.median:.2f} % against {100 * b.median:.2f} %).", 0, run)
+                self.tell(f"No difference in accuracy beyond noise between {run} and {base} ({100 * a.median:.2f} % against {100 * b.median:.2f} %).", 0, (run, base))
             else:
                 self.tell(f"{run} is right on {100 * a.median:.2f} % of the test data, {100 * abs(a.median - b.median):.2f} points "
-                          f"{'more' if a.median > b.median else 'less'} than {base}.", abs(a.median - b.median), run)
+                          f"{'more' if a.median > b.median else 'less'} than {base}.", abs(a.median - b.median), (run, base))
         if len(self.q["runs"]) == 1:
             self.say_ends("test_accuracy", 100, "Accuracy on test data", " %")
 
@@ -514,21 +517,24 @@ class Question:
                 self.tell(f"{run} did not reach {self.given(run, 'target')}.")
         if reached:
             _, best = min(reached, key=lambda x: x[0])
-            self.tell(f"First at the target: {best}, {self.spread(best, 'target_total_seconds').brief()} s after its start.", 1)
+            first = self.spread(best, "target_total_seconds")
+            equals = [run for _, run in reached if run != best and overlap(first, self.spread(run, "target_total_seconds"))]
+            self.tell(f"First at the target: {best}, {first.brief()} s after its start"
+                      + f"; no difference beyond noise from {', '.join(equals)}" * bool(equals) + ".", 1)
 
     def say_communication(self):
         for run in self.q["runs"]:
             time, compute, sent = (self.spread(run, m) for m in ("time", "seconds.compute", "seconds.communicate"))
             if "speed-up" not in self.q["show"] and self.workers(run) > 1 and time.n and compute.n and sent.n:
                 self.tell(f"{run}: {100 * compute.median / time.median:.0f} % of the time computed, "
-                          f"{100 * sent.median / time.median:.0f} % communicated with nothing to compute.", 0, run)
+                          f"{100 * sent.median / time.median:.0f} % communicated with nothing to compute.", 0, (run,))
 
     def say_predictions(self):
         for run in self.q["runs"]:
             said, step = self.spread(run, "step_seconds.predicted"), self.spread(run, "step")
             if said.n and step.n:
                 self.tell(f"{run}: a step was predicted to take {say(1e3 * said.median)} ms and took {say(1e3 * step.median)} ms "
-                          f"({100 * (said.median / step.median - 1):+.0f} %).", abs(math.log(said.median / step.median)), run)
+                          f"({100 * (said.median / step.median - 1):+.0f} %).", abs(math.log(said.median / step.median)), (run,))
 
     def say_resources(self):
         self.say_ends("cpu_percent_mean", 1, "CPU use", " % of a core")

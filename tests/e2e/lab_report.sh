@@ -46,7 +46,7 @@ question Q6: Tables of one width that follow each other
 question Q3: Targets
   base  batch-size=16
   run   race
-  vary  target 0.01 1
+  vary  target 0.01 0.02 1
   show  target accuracy
   published target race-0.01=86
 question Q7: Part of a published set, and a figure that may be of another run
@@ -95,6 +95,7 @@ has 'where the published figures stand, too' all/report.md 'The published set ha
 has 'what is not certain is marked' all/report.md ' 12 (?) |'
 equal 'and not computed with' "$(grep -c '1.50 times' all/report.md)" 0
 equal 'the summary tells of the runs of the question itself' "$(grep -c '^- Q2: .*often .*batch-16 ' all/report.md)" 1
+equal 'what `use` brings is compared where it belongs' "$(sed -n '/^## Q2/,/^## Q6/p' all/report.md | grep -c '^- .*batch-32')" 0
 if [ -n "$has_mpi" ]; then
     has 'workers that share what one process has: no ideal but 1' all/report.md 'more-2 and alone computed with as many cores ('
     has 'and their threads stand beside them' all/report.md '| run | workers | threads of each | images/s | speed-up | against | of the ideal (%) |'
