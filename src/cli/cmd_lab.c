@@ -213,7 +213,8 @@ static enum ls_status report(const struct ls_options *o, const char *dir)
     struct ls_lab *lab;
     struct ls_lab_state *state;
     TRY(ls__lab_open_folder(dir, &lab, &state));
-    const struct ls_lab_report_ask ask = {.output = o->output, .published_images = ls__lab_published_images};
+    const struct ls_lab_report_ask ask = {
+        .output = o->output, .is_public = o->is_public, .published_images = ls__lab_published_images};
     enum ls_status status = ls__lab_report(lab, state, dir, &ask);
     if (status == LS_OK) status = print_files(o, dir);
     ls__lab_state_destroy(&state);
@@ -236,6 +237,8 @@ enum ls_status ls__cmd_lab(const struct ls_options *o)
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
         ls__suggest(word, actions[i].name, &best, &distance);
         if (strcmp(word, actions[i].name) != 0) continue;
+        if (o->is_public && actions[i].act != report)
+            return ls_fail(LS_USAGE, "--public is of lab report: lockstep lab report DIR --public");
         if (o->n_args < 2) return ls_fail(LS_USAGE, "lab %s which? lockstep lab %s %s", word, word, actions[i].arg);
         return actions[i].act(o, o->args[1]);
     }

@@ -398,6 +398,7 @@ const struct ls_command ls__commands[LS_N_CMDS] = {
                     {"lockstep lab run mnist --run labs/mnist --scale 1/16", "a sixteenth of it"},
                     {"lockstep lab run labs/mnist", "go on with it"},
                     {"lockstep lab run my.lab --only Q1,Q3", "two questions of your own"},
+                    {"lockstep lab report labs/mnist -o mnist.md --public", "to be read by others"},
                 },
         },
     [LS_CMD_SWEEP] =

@@ -306,6 +306,9 @@ const struct ls_option ls__options[] = {
     {OWN(.name = "stand-in", .type = LS_SETTING_FLAG,
          .help = "Drawn digits of the same shape in place of data sets that have to be fetched; the report says so.",
          .group = "Lab", AT(stand_in)), .commands = ON(LAB)},
+    {OWN(.name = "public", .type = LS_SETTING_FLAG,
+         .help = "report: for others to read: of absolute paths the last part only, and no names of machines.",
+         .group = "Lab", AT(is_public)), .commands = ON(LAB)},
     {OWN(.name = "vary", .arg = "KEY=A,B", .type = LS_SETTING_TEXT, .is_valid = is_vary,
          .expected = "an option of train and its values: batch-size=64,128, or network=1gbit,1ms|100mbit,1ms",
          .help = "Train with each of these values of an option of train; given several times: with every combination. "

@@ -99,7 +99,7 @@ struct ls_options {
     bool fold, force;
     const char *title, *marks; /* plot */
     const char *scale, *only;  /* lab */
-    bool stand_in;
+    bool stand_in, is_public;
     const char *vary; /* sweep: the last; all: */
     const char *varies[LS_MAX_VARIES];
     int n_varies;

@@ -227,6 +227,7 @@ const char *ls__lab_smaller_batch(const struct ls_lab *lab, const struct ls_lab_
 struct ls_lab_report_ask {
     const char *output; /* NULL: DIR/report.html, report.md with its pictures, and report.pdf where it can be drawn;
                            else that one file, whose ending decides */
+    bool is_public;     /* absolute paths and names of machines are left out */
     /* Images of a data set as it is published; 0: it is none. */
     int64_t (*published_images)(const char *data, bool is_test);
 };

@@ -275,6 +275,7 @@ static enum ls_status write_report(struct ls_lab_view *v, const char *dir)
     add_missing(v);
     ls__lab_others_section(v);
     add_environment(v);
+    if (v->ask->is_public) ls__lab_make_public(v);
     TRY(v->p->status);
     return write_files(v->p, dir, v->ask->output);
 }

@@ -2,6 +2,7 @@
  *
  *     report.c          the page: what was asked, a section for each question, what is missing, the environment
  *     report_facts.c    what numbers depend on: the images that were there, other programs on the machine
+ *     report_public.c   without paths and names of machines
  *     report_measure.c  numbers: of each run the median and the spread over its repeats
  *     report_tables.c   a table for each thing to show
  *     report_rows.c     tables that are not of one number per run: hashes, nodes, the setting
@@ -42,6 +43,10 @@ void ls__lab_source_note(const struct ls_lab_view *v, const struct ls_lab_questi
 /* How busy the machine was with others: a warning that names the runs, and a section with all of them. */
 void ls__lab_warn_of_others(const struct ls_lab_view *v);
 void ls__lab_others_section(const struct ls_lab_view *v);
+
+/* --- report_public.c --- */
+
+void ls__lab_make_public(const struct ls_lab_view *v);
 
 /* --- report_measure.c --- */
 

@@ -176,8 +176,11 @@ void ls__lab_nodes_table(const struct ls_lab_view *v, const struct ls_lab_questi
         int n = h ? find_nodes(h, nodes, MOST) : 0;
         const char *own = h ? ls_history_text(h, "machine.host") : NULL;
         for (int k = 0; k < n; k++) {
+            const bool is_this = own && strcmp(own, nodes[k].host) == 0, is_named = ls_history_text(h, "launch.hosts");
             const char *cells[N] = {v->lab->runs[q->runs[i]].name,
-                                    own && strcmp(own, nodes[k].host) == 0 ? "this machine" : nodes[k].host,
+                                    v->ask->is_public && is_named ? ls__page_format(v->p, "machine %d", k + 1)
+                                    : is_this                     ? "this machine"
+                                                                  : nodes[k].host,
                                     ls__page_format(v->p, "%d", nodes[k].n_ranks),
                                     ls__say_count(v->p, nodes[k].images),
                                     ls__lab_say_as(v->p, LS_LAB_SECONDS, nodes[k].seconds),

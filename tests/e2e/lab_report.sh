@@ -124,6 +124,27 @@ END
 shorter_bar changed/report/Q1-time.svg
 if python3 "$here/lab_figures.py" changed >said 2>&1; then bad 'a bar of the wrong length: not found'; else has 'a bar of the wrong length is found' said 'ends: drawn at'; fi
 
+# For others to read: no paths of this machine.
+cat >private.lab <<END
+title Private: 1/16 of it, images/s
+base  model=softmax data=mnist data-dir=$PWD/data batch-size=16 epochs=1
+question Q1: ?
+  run here
+  run none data=folder:/no/such/place/pictures
+END
+"$lockstep" lab run private.lab --run "$PWD/private" >out 2>err </dev/null
+has 'a report for oneself has paths' private/report.md "--data-dir $PWD/data"
+"$lockstep" lab report private --public -o public.md >out 2>err </dev/null
+equal 'one for others: exit code' $? 0
+equal 'no path of this machine' "$(grep -o "$PWD[^ ]*\|/no/such[^ ]*" public.md)" ''
+has 'commands as one would type them' public.md 'lockstep train softmax mnist --data-dir data --batch-size 16'
+has 'what failed is told without its folder' public.md 'pictures'
+has 'what is no path stays' public.md '# Private: 1/16 of it, images/s'
+equal 'but for paths it is the same' "$(sed "s,$PWD/,,g; s,/no/such/place/,,g; s,report/Q,public/Q," private/report.md | diff - public.md)" ''
+"$lockstep" lab run private --public >out 2>err </dev/null
+code=$?
+one_line_error 'a run is not public' 2 'lockstep lab report DIR --public'
+
 # Other programs meanwhile.
 sed -e '/^question Q2/,$d' all.lab >busy.lab
 sh -c 'while :; do :; done' &
