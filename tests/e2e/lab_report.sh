@@ -136,7 +136,7 @@ END
 has 'a report for oneself has paths' private/report.md "--data-dir $PWD/data"
 "$lockstep" lab report private --public -o public.md >out 2>err </dev/null
 equal 'one for others: exit code' $? 0
-equal 'no path of this machine' "$(grep -o "$PWD[^ ]*\|/no/such[^ ]*" public.md)" ''
+equal 'no path of this machine' "$(grep -o "${PWD}[^ ]*\|/no/such[^ ]*" public.md)" ''
 has 'commands as one would type them' public.md 'lockstep train softmax mnist --data-dir data --batch-size 16'
 has 'what failed is told without its folder' public.md 'pictures'
 has 'what is no path stays' public.md '# Private: 1/16 of it, images/s'
