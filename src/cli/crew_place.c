@@ -134,7 +134,8 @@ static void open_meeting(struct ls_places *p)
     int at;
     const int n_others = (int)p->o->served_nodes - 1; /* each starts a server of its own, while more are wanted */
     p->n = p->each = 1;
-    p->n_keepers = p->n_keepers > n_others ? p->n_keepers - n_others : 0;
+    p->first_keeper = p->n_keepers > n_others ? n_others : p->n_keepers;
+    p->n_keepers -= p->first_keeper;
     (void)ls__meet_share(p->o, &at, &p->each);
     snprintf(p->listen, sizeof p->listen, "%s", p->o->served_at);
     p->key = p->o->key;
@@ -204,9 +205,10 @@ static int machine_of(const struct ls_places *p, int slot)
 void ls__places_slot(const struct ls_places *p, int slot, char out[LS_SLOT_TEXT])
 {
     const bool is_far = p->nodes.n > 0 || p->n_hosts > 0;
-    const int each = slot < p->n ? p->each : 1; /* a server shares its cores with all */
-    snprintf(out, LS_SLOT_TEXT, "%d:%d/%d:%d:%s", slot, slot % each, each, machine_of(p, slot) + 1,
-             is_far ? "far" : "near");
+    const bool is_keeper = slot >= p->n; /* its cores are all of the machine's */
+    const int at = is_keeper ? p->first_keeper + slot - p->n : slot % p->each;
+    snprintf(out, LS_SLOT_TEXT, "%d:%d/%d:%d:%s", slot, at, is_keeper ? p->first_keeper + p->n_keepers : p->each,
+             machine_of(p, slot) + 1, is_far ? "far" : "near");
 }
 
 void ls__places_name(const struct ls_places *p, int slot, char *out, size_t size)

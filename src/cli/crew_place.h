@@ -11,7 +11,8 @@
  * ends.
  *
  * Environment, for a worker: LOCKSTEP_SLOT=SLOT:K/N:NODE:near|far: which of the job's workers it is; of those that
- * share a machine's cores; its node, from 1; whether a network is between it and the server. LOCKSTEP_TICKET.
+ * share a machine's cores (of a server: which of the servers besides the first); its node, from 1; whether a network is
+ * between it and the server. LOCKSTEP_TICKET.
  */
 #ifndef LS_CLI_CREW_PLACE_H
 #define LS_CLI_CREW_PLACE_H
@@ -27,6 +28,7 @@ extern const char ls__ticket_variable[], ls__slot_variable[];
 struct ls_places {
     const struct ls_options *o;
     int n, n_keepers;             /* workers; servers besides this one, slots from n up */
+    int first_keeper;             /* of them this many are started elsewhere, and come first */
     int each;                     /* of them on a machine that has cores of its own */
     struct ls_nodes nodes;        /* n 0: none with a network of its own */
     char *host_text, **hosts;     /* of --hosts, cut apart */

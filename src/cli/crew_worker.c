@@ -109,7 +109,8 @@ enum ls_status ls__cmd_keeper(const struct ls_options *o)
     char listen[256];
     const struct ls_crew_place place = ls__crew_place();
     TRY(choose_listen(o, listen, sizeof listen));
-    struct ls_worker_options w = {.address = o->chief, .listen = listen, .own = o->train};
+    const int number = place.slot >= 0 ? place.at + 1 : o->served_at[0] ? (int)o->rank : 0;
+    struct ls_worker_options w = {.address = o->chief, .listen = listen, .number = number, .own = o->train};
     return run(o, &place, &w, ls__keeper_run);
 }
 

@@ -45,6 +45,7 @@ static void join(struct ls_contact *l)
 {
     struct ls_talk_join *join = &l->reply.join;
     *join = (struct ls_talk_join){.pid = (uint32_t)getpid(), .threads = (uint32_t)l->o.threads, .slot = l->o.slot};
+    join->number = (uint32_t)l->o.number;
     snprintf(join->ticket, sizeof join->ticket, "%s", l->o.ticket ? l->o.ticket : "");
     snprintf(join->version, sizeof join->version, "%s", LOCKSTEP_VERSION);
     snprintf(join->serves, sizeof join->serves, "%s", l->o.serves ? l->o.serves : "");

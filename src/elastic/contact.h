@@ -19,6 +19,7 @@ struct ls_contact_options {
     double timeout;                   /* without a word of the server; its own counts once it is known */
     int threads, slot;
     const char *serves; /* of a keeper: where it listens; NULL: a worker */
+    int number;         /* of a keeper: which one it is to be; 0: any */
 };
 
 enum ls_status ls__contact_open(struct ls_contact **out, const struct ls_contact_options *o) LS_MUST_CHECK;

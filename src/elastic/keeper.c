@@ -207,6 +207,7 @@ static enum ls_status run(struct keeper *k, struct ls_wire_key *key)
                                           .timeout = o->own.timeout,
                                           .threads = (int)o->own.threads,
                                           .slot = o->slot,
+                                          .number = o->number,
                                           .serves = k->address};
     TRY(ls__contact_open(&k->contact, &lo));
     return loop(k);

@@ -49,10 +49,13 @@ static void refuse(struct ls_server *s, uint64_t peer, const char *why)
         ls__log(LS_LOG_DEBUG, "%s", ls_error_message());
 }
 
-/* It joins, or joins again because it has not heard yet that it was taken. */
-static struct server_keeper *place_for(struct ls_server *s, uint64_t peer)
+/* It joins, or joins again because it has not heard yet that it was taken. Who was started as a certain one is that
+ * one, whoever came first; others take the places that are left. */
+static struct server_keeper *place_for(struct ls_server *s, uint64_t peer, uint32_t number)
 {
     struct server_keeper *k = ls__server_find_keeper(s, peer);
+    if (!k && number >= 1 && number <= (uint32_t)s->n_keepers && !s->keepers[number - 1].is_here)
+        k = &s->keepers[number - 1];
     for (int i = 0; !k && i < s->n_keepers; i++)
         if (!s->keepers[i].is_here) k = &s->keepers[i];
     return k;
@@ -61,7 +64,7 @@ static struct server_keeper *place_for(struct ls_server *s, uint64_t peer)
 void ls__server_add_keeper(struct ls_server *s, uint64_t peer, const struct ls_talk_join *join)
 {
     char why[128];
-    struct server_keeper *k = s->is_seen_off || s->failure.status != LS_OK ? NULL : place_for(s, peer);
+    struct server_keeper *k = s->is_seen_off || s->failure.status != LS_OK ? NULL : place_for(s, peer, join->number);
     if (strcmp(join->version, LOCKSTEP_VERSION) != 0) {
         refuse(s, peer, "the server is lockstep " LOCKSTEP_VERSION "; install the same here");
         return;

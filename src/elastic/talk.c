@@ -17,6 +17,7 @@ static void put_join(struct ls_frame_writer *w, const struct ls_talk_join *b)
     ls_frame_put_u32(w, b->threads);
     ls_frame_put_u32(w, (uint32_t)b->slot);
     ls_frame_put_text(w, b->serves);
+    ls_frame_put_u32(w, b->number);
 }
 
 static void get_join(struct ls_frame_reader *r, struct ls_talk_join *b)
@@ -28,6 +29,7 @@ static void get_join(struct ls_frame_reader *r, struct ls_talk_join *b)
     b->threads = ls_frame_get_u32(r);
     b->slot = (int32_t)ls_frame_get_u32(r);
     ls_frame_get_text(r, b->serves, sizeof b->serves);
+    b->number = ls_frame_get_u32(r);
 }
 
 static void put_welcome(struct ls_frame_writer *w, const struct ls_talk_welcome *b)

@@ -77,6 +77,7 @@ struct ls_talk_join {
     uint32_t pid, threads;
     int32_t slot;              /* of a worker that the server started; -1 */
     char serves[LS_TALK_NAME]; /* of a keeper: where it listens; "": a worker */
+    uint32_t number;           /* of a keeper: which one it is to be, from 1; 0: any */
 };
 
 /* Texts are views into the message. */

@@ -13,6 +13,7 @@ struct ls_worker_options {
     int slot;                    /* which of those it started; -1 */
     bool is_near;                /* no network is between them: packing sums takes longer than sending them */
     const char *listen;          /* of a keeper (keeper.h): where workers find it; NULL: a worker */
+    int number;                  /* of a keeper: which one it is to be, from 1; 0: any */
     bool typed;                  /* `own` also says what is to be trained: refused where the server trains another */
     struct ls_train_options own; /* data_dir, isa, tune, threads, timeout, control: this machine's own */
 };

@@ -137,6 +137,22 @@ if [ "$part" = many ]; then
     equal "the others go on while it sleeps" "$?" 0
     kill -CONT "$asleep"
     served "one slept beyond its lease"
+
+    # One waits when its lease runs out (a step has one shard, and the first worker takes it), and wakes up when it is the only one left.
+    reference=$(hash_of $common --shards 1 -i 1500 --run one1)
+    lease=0.5 serve idle $common --shards 1 -i 1500
+    worker
+    busy=$pid
+    eventually joined 1
+    worker
+    idle=$pid
+    eventually joined 2
+    kill -STOP "$idle"
+    eventually grep -q 'worker 1 on .* has not answered' idle.err
+    kill -KILL "$busy"
+    eventually grep -q 'worker 0 on .* is gone' idle.err
+    kill -CONT "$idle"
+    served "one was idle when its lease ran out, and is the only one left"
 fi
 
 if [ "$part" = killed ]; then
