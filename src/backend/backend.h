@@ -92,7 +92,11 @@ struct ls_kernel {
     bool may_alias; /* out[0] may lie where in[alias_in] lies, if that input is not needed any more */
     int alias_in;
     bool is_view; /* out[0] IS in[0] in memory (reshape); launch is never called */
+    /* Launched ops after it may overtake it: what it reads, and its scratch, stays as it is until the LS_ASIDE-th such
+     * op behind it in the plan is launched, or the plan ends. */
+    bool is_aside;
 };
+enum { LS_ASIDE = 2 };
 
 struct ls_bound {
     const struct ls_kernel *kernel;
@@ -257,6 +261,8 @@ struct ls_backend {
     /* (optional) a shard's REDUCE ops come after all its others, and large layers' gradients are made shard by shard: a
      * device that would rather add few large things than many small ones. */
     bool is_reduce_last;
+    /* (optional) its BATCHNORM takes `other`: the graph then has no ADD behind a batch norm */
+    bool has_norm_add;
     /* (optional, default: every launch is made every time) */
     const struct ls_device_recording *recording;
     /* (optional) load takes ls_load.kept */
@@ -278,7 +284,7 @@ enum ls_status ls_backend_get(const char *name, const struct ls_backend **out) L
 bool ls_backend_exists(const char *name); /* without loading anything */
 
 /* What a plug-in exports. It may use all functions of the library, which the program exports. */
-enum { LS_BACKEND_ABI = 3 };
+enum { LS_BACKEND_ABI = 4 };
 struct ls_backend_plugin {
     int abi; /* LS_BACKEND_ABI, first in every version */
     const struct ls_backend *backend;

@@ -5,8 +5,8 @@
  *      and a REDUCE node for each parameter's gradient and each batch-norm statistic.
  *
  * The pass walks the forward nodes backwards. `grad[v]` is the gradient of value v so far; when a value feeds several
- * nodes, a second arrival is joined by an ADD. Nothing is computed for values that do not depend on a parameter (the
- * input, and with it the first layer's diff_src).
+ * nodes, a second arrival is joined by an ADD, or waits in `more[v]` for a node that takes two parts. Nothing is
+ * computed for values that do not depend on a parameter (the input, and with it the first layer's diff_src).
  */
 #include "base/mem.h"
 #include "graph/op.h"
@@ -33,11 +33,26 @@ int ls__gradient_n_trained(const struct ls_gradient *gr, int node)
     return n_trained;
 }
 
+static bool takes_two_parts(const struct ls_graph *g, int value)
+{
+    const int producer = g->values[value].producer;
+    return producer >= 0 && g->nodes[producer].op == LS_OP_BATCHNORM && g->nodes[producer].n_in > 3;
+}
+
+int ls__gradient_more(const struct ls_gradient *gr, int value)
+{
+    return gr->more[original(gr, value)];
+}
+
 enum ls_status ls__gradient_flow(struct ls_gradient *gr, int value, int diff)
 {
     value = original(gr, value);
     if (gr->grad[value] < 0) {
         gr->grad[value] = diff;
+        return LS_OK;
+    }
+    if (gr->more[value] < 0 && takes_two_parts(gr->g, value)) {
+        gr->more[value] = diff;
         return LS_OK;
     }
     const int in[2] = {gr->grad[value], diff};
@@ -151,7 +166,7 @@ static void mark_needed(struct ls_gradient *gr)
 {
     const struct ls_graph *g = gr->g;
     for (int i = 0; i < gr->n_values; i++) {
-        gr->grad[i] = -1;
+        gr->grad[i] = gr->more[i] = -1;
         gr->is_needed[i] = g->values[i].kind == LS_VALUE_PARAM && !g->values[i].is_frozen;
     }
     for (int i = 0; i < gr->n_forward; i++)
@@ -194,6 +209,7 @@ enum ls_status ls_graph_add_gradient(struct ls_graph *g)
     int *segment_of = NULL, *again = NULL;
     if (g->stats < 0 || !g->is_training) return ls_fail(LS_INTERNAL, "gradient of a graph without a training loss");
     enum ls_status status = ls__calloc(&gr.grad, (size_t)g->n_values, sizeof *gr.grad);
+    if (status == LS_OK) status = ls__calloc(&gr.more, (size_t)g->n_values, sizeof *gr.more);
     if (status == LS_OK) status = ls__calloc(&gr.is_needed, (size_t)g->n_values, sizeof *gr.is_needed);
     if (status == LS_OK) status = ls__calloc(&gr.is_masked, (size_t)g->n_values, sizeof *gr.is_masked);
     if (status == LS_OK) status = ls__calloc(&segment_of, (size_t)g->n_nodes, sizeof *segment_of);
@@ -204,6 +220,7 @@ enum ls_status ls_graph_add_gradient(struct ls_graph *g)
     free(gr.original);
     free(gr.is_masked);
     free(gr.grad);
+    free(gr.more);
     free(gr.is_needed);
     return status;
 }

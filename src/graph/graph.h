@@ -4,6 +4,7 @@
  *
  *     ls_model_build        forward nodes and, with labels, the loss
  *     ls_graph_fuse         relu folded into the conv, linear, batchnorm or add before it
+ *     ls_graph_fuse_adds    where the backend wants it: an add folded into the batchnorm before it
  *     ls_graph_add_gradient backward nodes and the `reduce` nodes that carry gradients out of the shard
  *     ls_optim_add_update   nodes that change the parameters
  *
@@ -50,10 +51,12 @@ extern "C" {
  * - AVGPOOL: src -> dst; kernel stride pad ceil skip_pad, or oh ow (adaptive). Padding is counted in the mean unless
  *   skip_pad; what ceil adds beyond it never is
  * - AVGPOOL_BWD: diff_dst -> diff_src
- * - BATCHNORM: src gamma beta -> dst mean var workspace?; eps relu (training; var is the biased one)
+ * - BATCHNORM: src gamma beta other? -> dst mean var workspace?; eps relu (training; var is the biased one). other, of
+ *   src's shape, is added before the relu
  * - BATCHNORM_EVAL: src gamma beta mean var -> dst; eps relu
- * - BATCHNORM_BWD: src gamma mean var dst? diff_dst workspace? -> diff_src diff_gamma diff_beta; eps relu
- *   (dst > 0 masks)
+ * - BATCHNORM_BWD: src gamma mean var dst? diff_dst workspace? diff_more? -> diff_src diff_gamma diff_beta diff_other?;
+ *   eps relu (dst > 0 masks). With `other`: the gradient of dst may come in two parts, diff_dst + diff_more, and
+ *   diff_other is it behind the relu
  * - GROUPNORM: src gamma beta -> dst; groups eps (per sample, over the pixels of each group of channels)
  * - GROUPNORM_BWD: src gamma diff_dst -> diff_src diff_gamma diff_beta; groups eps
  * - LAYERNORM: src gamma beta -> dst; eps. gamma [c]: per sample and pixel over the channels; gamma like a sample's
@@ -248,6 +251,8 @@ enum ls_status ls_graph_add_node(struct ls_graph *g, enum ls_op op, const char *
 
 /* Passes; each returns with the graph extended or rewritten and the invariants intact. */
 enum ls_status ls_graph_fuse(struct ls_graph *g) LS_MUST_CHECK;
+/* After fuse, and only for a backend with `has_norm_add`. */
+enum ls_status ls_graph_fuse_adds(struct ls_graph *g) LS_MUST_CHECK;
 enum ls_status ls_graph_add_loss(struct ls_graph *g, float label_smoothing) LS_MUST_CHECK;
 enum ls_status ls_graph_add_gradient(struct ls_graph *g) LS_MUST_CHECK;
 

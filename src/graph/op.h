@@ -52,6 +52,7 @@ struct ls_gradient {
     int n_forward;   /* nodes before the pass began */
     int n_values;    /* values before the pass began: the arrays have this size */
     int *grad;       /* value -> gradient value, -1 = none yet */
+    int *more;       /* value -> a second part of it, where its producer takes two; -1 = none */
     bool *is_needed; /* value depends on a parameter */
     bool *is_masked; /* value ends in a relu, and its gradient arrives masked already */
     int *original;   /* [n_original] of value n_values + i: the value of forward it repeats, or -1 */
@@ -71,6 +72,8 @@ bool ls__gradient_is_needed(const struct ls_gradient *gr, int value);
 int ls__gradient_n_trained(const struct ls_gradient *gr, int node);
 /* A gradient arrived at an activation: kept, or added to what is there. */
 enum ls_status ls__gradient_flow(struct ls_gradient *gr, int value, int diff) LS_MUST_CHECK;
+/* The second part of the gradient of a node's output, or -1: for a node that takes two. */
+int ls__gradient_more(const struct ls_gradient *gr, int value);
 /* A gradient arrived at a parameter, or a statistic at a buffer: it leaves the shard through a REDUCE node. */
 enum ls_status ls__gradient_leaf(struct ls_gradient *gr, int value, int diff,
                                  const struct ls_attrs *attrs) LS_MUST_CHECK;

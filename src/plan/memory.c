@@ -2,7 +2,8 @@
  *
  * Values that are the same memory (a view and what it views; an op that may work in place and the input it overwrites)
  * are one block. A block lives from the op that makes its first value to the op that last reads one; the scratch of an
- * op is a block that lives during that op. Blocks are placed in order of size, the largest first, each at the lowest
+ * op is a block that lives during that op. What an op that others overtake (ls_kernel.is_aside) reads lives longer, and
+ * its scratch too. Blocks are placed in order of size, the largest first, each at the lowest
  * offset where no block alive at the same time lies. For the networks at hand this comes within a few percent of the
  * largest sum of blocks alive at once, which is the bound. Ops before and after the shards find the arena empty.
  */
@@ -35,6 +36,16 @@ static bool in_arena(const struct ls_plan *p, int value)
     return value >= 0 && p->slots[value].stored < 0;
 }
 
+/* Up to which op the inputs and the scratch of op i are needed. */
+static int end_of(const struct ls_plan *p, int i)
+{
+    int n = 0;
+    if (!p->ops[i].kernel->is_aside) return i;
+    for (int k = i + 1; k < p->n_ops; k++)
+        if (p->ops[k].phase == LS_SHARD && p->ops[k].kernel->is_aside && ++n == LS_ASIDE) return k;
+    return p->n_ops;
+}
+
 /* first/last of every value, in positions of shard ops. Ops of the other phases touch stored values only. */
 static void find_lifetimes(struct ls_plan *p)
 {
@@ -48,7 +59,8 @@ static void find_lifetimes(struct ls_plan *p)
             }
         for (int k = 0; k < n->n_in; k++)
             if (in_arena(p, n->in[k])) {
-                p->slots[n->in[k]].last = i;
+                const int end = end_of(p, i);
+                if (end > p->slots[n->in[k]].last) p->slots[n->in[k]].last = end;
                 p->slots[n->in[k]].is_used = true;
             }
     }
@@ -131,7 +143,8 @@ static void collect(const struct ls_plan *p, int *parent, struct block *blocks)
     }
     for (int i = 0; i < p->n_ops; i++) {
         size_t bytes = p->ops[i].phase == LS_SHARD ? aligned(p->ops[i].kernel->scratch_bytes) : 0;
-        blocks[p->n_slots + i] = (struct block){.value = p->n_slots + i, .bytes = bytes, .first = i, .last = i};
+        blocks[p->n_slots + i] =
+            (struct block){.value = p->n_slots + i, .bytes = bytes, .first = i, .last = end_of(p, i)};
     }
 }
 

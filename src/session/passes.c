@@ -76,6 +76,7 @@ static enum ls_status append(const struct ls_passes *p, struct ls_graph *g)
 {
     const bool is_training = p->build.is_training;
     TRY(ls_graph_fuse(g));
+    if (p->has_norm_add && is_training) TRY(ls_graph_fuse_adds(g));
     TRY(ls_graph_add_loss(g, is_training ? (float)p->label_smoothing : 0));
     if (!is_training) return LS_OK;
     if (p->freeze || p->lr_of) TRY(freeze(p, g));

@@ -11,6 +11,7 @@ struct ls_passes {
     struct ls_model_options build; /* the size of a shard, and whether it is for training */
     int64_t batch_size;            /* of a step; 0: every gradient is summed shard by shard */
     bool is_low_memory;
+    bool has_norm_add;          /* the backend's */
     bool sums_in_float;         /* gradients only */
     double label_smoothing;     /* training's */
     bool is_mixing;             /* training's loss has second labels */

@@ -121,6 +121,7 @@ static enum ls_status add_plan(struct session *s, const struct session_options *
     const struct ls_passes passes = {.build = build_options(s, mb, is_training),
                                      .batch_size = is_by_shard ? 0 : s->batch_size,
                                      .is_low_memory = o->low_memory,
+                                     .has_norm_add = s->backend->has_norm_add,
                                      .sums_in_float = o->float_sums,
                                      .label_smoothing = o->label_smoothing,
                                      .is_mixing = ls_transform_is_mixing(&s->transform),

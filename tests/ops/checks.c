@@ -69,7 +69,10 @@ static double loss_at(const struct problem *p, struct point *x)
     double sum = 0;
     oracle_forward(p, x->in, x->dst);
     if (p->diff_dst < 0) return x->dst[0] * (double)p->ctx.grad_scale;
-    for (int64_t i = 0; i < oracle_count(p); i++) sum += x->dst[i] * (double)p->data[p->diff_dst][i];
+    for (int64_t i = 0; i < oracle_count(p); i++) {
+        const float more = p->diff_more >= 0 ? p->data[p->diff_more][i] : 0.0f;
+        sum += x->dst[i] * ((double)p->data[p->diff_dst][i] + (double)more);
+    }
     return sum;
 }
 

@@ -130,7 +130,7 @@ static void batchnorm(const struct problem *p, double *const *in, double *dst)
 {
     const struct ls_shape *s = in_shape(p, 0);
     const int64_t n = s->dims[0] * pixels(s);
-    const bool is_eval = p->g->nodes[0].op == LS_OP_BATCHNORM_EVAL;
+    const bool is_eval = p->g->nodes[0].op == LS_OP_BATCHNORM_EVAL, has_other = !is_eval && p->g->nodes[0].n_in > 3;
     for (int64_t c = 0; c < s->dims[1]; c++) {
         double mean = 0, var = 0;
         for (int64_t j = 0; j < n; j++) mean += in[0][nth(s, c, j)] / (double)n;
@@ -141,7 +141,8 @@ static void batchnorm(const struct problem *p, double *const *in, double *dst)
         }
         for (int64_t j = 0; j < n; j++) {
             const double x = (in[0][nth(s, c, j)] - mean) / sqrt(var + (double)attrs(p)->eps);
-            dst[nth(s, c, j)] = relu_if(attrs(p)->relu, x * in[1][c] + in[2][c]);
+            const double other = has_other ? in[3][nth(s, c, j)] : 0;
+            dst[nth(s, c, j)] = relu_if(attrs(p)->relu, x * in[1][c] + in[2][c] + other);
         }
     }
 }

@@ -140,7 +140,7 @@ static enum ls_status setup_pool(struct problem *p, struct inputs *in)
     return add_activation(p, in, image_of(p->c));
 }
 
-static enum ls_status setup_batchnorm(struct problem *p, struct inputs *in)
+static enum ls_status setup_norm(struct problem *p, struct inputs *in)
 {
     const struct ls_shape src = image_of(p->c);
     in->attrs.relu = case_int(p->c, "relu", 0) != 0;
@@ -152,9 +152,17 @@ static enum ls_status setup_batchnorm(struct problem *p, struct inputs *in)
     return add_param(p, in, LS_SHAPE1(src.dims[1]));
 }
 
+/* other=1: something is added; more=1: and the gradient comes in two parts. */
+static enum ls_status setup_batchnorm(struct problem *p, struct inputs *in)
+{
+    TRY(setup_norm(p, in));
+    case_int(p->c, "more", 0);
+    return case_int(p->c, "other", 0) ? setup_one(p, in) : LS_OK;
+}
+
 static enum ls_status setup_batchnorm_eval(struct problem *p, struct inputs *in)
 {
-    TRY(setup_batchnorm(p, in));
+    TRY(setup_norm(p, in));
     const struct ls_shape c = p->g->values[in->id[1]].shape;
     TRY(add_input(p, in, LS_VALUE_BUFFER, LS_F32, c));
     return add_input(p, in, LS_VALUE_BUFFER, LS_F32, c);
@@ -245,7 +253,7 @@ static enum ls_status append_backward(struct problem *p, struct ls_gradient *gr)
     const struct ls_node forward = p->g->nodes[0];
     const struct ls_op_def *def = ls__op_def(forward.op);
     for (int i = 0; i < gr->n_values; i++) {
-        gr->grad[i] = -1;
+        gr->grad[i] = gr->more[i] = -1;
         gr->is_needed[i] = true;
     }
     if (forward.op == LS_OP_SOFTMAX_CE) {
@@ -255,6 +263,10 @@ static enum ls_status append_backward(struct problem *p, struct ls_gradient *gr)
     if (!def->gradient || !p->g->is_training) return LS_OK;
     const struct ls_shape dst = p->g->values[forward.out[0]].shape;
     TRY(ls_graph_add_value(p->g, "diff_dst", LS_VALUE_TEMP, LS_F32, &dst, &p->diff_dst));
+    if (forward.op == LS_OP_BATCHNORM && case_int(p->c, "more", 0)) {
+        TRY(ls_graph_add_value(p->g, "diff_more", LS_VALUE_TEMP, LS_F32, &dst, &p->diff_more));
+        gr->more[forward.out[0]] = p->diff_more;
+    }
     TRY(def->gradient(gr, 0, p->diff_dst));
     for (int i = 0; i < forward.n_in; i++) p->grads[i] = gradient_of(p, gr, forward.in[i]);
     return LS_OK;
@@ -264,10 +276,12 @@ static enum ls_status add_backward(struct problem *p)
 {
     struct ls_gradient gr = {.g = p->g, .n_forward = 1, .n_values = p->g->n_values};
     enum ls_status status = ls__calloc(&gr.grad, (size_t)gr.n_values, sizeof *gr.grad);
+    if (status == LS_OK) status = ls__calloc(&gr.more, (size_t)gr.n_values, sizeof *gr.more);
     if (status == LS_OK) status = ls__calloc(&gr.is_needed, (size_t)gr.n_values, sizeof *gr.is_needed);
     if (status == LS_OK) status = ls__calloc(&gr.is_masked, (size_t)gr.n_values, sizeof *gr.is_masked);
     if (status == LS_OK) status = append_backward(p, &gr);
     free(gr.grad);
+    free(gr.more);
     free(gr.is_needed);
     free(gr.is_masked);
     return status;
@@ -284,7 +298,8 @@ static float content(struct problem *p, int value, int64_t i)
     if ((f->op == LS_OP_GROUPNORM || f->op == LS_OP_LAYERNORM) && value == f->in[0])
         return (float)case_get(p->c, "mean", 0) + r;
     if (f->op == LS_OP_BATCHNORM && value == f->in[0]) return (float)case_get(p->c, "mean", 0) + r;
-    if (f->op == LS_OP_BATCHNORM && value == p->diff_dst) return (float)case_get(p->c, "diff", 1) * r;
+    if (f->op == LS_OP_BATCHNORM && (value == p->diff_dst || value == p->diff_more))
+        return (float)case_get(p->c, "diff", 1) * r;
     if (f->op == LS_OP_MAXPOOL && value == f->in[0] && case_int(p->c, "ties", 0)) return floorf(2.0f * r);
     if (f->op == LS_OP_SOFTMAX_CE && value == f->in[3] && f->n_in > 3) return i % 7 == 3 ? 1.0f : 0.5f + 0.5f * r;
     if (f->op == LS_OP_SOFTMAX_CE) return 3.0f * r;
@@ -320,7 +335,7 @@ enum ls_status problem_build(struct problem *p, struct test_case *c)
 {
     struct inputs in = {.n = 0};
     const int64_t mb = case_int(c, "mb", 1);
-    *p = (struct problem){.c = c, .diff_dst = -1};
+    *p = (struct problem){.c = c, .diff_dst = -1, .diff_more = -1};
     for (int i = 0; i < LS_MAX_IN; i++) p->grads[i] = -1;
     if (mb < 1 || mb > PROBLEM_MAX_MB) return ls_fail(LS_USAGE, "mb must be 1 to %d", PROBLEM_MAX_MB);
     for (int i = 0; i < PROBLEM_MAX_MB; i++) p->samples[i] = (uint32_t)(i * 7919 + 13);

@@ -20,6 +20,7 @@ struct problem {
     int n_values;         /* and their values */
     int grads[LS_MAX_IN]; /* value id of dL/d(input i of node 0), -1 = none */
     int diff_dst;         /* -1 = none */
+    int diff_more;        /* a second part of it, -1 = none */
     float **data;         /* [n_values] contents of the values without producer (i32 for labels), NULL for the others */
     uint32_t samples[PROBLEM_MAX_MB];
     struct ls_step_ctx ctx;

@@ -1,4 +1,5 @@
-/* test_fuse.c: a relu is folded into the op before it where nobody else wants what lies between, and only there. */
+/* test_fuse.c: a relu is folded into the op before it where nobody else wants what lies between, and only there; an add
+ * into the batch norm before it likewise. */
 #include "engine.h"
 
 #include <stdio.h>
@@ -93,12 +94,62 @@ static void test_logits_stay(void **state)
     ls_graph_destroy(&g);
 }
 
+static void check_added(const char *text, bool is_training, const char *want)
+{
+    struct ls_graph *g = forward(text, is_training);
+    check_ok(ls_graph_fuse(g));
+    check_ok(ls_graph_fuse_adds(g));
+    check_invariants(g);
+    check_nodes(g, want);
+    ls_graph_destroy(&g);
+}
+
+#define MAIN HEAD "conv a 4 3 pad=1\nkeep x\nconv b 4 3 pad=1\nbn c\n"
+
+static void test_adds(void **state)
+{
+    check_added(MAIN "add x\nrelu\n" TAIL, true, "conv2d conv2d batchnorm+ reshape linear");
+    check_added(MAIN "add x\n" TAIL, true, "conv2d conv2d batchnorm reshape linear");
+    /* of two batch norms the later one, which finds the other's result */
+    check_added(MAIN "keep y\nfrom x\nbn d\nadd y\nrelu\n" TAIL, true,
+                "conv2d conv2d batchnorm batchnorm+ reshape linear");
+    /* not: behind a relu, what somebody else wants too, what comes later than the batch norm, evaluation */
+    check_added(MAIN "relu\nadd x\n" TAIL, true, "conv2d conv2d batchnorm+ add reshape linear");
+    check_added(MAIN "keep y\nadd x\nadd y\n" TAIL, true, "conv2d conv2d batchnorm add add reshape linear");
+    check_added(MAIN "keep y\nfrom x\nconv d 4 1\nadd y\n" TAIL, true,
+                "conv2d conv2d batchnorm conv2d add reshape linear");
+    check_added(MAIN "add x\nrelu\n" TAIL, false, "conv2d conv2d batchnorm_eval add+ reshape linear");
+}
+
+/* The batch norm's other input, and both parts of a gradient that comes from two places. */
+static void test_adds_backward(void **state)
+{
+    struct ls_graph *g = forward(MAIN "add x\nrelu\nkeep y\nconv d 4 3 pad=1\nadd y\n" TAIL, true);
+    int n_joins = 0;
+    check_ok(ls_graph_fuse(g));
+    check_ok(ls_graph_fuse_adds(g));
+    assert_int_equal(g->nodes[2].n_in, 4);
+    assert_int_equal(g->nodes[2].in[3], g->nodes[0].out[0]);
+    const int n_forward = g->n_nodes;
+    check_ok(ls_graph_add_loss(g, 0));
+    check_ok(ls_graph_add_gradient(g));
+    check_invariants(g);
+    for (int i = n_forward; i < g->n_nodes; i++) {
+        const struct ls_node *n = &g->nodes[i];
+        n_joins += n->op == LS_OP_ADD;
+        if (n->op != LS_OP_BATCHNORM_BWD) continue;
+        assert_int_equal(n->n_in, 8);
+        assert_int_equal(n->n_out, 4);
+    }
+    assert_int_equal(n_joins, 1); /* of what comes to x */
+    ls_graph_destroy(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_folded),
-        cmocka_unit_test(test_not_folded),
-        cmocka_unit_test(test_logits_stay),
+        cmocka_unit_test(test_folded), cmocka_unit_test(test_not_folded),    cmocka_unit_test(test_logits_stay),
+        cmocka_unit_test(test_adds),   cmocka_unit_test(test_adds_backward),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -224,6 +224,7 @@ static enum ls_status make(const struct ls_prep *prep, const struct ls_impl *imp
 static enum ls_status prepare_forward(const struct ls_prep *prep, struct ls_kernel **out)
 {
     struct bn_kernel *k = NULL;
+    if (prep->node->n_in > 3) return ls_fail(LS_UNSUPPORTED, "adds nothing to batch norm");
     TRY(make(prep, &ls__cpu_batchnorm, prep->in[0], &k));
     k->base.out[3].bytes = 3 * (size_t)k->view.c * sizeof(float);
     *out = &k->base;

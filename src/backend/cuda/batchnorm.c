@@ -1,11 +1,12 @@
 /* batchnorm.c: normalisation per channel over the samples and pixels of the shard, for evaluation by given statistics,
  * and the gradient of the first.
  *
- * In:  src [mb,c,h,w] or [mb,c]; gamma, beta, mean, var [c]; dst, diff_dst like src
- * Out: dst like src, mean, var [c] (biased) | diff_src, diff_gamma, diff_beta
+ * In:  src [mb,c,h,w] or [mb,c]; gamma, beta, mean, var [c]; other?, dst, diff_dst, diff_more? like src
+ * Out: dst like src, mean, var [c] (biased) | diff_src, diff_gamma, diff_beta, diff_other?
  *
  * The workspace keeps the statistics in double: f64 [3][c], mean, variance, gamma / std; with channels last in float:
- * f32 [4][c], mean, 1 / std, gamma / std, beta. There backward finds relu's mask from src again and does not read dst.
+ * f32 [4][c], mean, 1 / std, gamma / std, beta. There backward finds relu's mask from src again and does not read dst;
+ * where something was added, the mask lies behind the statistics.
  */
 #include "backend/cuda/cuda.h"
 
@@ -16,39 +17,55 @@ static size_t channel_doubles(const struct ls_shape *s, int per_channel)
     return (size_t)(per_channel * ls__cuda_nchw(s).c) * sizeof(double);
 }
 
-/* Layouts and scratch: that of the sums, then `more` bytes. */
-static enum ls_status finish_prepare(const struct ls_prep *prep, struct ls_kernel **out, size_t more)
+/* Layouts and the scratch of the sums. */
+static enum ls_status finish_prepare(const struct ls_prep *prep, struct ls_kernel **out)
 {
     struct ls_cuda_kernel *k = (struct ls_cuda_kernel *)*out;
     enum ls_status status = ls__cuda_follow(prep, 0, k);
     if (status == LS_OK) status = ls__cuda_bias_scratch(k, &k->in[0]);
-    (*out)->scratch_bytes += more;
     if (status != LS_OK) ls_kernel_destroy(out);
     return status;
+}
+
+/* Whether the mask of what was added is kept. */
+static bool has_mask(const struct ls_cuda_kernel *k, bool has_other)
+{
+    return k->is_last && has_other && k->attrs.relu;
 }
 
 static enum ls_status prepare_forward(const struct ls_prep *prep, struct ls_kernel **out)
 {
     TRY(ls__cuda_prepare(prep, out));
+    TRY(finish_prepare(prep, out));
     const struct ls_cuda_kernel *k = (struct ls_cuda_kernel *)*out;
     (*out)->out[3].bytes = channel_doubles(&k->in[0], N_STATS);
-    return finish_prepare(prep, out, 0);
+    if (has_mask(k, prep->node->n_in > 3))
+        (*out)->out[3].bytes += ls__cuda_last_mask_bytes(k->type, ls__cuda_rows(&k->in[0]));
+    return LS_OK;
 }
 
-static struct ls_cuda_last_norm last_norm(const struct ls_bound *b, float *mean, float *var, float *stats)
+static uint8_t *mask_in(const struct ls_cuda_kernel *k, void *workspace, bool has_other)
+{
+    return has_mask(k, has_other) ? (uint8_t *)workspace + channel_doubles(&k->in[0], N_STATS) : NULL;
+}
+
+static enum ls_status launch_last(const struct ls_bound *b)
 {
     const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
-    return (struct ls_cuda_last_norm){.src = b->in[0],
-                                      .gamma = b->in[1],
-                                      .beta = b->in[2],
-                                      .mean = mean,
-                                      .var = var,
-                                      .stats = stats,
-                                      .partial = b->scratch,
-                                      .tickets = k->tickets,
-                                      .dst = b->out[0],
-                                      .eps = k->attrs.eps,
-                                      .relu = k->attrs.relu};
+    const struct ls_cuda_last_norm a = {.src = b->in[0],
+                                        .gamma = b->in[1],
+                                        .beta = b->in[2],
+                                        .other = b->in[3],
+                                        .mean = b->out[1],
+                                        .var = b->out[2],
+                                        .stats = b->out[3],
+                                        .mask = mask_in(k, b->out[3], b->in[3] != NULL),
+                                        .partial = b->scratch,
+                                        .tickets = k->tickets,
+                                        .dst = b->out[0],
+                                        .eps = k->attrs.eps,
+                                        .relu = k->attrs.relu};
+    return LS_CUDA(ls__cuda_run_last_norm(ls__cuda_stream(k->device), k->type, a, ls__cuda_rows(&k->in[0])));
 }
 
 static enum ls_status launch_forward(const struct ls_bound *b, const struct ls_step_ctx *ctx)
@@ -56,12 +73,15 @@ static enum ls_status launch_forward(const struct ls_bound *b, const struct ls_s
     const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
     const struct ls_cuda_nchw n = ls__cuda_nchw(&k->in[0]);
     cudaStream_t stream = ls__cuda_stream(k->device);
-    if (k->is_last)
-        return LS_CUDA(ls__cuda_run_last_norm(stream, k->type, last_norm(b, b->out[1], b->out[2], b->out[3]),
-                                              ls__cuda_rows(&k->in[0]), false));
+    const void *other = b->in[3];
+    if (k->is_last) return launch_last(b);
     TRY(LS_CUDA(ls__cuda_run_batchnorm_stats(stream, b->in[0], b->in[1], b->out[1], b->out[2], b->out[3], b->scratch, n,
                                              k->attrs.eps)));
-    return LS_CUDA(ls__cuda_run_batchnorm_apply(stream, b->in[0], b->out[3], b->in[2], b->out[0], n, k->attrs.relu));
+    TRY(LS_CUDA(
+        ls__cuda_run_batchnorm_apply(stream, b->in[0], b->out[3], b->in[2], b->out[0], n, k->attrs.relu && !other)));
+    if (!other) return LS_OK;
+    return LS_CUDA(
+        ls__cuda_run_add(stream, k->type, b->out[0], other, b->out[0], ls_shape_count(&k->in[0]), k->attrs.relu));
 }
 
 static enum ls_status prepare_eval(const struct ls_prep *prep, struct ls_kernel **out)
@@ -71,14 +91,27 @@ static enum ls_status prepare_eval(const struct ls_prep *prep, struct ls_kernel 
     return LS_OK;
 }
 
+static enum ls_status launch_last_eval(const struct ls_bound *b)
+{
+    const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
+    const struct ls_cuda_last_norm a = {.src = b->in[0],
+                                        .gamma = b->in[1],
+                                        .beta = b->in[2],
+                                        .mean = b->in[3],
+                                        .var = b->in[4],
+                                        .is_given = true,
+                                        .dst = b->out[0],
+                                        .eps = k->attrs.eps,
+                                        .relu = k->attrs.relu};
+    return LS_CUDA(ls__cuda_run_last_norm(ls__cuda_stream(k->device), k->type, a, ls__cuda_rows(&k->in[0])));
+}
+
 static enum ls_status launch_eval(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
     const struct ls_cuda_nchw n = ls__cuda_nchw(&k->in[0]);
     cudaStream_t stream = ls__cuda_stream(k->device);
-    if (k->is_last)
-        return LS_CUDA(ls__cuda_run_last_norm(stream, k->type, last_norm(b, b->in[3], b->in[4], b->scratch),
-                                              ls__cuda_rows(&k->in[0]), true));
+    if (k->is_last) return launch_last_eval(b);
     TRY(LS_CUDA(ls__cuda_run_batchnorm_given(stream, b->in[1], b->in[3], b->in[4], b->scratch, n.c, k->attrs.eps)));
     return LS_CUDA(ls__cuda_run_batchnorm_apply(stream, b->in[0], b->scratch, b->in[2], b->out[0], n, k->attrs.relu));
 }
@@ -92,12 +125,9 @@ static enum ls_status prepare_bwd(const struct ls_prep *prep, struct ls_kernel *
     (*out)->may_alias = true;
     (*out)->alias_in = 5; /* diff_dst */
     /* src lies as forward had it, or forward would have asked for another */
-    return finish_prepare(prep, out, channel_doubles(&((struct ls_cuda_kernel *)*out)->in[0], N_SLOPES));
-}
-
-static size_t sums_bytes(const struct ls_cuda_kernel *k)
-{
-    return k->is_last ? ls__cuda_last_partial_bytes(ls__cuda_rows(&k->in[0])) : ls__cuda_channel_scratch(&k->in[0]);
+    TRY(finish_prepare(prep, out));
+    (*out)->scratch_bytes += channel_doubles(&((struct ls_cuda_kernel *)*out)->in[0], N_SLOPES);
+    return LS_OK;
 }
 
 static enum ls_status launch_last_bwd(const struct ls_bound *b)
@@ -105,34 +135,53 @@ static enum ls_status launch_last_bwd(const struct ls_bound *b)
     const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
     const struct ls_cuda_last_norm_bwd a = {.src = b->in[0],
                                             .diff_dst = b->in[5],
+                                            .diff_more = b->in[7],
                                             .stats = b->in[6],
-                                            .slopes = (float *)((char *)b->scratch + sums_bytes(k)),
+                                            .mask = mask_in(k, b->in[6], b->out[3] != NULL),
                                             .partial = b->scratch,
                                             .tickets = k->tickets,
                                             .diff_src = b->out[0],
                                             .diff_gamma = b->out[1],
                                             .diff_beta = b->out[2],
+                                            .diff_other = b->out[3],
                                             .relu = k->attrs.relu};
     return LS_CUDA(ls__cuda_run_last_norm_bwd(ls__cuda_stream(k->device), k->type, a, ls__cuda_rows(&k->in[0])));
+}
+
+/* Both parts of diff_dst, behind the relu. */
+static enum ls_status make_diff_other(const struct ls_bound *b, cudaStream_t stream)
+{
+    const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
+    const int64_t n = ls_shape_count(&k->in[0]);
+    const void *diff = b->in[5];
+    if (b->in[7]) {
+        TRY(LS_CUDA(ls__cuda_run_add(stream, k->type, diff, b->in[7], b->out[3], n, false)));
+        diff = b->out[3];
+    }
+    if (k->attrs.relu) return LS_CUDA(ls__cuda_run_relu_bwd(stream, k->type, b->in[4], diff, b->out[3], n));
+    if (diff == b->out[3]) return LS_OK;
+    return LS_CUDA(cudaMemcpyAsync(b->out[3], diff, (size_t)n * sizeof(float), cudaMemcpyDeviceToDevice, stream));
 }
 
 static enum ls_status launch_bwd(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
+    cudaStream_t stream = ls__cuda_stream(k->device);
     if (k->is_last) return launch_last_bwd(b);
+    if (b->out[3]) TRY(make_diff_other(b, stream));
     const struct ls_cuda_batchnorm_bwd a = {
         .src = b->in[0],
-        .dst = k->attrs.relu ? b->in[4] : NULL,
-        .diff_dst = b->in[5],
+        .dst = k->attrs.relu && !b->out[3] ? b->in[4] : NULL,
+        .diff_dst = b->out[3] ? b->out[3] : b->in[5],
         .stats = b->in[6],
         .diff_src = b->out[0],
         .diff_gamma = b->out[1],
         .diff_beta = b->out[2],
         .partial = b->scratch,
-        .slopes = (double *)((char *)b->scratch + sums_bytes(k)),
+        .slopes = (double *)((char *)b->scratch + ls__cuda_channel_scratch(&k->in[0])),
         .eps = k->attrs.eps,
     };
-    return LS_CUDA(ls__cuda_run_batchnorm_bwd(ls__cuda_stream(k->device), a, ls__cuda_nchw(&k->in[0])));
+    return LS_CUDA(ls__cuda_run_batchnorm_bwd(stream, a, ls__cuda_nchw(&k->in[0])));
 }
 
 const struct ls_impl ls__cuda_batchnorm = {

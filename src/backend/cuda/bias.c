@@ -27,7 +27,8 @@ static enum ls_status prepare_bwd(const struct ls_prep *prep, struct ls_kernel *
 
 static enum ls_status launch_bwd(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
-    return ls__cuda_bias_sums(b, &ls__cuda_kernel_of(b)->in[0], b->in[0], b->out[0]);
+    return ls__cuda_bias_sums(ls__cuda_stream(ls__cuda_kernel_of(b)->device), b, &ls__cuda_kernel_of(b)->in[0],
+                              b->in[0], b->out[0]);
 }
 
 const struct ls_impl ls__cuda_bias = {

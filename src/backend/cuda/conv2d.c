@@ -220,6 +220,7 @@ static enum ls_status prepare_bwd_weights(const struct ls_prep *prep, struct ls_
     const enum ls_status status = has_bias ? ls__cuda_bias_scratch(k, &k->in[1]) : LS_OK;
     if (status != LS_OK) ls_kernel_destroy(out);
     if (status == LS_OK) add_gradient((struct conv_kernel *)k);
+    if (status == LS_OK) (*out)->is_aside = true;
     return status;
 }
 
@@ -267,15 +268,29 @@ static enum ls_status launch_bwd_data(const struct ls_bound *b, const struct ls_
     return execute(b);
 }
 
+/* cuDNN's stream is the device's but for the while that an op goes aside. */
+static enum ls_status execute_in(const struct ls_bound *b, cudaStream_t stream)
+{
+    const struct conv_kernel *k = kernel_of(b);
+    struct ls_device *d = k->base.device;
+    TRY(LS_DNN(cudnnSetStream(d->dnn, stream)));
+    const enum ls_status status = LS_DNN(cudnnBackendExecute(d->dnn, k->plan.plan, b->extra));
+    TRY(LS_DNN(cudnnSetStream(d->dnn, d->stream)));
+    return status;
+}
+
 static enum ls_status launch_bwd_weights(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     const struct conv_kernel *k = kernel_of(b);
-    TRY(execute(b));
+    struct ls_device *d = k->base.device;
+    cudaStream_t stream = ls__cuda_stream(d);
+    if (k->base.base.is_aside) TRY(ls__cuda_aside_begin(d, &stream));
+    TRY(execute_in(b, stream));
     if (k->is_blocked)
-        TRY(LS_CUDA(ls__cuda_run_blocks_back(ls__cuda_stream(k->base.device), k->base.type,
-                                             (char *)b->scratch + k->gradient_at, b->out[0], k->base.out[0].dims[0],
-                                             k->blocks)));
-    return b->out[1] ? ls__cuda_bias_sums(b, &kernel_of(b)->base.in[1], b->in[1], b->out[1]) : LS_OK;
+        TRY(LS_CUDA(ls__cuda_run_blocks_back(stream, k->base.type, (char *)b->scratch + k->gradient_at, b->out[0],
+                                             k->base.out[0].dims[0], k->blocks)));
+    if (b->out[1]) TRY(ls__cuda_bias_sums(stream, b, &k->base.in[1], b->in[1], b->out[1]));
+    return k->base.base.is_aside ? ls__cuda_aside_end(d) : LS_OK;
 }
 
 const struct ls_impl ls__cuda_conv2d = {

@@ -2,7 +2,8 @@
  *
  * Rules of the house:
  *
- *   - One stream per device; everything is enqueued there in the order of the plan. launch only enqueues.
+ *   - One stream per device; everything is enqueued there in the order of the plan, but for gradients of convolutions'
+ *     weights, which go beside it (aside.c). launch only enqueues.
  *   - What can fail on the card (a sum out of range, a label out of range) writes the number of its kernel into
  *     `fault`, in the card's memory. Updates read it and change nothing once it is set. settle reads it, once per step.
  *   - Convolutions are cuDNN's (dnn.h), matrix products cuBLASLt's (linear.c), the rest is our own.
@@ -53,6 +54,9 @@ struct ls_device {
     int ordinal;                 /* its number, of those that CUDA_VISIBLE_DEVICES shows */
     struct ls_cuda_group *group; /* NULL: alone */
     cudaStream_t stream;         /* take it from ls__cuda_stream */
+    cudaStream_t aside;          /* aside.c; NULL until it is needed, as its events */
+    cudaEvent_t aside_begin, aside_ends[LS_ASIDE];
+    int n_aside; /* ops there that the stream has not waited for, or has by way of later ones */
     enum ls_precision precision;
     struct ls_cuda_jobs *jobs, *updates;      /* not yet enqueued; the second after the first */
     bool is_recording;                        /* kernels read what changes from step to step from `now` */
@@ -122,6 +126,11 @@ enum ls_status ls__cuda_prepare_following(const struct ls_prep *prep, struct ls_
 
 /* The stream, with everything enqueued that waited. */
 cudaStream_t ls__cuda_stream(struct ls_device *device);
+/* aside.c: begin gives the stream in which the op's work goes, end comes after it; join: the other one waits for it. */
+enum ls_status ls__cuda_aside_begin(struct ls_device *device, cudaStream_t *stream) LS_MUST_CHECK;
+enum ls_status ls__cuda_aside_end(struct ls_device *device) LS_MUST_CHECK;
+enum ls_status ls__cuda_join(struct ls_device *device) LS_MUST_CHECK;
+void ls__cuda_aside_release(struct ls_device *device);
 /* jobs.c: adds one; same kinds are enqueued together. */
 enum ls_status ls__cuda_job(struct ls_device *device, const struct ls_cuda_job *job) LS_MUST_CHECK;
 /* Some unsigned numbers in the card's memory, zero, for a kernel to count in; NULL: none are left. */
@@ -176,8 +185,8 @@ struct ls_cuda_conv ls__cuda_conv(const struct ls_attrs *a, const struct ls_shap
 enum ls_status ls__cuda_finish(const struct ls_cuda_kernel *k, const float *bias, void *dst) LS_MUST_CHECK;
 /* and the gradient of the bias, from diff_dst of shape s in the kernel's type */
 enum ls_status ls__cuda_bias_scratch(struct ls_cuda_kernel *k, const struct ls_shape *s) LS_MUST_CHECK;
-enum ls_status ls__cuda_bias_sums(const struct ls_bound *b, const struct ls_shape *s, const void *diff_dst,
-                                  float *diff_bias) LS_MUST_CHECK;
+enum ls_status ls__cuda_bias_sums(cudaStream_t stream, const struct ls_bound *b, const struct ls_shape *s,
+                                  const void *diff_dst, float *diff_bias) LS_MUST_CHECK;
 
 /* device.c: made when first needed, because loading the libraries takes a while */
 enum ls_status ls__cuda_need_dnn(struct ls_device *device) LS_MUST_CHECK;

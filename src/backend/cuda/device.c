@@ -63,7 +63,7 @@ static enum ls_status choose_card(int n_cards, int turn, bool is_own, int *ordin
 
 static enum ls_status build(struct ls_device *d, int turn, bool is_own)
 {
-    int n_cards = 0;
+    int n_cards = 0, urgent = 0;
     void *fault = NULL;
     TRY(find_card(&n_cards));
     TRY(choose_card(n_cards, turn, is_own, &d->ordinal));
@@ -71,7 +71,8 @@ static enum ls_status build(struct ls_device *d, int turn, bool is_own)
     TRY(LS_CUDA(cudaGetDeviceProperties(d->card, d->ordinal)));
     TRY(check_card(d->card));
     TRY(LS_CUDA(cudaSetDevice(d->ordinal)));
-    TRY(LS_CUDA(cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking)));
+    TRY(LS_CUDA(cudaDeviceGetStreamPriorityRange(NULL, &urgent)));
+    TRY(LS_CUDA(cudaStreamCreateWithPriority(&d->stream, cudaStreamNonBlocking, urgent)));
     TRY(LS_CUDA(cudaMalloc(&fault, sizeof *d->fault)));
     d->fault = fault;
     TRY(LS_CUDA(cudaMemsetAsync(d->fault, 0, sizeof *d->fault, d->stream)));
@@ -92,6 +93,7 @@ static void device_close(struct ls_device **device)
     if (!d) return;
     ls__cuda_sums.leave(d);
     if (d->stream) (void)cudaStreamSynchronize(d->stream);
+    ls__cuda_aside_release(d);
     ls__cuda_load_release(d);
     if (d->dnn) (void)cudnnDestroy(d->dnn);
     if (d->blas) (void)cublasLtDestroy(d->blas);
@@ -302,11 +304,10 @@ enum ls_status ls__cuda_finish(const struct ls_cuda_kernel *k, const float *bias
     return LS_CUDA(ls__cuda_run_bias(stream, dst, bias, dst, ls__cuda_nchw(&k->out[0]), k->attrs.relu));
 }
 
-enum ls_status ls__cuda_bias_sums(const struct ls_bound *b, const struct ls_shape *s, const void *diff_dst,
-                                  float *diff_bias)
+enum ls_status ls__cuda_bias_sums(cudaStream_t stream, const struct ls_bound *b, const struct ls_shape *s,
+                                  const void *diff_dst, float *diff_bias)
 {
     const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
-    cudaStream_t stream = ls__cuda_stream(k->device);
     if (!k->is_last)
         return LS_CUDA(ls__cuda_run_channel_sums(stream, diff_dst, diff_bias, b->scratch, ls__cuda_nchw(s)));
     return LS_CUDA(ls__cuda_run_last_sums(stream, k->type, diff_dst, diff_bias, b->scratch, k->tickets, rows_of(s)));
@@ -346,6 +347,7 @@ static const struct ls_backend backend = {
     .peak_gflops = peak_gflops,
     .default_shards = 1,
     .is_reduce_last = true,
+    .has_norm_add = true,
     .recording = &ls__cuda_recording,
     .can_keep_images = true,
     .load = ls__cuda_load,

@@ -209,7 +209,9 @@ static enum ls_status launch_bwd_data(const struct ls_bound *b, const struct ls_
 static enum ls_status launch_bwd_weights(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     TRY(multiply(b, b->in[0], b->in[1], b->out[0]));
-    return b->out[1] ? ls__cuda_bias_sums(b, &kernel_of(b)->base.in[1], b->in[1], b->out[1]) : LS_OK;
+    return b->out[1] ? ls__cuda_bias_sums(ls__cuda_stream(kernel_of(b)->base.device), b, &kernel_of(b)->base.in[1],
+                                          b->in[1], b->out[1])
+                     : LS_OK;
 }
 
 const struct ls_impl ls__cuda_linear = {

@@ -4,6 +4,15 @@
 #include <math.h>
 #include <string.h>
 
+/* The stream, behind all that was launched. */
+static cudaStream_t whole_stream(struct ls_device *d)
+{
+    cudaStream_t stream = ls__cuda_stream(d);
+    const enum ls_status joined = ls__cuda_join(d); /* a failure is left behind, as by a launch */
+    (void)joined;
+    return stream;
+}
+
 static enum ls_status alloc(struct ls_device *d, size_t bytes, void **out)
 {
     size_t free_bytes = 0, total = 0;
@@ -20,12 +29,12 @@ static enum ls_status alloc(struct ls_device *d, size_t bytes, void **out)
             (bytes + ((1 << 20) - 1)) >> 20, free_bytes >> 20, total >> 20);
     }
     TRY(LS_CUDA(error));
-    return bytes ? LS_CUDA(cudaMemsetAsync(*out, 0, bytes, ls__cuda_stream(d))) : LS_OK;
+    return bytes ? LS_CUDA(cudaMemsetAsync(*out, 0, bytes, whole_stream(d))) : LS_OK;
 }
 
 static void release(struct ls_device *d, void *data, size_t bytes)
 {
-    (void)cudaStreamSynchronize(ls__cuda_stream(d)); /* what was enqueued may still use it */
+    (void)cudaStreamSynchronize(whole_stream(d)); /* what was enqueued may still use it */
     (void)cudaFree(data);
 }
 
@@ -33,14 +42,14 @@ static enum ls_status copy(struct ls_device *d, void *dst, const void *src, size
 {
     const enum cudaMemcpyKind kind = direction == LS_TO_DEVICE ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
     if (bytes == 0) return LS_OK;
-    TRY(LS_CUDA(cudaMemcpyAsync(dst, src, bytes, kind, ls__cuda_stream(d))));
+    TRY(LS_CUDA(cudaMemcpyAsync(dst, src, bytes, kind, whole_stream(d))));
     return ls__cuda_wait(d);
 }
 
 /* Enqueued: nobody can see the bytes but through what is enqueued after it. */
 static enum ls_status fill(struct ls_device *d, void *data, int byte, size_t bytes)
 {
-    return bytes ? LS_CUDA(cudaMemsetAsync(data, byte, bytes, ls__cuda_stream(d))) : LS_OK;
+    return bytes ? LS_CUDA(cudaMemsetAsync(data, byte, bytes, whole_stream(d))) : LS_OK;
 }
 
 /* --- what failed on the card --- */
@@ -75,8 +84,7 @@ static enum ls_status look(struct ls_device *d)
 
 static enum ls_status settle(struct ls_device *d)
 {
-    TRY(LS_CUDA(
-        cudaMemcpyAsync(&d->seen->fault, d->fault, sizeof *d->fault, cudaMemcpyDeviceToHost, ls__cuda_stream(d))));
+    TRY(LS_CUDA(cudaMemcpyAsync(&d->seen->fault, d->fault, sizeof *d->fault, cudaMemcpyDeviceToHost, whole_stream(d))));
     TRY(ls__cuda_wait(d));
     return look(d);
 }
@@ -86,7 +94,7 @@ static enum ls_status read(struct ls_device *d, void *host, const void *data, si
 {
     const bool is_small = bytes <= sizeof d->seen->bytes;
     void *to = is_small ? (void *)d->seen->bytes : host;
-    TRY(LS_CUDA(cudaMemcpyAsync(to, data, bytes, cudaMemcpyDeviceToHost, ls__cuda_stream(d))));
+    TRY(LS_CUDA(cudaMemcpyAsync(to, data, bytes, cudaMemcpyDeviceToHost, whole_stream(d))));
     TRY(settle(d));
     if (is_small) memcpy(host, to, bytes);
     return LS_OK;

@@ -50,6 +50,7 @@ static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx 
 {
     const struct reorder_kernel *k = (const struct reorder_kernel *)b->kernel;
     struct ls_device *d = k->base.device;
+    TRY(ls__cuda_join(d));
     if (k->is_blocked)
         return LS_CUDA((k->what == LS_CUDA_BLOCKED_IMAGE ? ls__cuda_run_blocks_image : ls__cuda_run_blocks_weights)(
             ls__cuda_stream(d), b->in[0], k->from, b->out[0], k->block_type, k->blocks));

@@ -1,8 +1,8 @@
 /* batchnorm.c: normalisation per channel over the samples and pixels of the shard, for evaluation by given statistics,
  * and the gradient of the first.
  *
- * In:  src [mb,c,h,w] or [mb,c]; gamma, beta, mean, var [c]; dst, diff_dst like src
- * Out: dst like src, mean, var [c] (biased) | diff_src, diff_gamma, diff_beta
+ * In:  src [mb,c,h,w] or [mb,c]; gamma, beta, mean, var [c]; other?, dst, diff_dst, diff_more? like src
+ * Out: dst like src, mean, var [c] (biased) | diff_src, diff_gamma, diff_beta, diff_other?
  *
  * The workspace of the contract stays empty: the mask of a fused relu is read from dst.
  */
@@ -60,6 +60,15 @@ static void batchnorm_normalise(const float *src, float *dst, int64_t n, double 
     }
 }
 
+/* As an add behind the batch norm would do it. */
+static void add_other(const float *other, float *dst, int64_t n, bool relu)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const float v = dst[i] + other[i];
+        dst[i] = relu ? ls__ref_relu1(v) : v;
+    }
+}
+
 static enum ls_status prepare_forward(const struct ls_prep *prep, struct ls_kernel **out)
 {
     TRY(ls__ref_prepare(prep, out));
@@ -71,7 +80,7 @@ static enum ls_status launch_forward(const struct ls_bound *b, const struct ls_s
 {
     const struct ls_ref_kernel *k = ls__ref_kernel_of(b);
     const struct ls_ref_nchw n = ls__ref_nchw(&k->in[0]);
-    const float *src = b->in[0], *gamma = b->in[1], *beta = b->in[2];
+    const float *src = b->in[0], *gamma = b->in[1], *beta = b->in[2], *other = b->in[3];
     float *dst = b->out[0], *mean = b->out[1], *var = b->out[2];
     for (int64_t c = 0; c < n.c; c++) {
         const struct channel s = statistics(src, n, c);
@@ -80,7 +89,8 @@ static enum ls_status launch_forward(const struct ls_bound *b, const struct ls_s
         var[c] = (float)s.var;
         for (int64_t mb = 0; mb < n.mb; mb++) {
             const int64_t at = (mb * n.c + c) * n.hw;
-            batchnorm_normalise(src + at, dst + at, n.hw, s.mean, scale, (double)beta[c], k->attrs.relu);
+            batchnorm_normalise(src + at, dst + at, n.hw, s.mean, scale, (double)beta[c], k->attrs.relu && !other);
+            if (other) add_other(other + at, dst + at, n.hw, k->attrs.relu);
         }
     }
     return LS_OK;
@@ -137,6 +147,17 @@ static enum ls_status prepare_bwd(const struct ls_prep *prep, struct ls_kernel *
     return LS_OK;
 }
 
+/* The gradient of what was added: both parts of diff_dst, behind the relu. */
+static void make_diff_other(const struct ls_bound *b, const float *dst, int64_t n)
+{
+    const float *diff_dst = b->in[5], *more = b->in[7];
+    float *diff_other = b->out[3];
+    for (int64_t i = 0; i < n; i++) {
+        const float d = more ? diff_dst[i] + more[i] : diff_dst[i];
+        diff_other[i] = !dst || dst[i] > 0.0f ? d : 0.0f;
+    }
+}
+
 /* With xhat = (x - mean) / std:  diff_src = gamma/std * (dy - mean(dy) - xhat * mean(dy * xhat))
  * The statistics are made again: mean and var as they are handed on are rounded to float. */
 static enum ls_status launch_bwd(const struct ls_bound *b, const struct ls_step_ctx *ctx)
@@ -147,6 +168,11 @@ static enum ls_status launch_bwd(const struct ls_bound *b, const struct ls_step_
     const float *dst = k->attrs.relu ? b->in[4] : NULL, *diff_dst = b->in[5];
     float *diff_src = b->out[0], *diff_gamma = b->out[1], *diff_beta = b->out[2];
     const double count = (double)(n.mb * n.hw);
+    if (b->out[3]) {
+        make_diff_other(b, dst, n.mb * n.c * n.hw);
+        diff_dst = b->out[3];
+        dst = NULL;
+    }
     for (int64_t c = 0; c < n.c; c++) {
         const struct channel x_of = statistics(src, n, c);
         const double m = x_of.mean, inv_std = 1.0 / sqrt(x_of.var + (double)k->attrs.eps);

@@ -83,5 +83,6 @@ const struct ls_backend ls_backend_ref = {
     .device_close = device_close,
     .describe = describe,
     .identify = identify,
+    .has_norm_add = true,
     .impls = impls,
 };

@@ -96,7 +96,8 @@ struct ls_cuda_norm_bwd {
 cudaError_t ls__cuda_run_norm_bwd(cudaStream_t stream, enum ls_cuda_type type, struct ls_cuda_norm_bwd a,
                                   struct ls_cuda_sets n);
 
-/* last.cu: rows of c channels, channels last, in either type. Sums in float32 per thread, then in double. */
+/* last.cu, last_norm.cu: rows of c channels, channels last, in either type. Sums in float32 per thread, then in double.
+ */
 struct ls_cuda_rows {
     int64_t rows;
     int c;
@@ -113,21 +114,26 @@ struct ls_cuda_last_norm {
     const void *src;
     const float *gamma, *beta;
     float *mean, *var; /* given, or made */
+    bool is_given;     /* the next three are then not needed */
     float *stats;
     float *partial;
     unsigned *tickets;
+    const void *other; /* added before the relu, or NULL */
     void *dst;
+    uint8_t *mask; /* made: where the sum with `other` is positive, a bit per element; or NULL */
     float eps;
     bool relu;
 };
+size_t ls__cuda_last_mask_bytes(enum ls_cuda_type type, struct ls_cuda_rows n);
 cudaError_t ls__cuda_run_last_norm(cudaStream_t stream, enum ls_cuda_type type, struct ls_cuda_last_norm a,
-                                   struct ls_cuda_rows n, bool is_given);
+                                   struct ls_cuda_rows n);
 struct ls_cuda_last_norm_bwd {
-    const void *src, *diff_dst;
+    const void *src, *diff_dst, *diff_more; /* diff_more: NULL, or added to diff_dst; only with diff_other */
     const float *stats;
-    float *slopes, *partial; /* scratch; slopes: [2][c] */
+    const uint8_t *mask; /* with diff_other and a relu */
+    float *partial;      /* scratch */
     unsigned *tickets;
-    void *diff_src;
+    void *diff_src, *diff_other;   /* diff_other: NULL, or the gradient behind the relu */
     float *diff_gamma, *diff_beta; /* may be NULL */
     bool relu;
 };
