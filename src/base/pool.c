@@ -38,7 +38,7 @@ struct worker {
 
 struct ls_pool {
     int n_threads;
-    bool may_spin;
+    bool may_spin, is_resting;
     void (*at_start)(void);
     struct worker *workers; /* [n_threads]; 0 is the caller */
 
@@ -232,7 +232,8 @@ enum ls_status ls__pool_run(struct ls_pool *p, int n_items, ls_pool_fn *fn, void
     p->failed_item = INT32_MAX;
     atomic_store_explicit(&p->n_done, 0, memory_order_relaxed);
     atomic_store(&p->todo, (uint_fast64_t)n_items << 32);
-    if (n_items > 1 && atomic_load(&p->n_sleeping) > 0) wake_all(p); /* a single item is the caller's */
+    const bool is_for_all = n_items > 1 && !p->is_resting; /* a single item is the caller's */
+    if (is_for_all && atomic_load(&p->n_sleeping) > 0) wake_all(p);
     const uint64_t was = ls__tiny_is_zero();
     work(p, 0);
     ls__tiny_restore(was);
@@ -241,6 +242,11 @@ enum ls_status ls__pool_run(struct ls_pool *p, int n_items, ls_pool_fn *fn, void
         if (!p->may_spin || spins > 10000) sched_yield();
     }
     return p->failed_item == INT32_MAX ? LS_OK : ls__fail_again(&p->failure);
+}
+
+void ls__pool_rest(struct ls_pool *p, bool on)
+{
+    p->is_resting = on;
 }
 
 void ls__pool_destroy(struct ls_pool **pool)

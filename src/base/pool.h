@@ -26,6 +26,9 @@ typedef enum ls_status ls_pool_fn(void *arg, int item, int worker);
 enum ls_status ls__pool_create(struct ls_pool **out, int n_threads, bool pin, void (*at_start)(void)) LS_MUST_CHECK;
 int ls__pool_n_threads(const struct ls_pool *pool);
 enum ls_status ls__pool_run(struct ls_pool *pool, int n_items, ls_pool_fn *fn, void *arg) LS_MUST_CHECK;
+/* On: those that sleep are left asleep, for rounds that are over before they would be awake, and where others have
+ * use for the cores. Between rounds; false at first. */
+void ls__pool_rest(struct ls_pool *pool, bool on);
 void ls__pool_destroy(struct ls_pool **pool);
 
 int ls__cpu_count(void); /* CPUs this process may run on */

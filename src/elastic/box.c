@@ -11,12 +11,25 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, N_PIECES = LS_BOX_SLOTS + LS_BOX_VERSIONS };
+enum { PAGE = 4096 };
+
+/* Pieces: the first page, tubes by slot, sums by slot, parameters by version. */
+enum {
+    FIRST_TUBE = 1,
+    FIRST_SUMS = FIRST_TUBE + LS_BOX_SLOTS,
+    FIRST_PARAMETERS = FIRST_SUMS + LS_BOX_SLOTS,
+    N_PIECES = FIRST_PARAMETERS + LS_BOX_VERSIONS
+};
+
+struct first_page {
+    struct ls_box_size size;
+    _Alignas(64) _Atomic uint32_t is_server_asleep;
+};
 
 struct ls_box {
     struct ls_box_size size;
     int fd;
-    void *pieces[N_PIECES]; /* mapped so far: sums by slot, then parameters by version */
+    void *pieces[N_PIECES]; /* mapped so far */
 };
 
 static size_t whole_pages(size_t bytes)
@@ -24,20 +37,19 @@ static size_t whole_pages(size_t bytes)
     return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
-static size_t sums_bytes(const struct ls_box *b)
-{
-    return whole_pages((size_t)b->size.n_sums * sizeof(int64_t));
-}
-
 static size_t piece_bytes(const struct ls_box *b, int piece)
 {
-    return piece < LS_BOX_SLOTS ? sums_bytes(b) : whole_pages((size_t)b->size.parameters_bytes);
+    if (piece < FIRST_TUBE) return PAGE;
+    if (piece < FIRST_SUMS) return whole_pages(sizeof(struct ls_tube_memory));
+    if (piece < FIRST_PARAMETERS) return whole_pages((size_t)b->size.n_sums * sizeof(int64_t));
+    return whole_pages((size_t)b->size.parameters_bytes);
 }
 
 static size_t piece_begin(const struct ls_box *b, int piece)
 {
-    const size_t n_before = (size_t)(piece < LS_BOX_SLOTS ? piece : LS_BOX_SLOTS);
-    return PAGE + n_before * sums_bytes(b) + ((size_t)piece - n_before) * whole_pages((size_t)b->size.parameters_bytes);
+    size_t at = 0;
+    for (int i = 0; i < piece; i++) at += piece_bytes(b, i);
+    return at;
 }
 
 static void *map_piece(struct ls_box *b, int piece)
@@ -104,12 +116,28 @@ uint32_t ls__box_fd(const struct ls_box *box)
     return (uint32_t)box->fd;
 }
 
+static bool is_slot(int slot)
+{
+    return slot >= 0 && slot < LS_BOX_SLOTS;
+}
+
+_Atomic uint32_t *ls__box_server_flag(struct ls_box *box)
+{
+    struct first_page *page = map_piece(box, 0);
+    return page ? &page->is_server_asleep : NULL;
+}
+
+struct ls_tube_memory *ls__box_tube(struct ls_box *box, int slot)
+{
+    return is_slot(slot) ? map_piece(box, FIRST_TUBE + slot) : NULL;
+}
+
 int64_t *ls__box_sums(struct ls_box *box, int slot)
 {
-    return slot >= 0 && slot < LS_BOX_SLOTS ? map_piece(box, slot) : NULL;
+    return is_slot(slot) ? map_piece(box, FIRST_SUMS + slot) : NULL;
 }
 
 uint8_t *ls__box_parameters(struct ls_box *box, int version)
 {
-    return version >= 0 && version < LS_BOX_VERSIONS ? map_piece(box, LS_BOX_SLOTS + version) : NULL;
+    return version >= 0 && version < LS_BOX_VERSIONS ? map_piece(box, FIRST_PARAMETERS + version) : NULL;
 }

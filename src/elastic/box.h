@@ -1,7 +1,8 @@
 /* box.h: memory that a server and the workers it started on this machine share, so that sums and parameters do not go
- * through a connection. What they say to each other still does: a message names what lies in the box.
+ * through a connection, and what is said in every step does not either: a message names what lies in the box.
  *
- *     a page       token and sizes, which both must know
+ *     a page       token and sizes, which both must know; whether the server sleeps
+ *     tubes        LS_BOX_SLOTS times: messages of the worker of that slot and to it (tube.h)
  *     sums         LS_BOX_SLOTS times: written by the worker of that slot before its push, read by the server until
  *                  the push is settled; only then the worker gets other work
  *     parameters   LS_BOX_VERSIONS times: written by the server when nobody is told to read them
@@ -14,6 +15,7 @@
 #define LS_ELASTIC_BOX_H
 
 #include "base/status.h"
+#include "elastic/tube.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,6 +38,8 @@ void ls__box_close(struct ls_box **box);
 uint32_t ls__box_fd(const struct ls_box *box);
 
 /* NULL: there is no such one, or no memory to map it. The first call for each maps it: one thread at a time. */
+_Atomic uint32_t *ls__box_server_flag(struct ls_box *box);
+struct ls_tube_memory *ls__box_tube(struct ls_box *box, int slot);
 int64_t *ls__box_sums(struct ls_box *box, int slot);          /* [n_sums] */
 uint8_t *ls__box_parameters(struct ls_box *box, int version); /* [parameters_bytes] */
 

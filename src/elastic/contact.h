@@ -7,6 +7,7 @@
 #define LS_ELASTIC_CONTACT_H
 
 #include "elastic/talk.h"
+#include "elastic/tube.h"
 #include "lockstep/control.h"
 #include "wire/keys.h"
 
@@ -31,8 +32,8 @@ struct ls_contact_task {
     char *options, *model_name, *model, *identity; /* the task's: ls__contact_task_release */
     double lease, timeout;
     uint64_t session;
-    uint32_t box_pid, box_fd, worker; /* as in WELCOME */
-    int server;                       /* of a keeper: which one, from 1; 0: a worker */
+    uint32_t box_pid, box_fd, server_bell, worker_bell, worker; /* as in WELCOME */
+    int server;                                                 /* of a keeper: which one, from 1; 0: a worker */
 };
 void ls__contact_task_release(struct ls_contact_task *t);
 
@@ -54,8 +55,9 @@ struct ls_contact_work {
  * failed. */
 enum ls_status ls__contact_wait(struct ls_contact *l, enum ls_contact_event *event, struct ls_contact_task *task,
                                 struct ls_contact_work *work) LS_MUST_CHECK;
+/* tube: in memory shared with the server, until the next TASK or the server is gone; NULL: none. */
 enum ls_status ls__contact_ready(struct ls_contact *l, int64_t n_sums, size_t parameters_bytes, int threads,
-                                 bool is_boxed) LS_MUST_CHECK;
+                                 const struct ls_tube *tube) LS_MUST_CHECK;
 /* What is to be tried; the answer is TRIED. */
 void ls__contact_trial(struct ls_contact *l, struct ls_talk_try *out);
 void ls__contact_answer(struct ls_contact *l, const struct ls_talk_tried *tried, struct ls_wire_buffer *payload,

@@ -34,6 +34,10 @@ struct ls_contact {
     double lease, timeout;
     int64_t heard_ns, beat_ns, joined_ns; /* joined_ns: last JOIN */
     bool is_lost_told;
+    struct ls_tube tube; /* zeroed: none */
+    bool is_in_tube;     /* the server speaks there, so this worker may */
+    uint64_t tube_sequence;
+    uint8_t *mail; /* LS_TALK_HEAD_BYTES: what came in the tube */
 
     struct ls_talk_try trial;
     bool is_trial_new;

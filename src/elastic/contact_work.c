@@ -51,15 +51,20 @@ enum ls_status ls__contact_wait(struct ls_contact *l, enum ls_contact_event *eve
 }
 
 enum ls_status ls__contact_ready(struct ls_contact *l, int64_t n_sums, size_t parameters_bytes, int threads,
-                                 bool is_boxed)
+                                 const struct ls_tube *tube)
 {
     const struct ls_talk_ready ready = {
-        .n_sums = (uint64_t)n_sums, .parameters_bytes = parameters_bytes, .is_boxed = is_boxed};
+        .n_sums = (uint64_t)n_sums, .parameters_bytes = parameters_bytes, .is_boxed = tube};
     pthread_mutex_lock(&l->lock);
     l->o.threads = threads;
     l->is_ready = l->is_joined && !l->is_task_new;
     l->idle_since_ns = ls__now_ns();
     if (l->is_ready) ls__contact_send_if_there(l, LS_TALK_READY, &ready);
+    if (l->is_ready && tube) {
+        l->tube = *tube;
+        l->tube_sequence = 0;
+        ls_wire_watch(l->wire, tube->bell);
+    }
     pthread_mutex_unlock(&l->lock);
     return LS_OK;
 }

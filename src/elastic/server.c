@@ -43,10 +43,10 @@ static enum ls_status build(struct ls_server *s)
         return ls_fail(LS_IO, "no random number for the session: %s", strerror(errno));
     TRY(ls__calloc(&s->head, LS_TALK_HEAD_BYTES, 1));
     TRY(ls__ledger_create(&s->ledger, s->o.staleness));
-    const struct ls_box_size size = {s->session, (uint64_t)s->o.n_own_sums, s->o.parameters_bytes};
     s->newest = -1;
-    if (ls__box_create(&s->box, &size) != LS_OK) ls__log(LS_LOG_DEBUG, "%s", ls_error_message());
+    TRY(ls__server_open_tubes(s));
     TRY(ls_wire_listen(&s->wire, &wo));
+    ls_wire_watch(s->wire, s->bell[0]);
     s->lonely_ns = s->checked_ns = ls__now_ns();
     TRY(ls__thread_start(&s->attendant, "the server's second thread", attend, s));
     s->is_attended = true;
@@ -114,7 +114,7 @@ void ls__server_close(struct ls_server **server, enum ls_status outcome)
     ls_wire_close(&s->wire, LINGER_MS);
     for (int i = 0; i < s->n_keepers; i++) ls_wire_message_release(&s->keepers[i].state);
     ls__server_drop_published(s);
-    ls__box_close(&s->box);
+    ls__server_close_tubes(s);
     ls__ledger_destroy(&s->ledger);
     pthread_mutex_destroy(&s->lock);
     free(s->workers);
@@ -152,6 +152,7 @@ enum ls_status ls__server_begin(struct ls_server *s, const struct ls_round *roun
     s->round.done = NULL;
     s->n_counted = 0;
     s->is_open = status == LS_OK;
+    s->is_dealt = ls__server_deals(s);
     ls__server_give_all(s);
     pthread_mutex_unlock(&s->lock);
     return status;

@@ -3,6 +3,7 @@
  *     server.c           life, the round, the wait
  *     publish.c          parameters for the workers: versions, and who may still read which
  *     server_messages.c  what comes in, and what is answered
+ *     server_tubes.c     messages of workers that share memory with it
  *     server_workers.c   the list of workers: leases, how much work each gets, the report
  *     server_trial.c     before the first step: how fast workers and network are
  *     server_keepers.c   the other servers: their parts of the store, and what they are told
@@ -33,7 +34,10 @@ struct server_worker {
     int64_t joined_ns, left_ns;
     int64_t heard_ns, given_ns;      /* its last message; when it got the first work of what it has open */
     int64_t version;                 /* of the parameters it has; -1: none */
-    bool is_boxed;                   /* its sums and parameters lie in the box */
+    bool is_boxed;                   /* its sums, parameters and messages lie in the box */
+    struct ls_tube tube;             /* zeroed: it has none */
+    int bell[2];                     /* of its end */
+    uint64_t last_in_tube;           /* of its messages there */
     int reads;                       /* the parameters in the box that it may be reading; -1: none */
     uint64_t last_sequence, counted; /* of its messages, and of its pushes the last that is in */
     double rate;                     /* shards per second, by its last pushes; 0: not known */
@@ -82,9 +86,14 @@ struct ls_server {
     struct ls_ledger *ledger;
     struct ls_round round;
     bool is_open;       /* a round has begun and is not over */
+    bool is_dealt;      /* every worker got all it will get of it */
     int64_t version;    /* of the published parameters: rounds or updates since this server began */
     int64_t n_settled;  /* pushes */
     struct ls_box *box; /* NULL: none */
+    int bell[2];        /* of this end of all tubes; -1: none */
+    uint8_t *mail;      /* LS_TALK_HEAD_BYTES: what came in a tube */
+    int n_in_tubes;     /* messages since the connections were looked at */
+    int next_tube;      /* worker whose tube is looked at first */
     struct published published[LS_BOX_VERSIONS];
     int newest;                  /* of these; -1: none */
     struct queued *first, *last; /* pushes that count and wait to be added */
@@ -105,6 +114,8 @@ struct ls_server {
 
 /* One message, event or timeout. */
 enum ls_status ls__server_pump(struct ls_server *s, int timeout_ms, bool *is_something) LS_MUST_CHECK;
+/* A message of w's tube or, NULL, of m->peer's connection. */
+void ls__server_handle(struct ls_server *s, struct server_worker *w, struct ls_wire_message *m);
 /* Work for a worker that is idle, if there is some. */
 void ls__server_give(struct ls_server *s, struct server_worker *w);
 void ls__server_give_all(struct ls_server *s);
@@ -117,6 +128,18 @@ enum ls_status ls__server_send(struct ls_server *s, uint64_t peer, uint32_t send
                                size_t *sent) LS_MUST_CHECK;
 /* What is trained; keeper: which one it is, 0: a worker. */
 enum ls_status ls__server_welcome(struct ls_server *s, uint64_t peer, int worker, int keeper) LS_MUST_CHECK;
+
+/* --- server_tubes.c; all under the lock --- */
+
+enum ls_status ls__server_open_tubes(struct ls_server *s) LS_MUST_CHECK; /* the box, and the server's bell */
+void ls__server_close_tubes(struct ls_server *s);
+/* For a worker that has just joined, if nobody has its slot; w->tube says whether. */
+void ls__server_open_tube(struct ls_server *s, struct server_worker *w);
+void ls__server_close_tube(struct server_worker *w);
+/* Handles one message, if there is one. */
+bool ls__server_hear_tubes(struct ls_server *s);
+/* Receives from the connections, woken by tubes. */
+enum ls_status ls__server_receive(struct ls_server *s, int timeout_ms, struct ls_wire_message *m) LS_MUST_CHECK;
 
 /* --- server_keepers.c; all under the lock --- */
 
@@ -151,6 +174,9 @@ enum ls_status ls__server_add(struct ls_server *s, uint64_t peer, const struct l
 void ls__server_remove(struct ls_server *s, struct server_worker *w, const char *why);
 /* Leases that ran out. */
 void ls__server_look_at_leases(struct ls_server *s);
+/* Whether the round that begins goes out at once: it takes a few milliseconds, all who compute it wait for it here, and
+ * how fast each is has been seen. A question in the middle of so short a step costs more than it could gain. */
+bool ls__server_deals(const struct ls_server *s);
 /* How many free items to give. */
 int ls__server_share(const struct ls_server *s, const struct server_worker *w, bool is_first);
 void ls__server_note_push(struct ls_server *s, struct server_worker *w, const struct ls_talk_push *push,

@@ -13,17 +13,24 @@
 
 /* --- out --- */
 
-enum ls_status ls__server_send(struct ls_server *s, uint64_t peer, uint32_t sender, enum ls_talk_kind kind,
-                               int64_t step, const void *body, struct ls_wire_buffer *payload, size_t bytes,
-                               size_t *sent)
+/* Into s->head. */
+static enum ls_status write_head(struct ls_server *s, uint32_t sender, enum ls_talk_kind kind, int64_t step,
+                                 const void *body, size_t payload_bytes, size_t *head_bytes)
 {
     const struct ls_frame frame = {.session = s->session,
                                    .step = step,
                                    .sender = sender,
                                    .sequence = ++s->sequence,
-                                   .payload_bytes = payload ? bytes : 0};
+                                   .payload_bytes = payload_bytes};
+    return ls__talk_write(s->head, LS_TALK_HEAD_BYTES, frame, kind, body, head_bytes);
+}
+
+enum ls_status ls__server_send(struct ls_server *s, uint64_t peer, uint32_t sender, enum ls_talk_kind kind,
+                               int64_t step, const void *body, struct ls_wire_buffer *payload, size_t bytes,
+                               size_t *sent)
+{
     size_t head_bytes;
-    TRY(ls__talk_write(s->head, LS_TALK_HEAD_BYTES, frame, kind, body, &head_bytes));
+    TRY(write_head(s, sender, kind, step, body, payload ? bytes : 0, &head_bytes));
     *sent = head_bytes + (payload ? bytes : 0);
     return ls_wire_send(s->wire, peer, s->head, head_bytes, payload, bytes);
 }
@@ -33,7 +40,12 @@ void ls__server_say(struct ls_server *s, struct server_worker *w, enum ls_talk_k
 {
     const int number = ls__server_number(s, w);
     size_t sent;
-    if (ls__server_send(s, w->peer, (uint32_t)number, kind, step, body, payload, bytes, &sent) == LS_OK)
+    const bool is_said = w->is_boxed && !payload &&
+                         write_head(s, (uint32_t)number, kind, step, body, 0, &sent) == LS_OK &&
+                         ls__tube_put(&w->tube, s->head, sent);
+    if (is_said)
+        w->told.bytes_received += (int64_t)sent;
+    else if (ls__server_send(s, w->peer, (uint32_t)number, kind, step, body, payload, bytes, &sent) == LS_OK)
         w->told.bytes_received += (int64_t)sent;
     else
         ls__log(LS_LOG_DEBUG, "worker %d: %s", number, ls_error_message()); /* it is going, or gone */
@@ -42,12 +54,16 @@ void ls__server_say(struct ls_server *s, struct server_worker *w, enum ls_talk_k
 /* The one message whose head may be long. */
 enum ls_status ls__server_welcome(struct ls_server *s, uint64_t peer, int worker, int keeper)
 {
+    const struct server_worker *w = keeper == 0 ? &s->workers[worker] : NULL;
+    const bool is_boxed = w && w->tube.in;
     const struct ls_talk_welcome body = {.worker = (uint32_t)worker,
                                          .server = (uint32_t)keeper,
                                          .lease = s->o.lease,
                                          .timeout = s->o.timeout,
-                                         .box_pid = s->box ? (uint32_t)getpid() : 0,
-                                         .box_fd = s->box ? ls__box_fd(s->box) : 0,
+                                         .box_pid = is_boxed ? (uint32_t)getpid() : 0,
+                                         .box_fd = is_boxed ? ls__box_fd(s->box) : 0,
+                                         .server_bell = is_boxed ? (uint32_t)s->bell[1] : 0,
+                                         .worker_bell = is_boxed ? (uint32_t)w->bell[0] : 0,
                                          .options = (const uint8_t *)s->o.options,
                                          .options_bytes = strlen(s->o.options),
                                          .model_name = (const uint8_t *)s->o.model_name,
@@ -76,7 +92,7 @@ static void send_work(struct ls_server *s, struct server_worker *w, const int *i
     work->n_items = (uint32_t)n;
     for (int i = 0; i < n; i++) work->items[i] = (uint32_t)items[i];
     work->counted = w->counted;
-    work->is_last = s->round.is_batches || ls__ledger_n_free(s->ledger) == 0;
+    work->is_last = s->round.is_batches || s->is_dealt || ls__ledger_n_free(s->ledger) == 0;
     work->is_whole = s->round.is_batches;
     struct ls_wire_buffer *payload = ls__server_hand_over(s, w, work);
     ls__server_say(s, w, LS_TALK_WORK, s->round.step + (work->is_whole ? items[0] : 0), work, payload,
@@ -126,14 +142,6 @@ static void on_join(struct ls_server *s, uint64_t peer, const struct ls_talk_joi
     ls__server_remove(s, w, NULL);
 }
 
-/* One worker has a slot; one that was started again may come before the end of the other is known. */
-static bool may_use_box(struct ls_server *s, const struct server_worker *w)
-{
-    for (int i = 0; i < s->n_workers; i++)
-        if (&s->workers[i] != w && s->workers[i].is_here && s->workers[i].slot == w->slot) return false;
-    return s->box && ls__box_sums(s->box, w->slot);
-}
-
 static void on_ready(struct ls_server *s, struct server_worker *w, const struct ls_talk_ready *ready)
 {
     if (ready->n_sums != (uint64_t)s->o.n_sums || ready->parameters_bytes != s->o.parameters_bytes) {
@@ -145,7 +153,7 @@ static void on_ready(struct ls_server *s, struct server_worker *w, const struct 
     if (!w->is_ready)
         ls__log(LS_LOG_INFO, "worker %d joined at step %lld: %s, %d thread%s, pid %u", ls__server_number(s, w),
                 (long long)s->round.step + 1, w->told.host, w->threads, w->threads == 1 ? "" : "s", w->pid);
-    w->is_boxed = ready->is_boxed && may_use_box(s, w);
+    w->is_boxed = ready->is_boxed && w->tube.in;
     w->is_ready = w->is_idle = true;
     if (s->o.on_joined) s->o.on_joined(s->o.context, w->slot);
     ls__server_give(s, w);
@@ -257,21 +265,23 @@ static void on_leave(struct ls_server *s, struct server_worker *w, const struct 
     ls__server_remove(s, w, *end->text ? NULL : "left");
 }
 
-static void handle(struct ls_server *s, struct ls_wire_message *m)
+void ls__server_handle(struct ls_server *s, struct server_worker *w, struct ls_wire_message *m)
 {
     struct ls_frame f;
     struct ls_frame_reader r;
     union ls_talk_body *b = &s->body;
     if (!ls_frame_read(m->head, m->head_bytes, m->payload_bytes, &f, &r) || !ls__talk_read(&f, &r, b)) return;
     if (f.kind == LS_TALK_JOIN) {
-        on_join(s, m->peer, &b->join);
+        if (!w) on_join(s, m->peer, &b->join);
         return;
     }
-    struct server_keeper *k = ls__server_find_keeper(s, m->peer);
+    struct server_keeper *k = w ? NULL : ls__server_find_keeper(s, m->peer);
     if (k && f.session == s->session && ls_frame_is_fresh(&k->last_sequence, f.sequence))
         ls__server_hear_keeper(s, k, &f, m);
-    struct server_worker *w = ls__server_find(s, m->peer);
-    if (!w || f.session != s->session || !ls_frame_is_fresh(&w->last_sequence, f.sequence)) return;
+    const bool is_in_tube = w;
+    if (!w) w = ls__server_find(s, m->peer);
+    if (!w || f.session != s->session) return;
+    if (!ls_frame_is_fresh(is_in_tube ? &w->last_in_tube : &w->last_sequence, f.sequence)) return;
     w->heard_ns = ls__now_ns();
     const bool was_late = w->is_late;
     w->is_late = false;
@@ -306,9 +316,12 @@ static void handle(struct ls_server *s, struct ls_wire_message *m)
 enum ls_status ls__server_pump(struct ls_server *s, int timeout_ms, bool *is_something)
 {
     struct ls_wire_message m = {0};
-    TRY(ls_wire_receive(s->wire, timeout_ms, &m));
-    *is_something = m.event != LS_WIRE_NOTHING;
-    if (m.event == LS_WIRE_MESSAGE) handle(s, &m);
+    *is_something = ls__server_hear_tubes(s);
+    if (!*is_something) {
+        TRY(ls__server_receive(s, timeout_ms, &m));
+        *is_something = m.event != LS_WIRE_NOTHING;
+    }
+    if (m.event == LS_WIRE_MESSAGE) ls__server_handle(s, NULL, &m);
     struct server_worker *gone = m.event == LS_WIRE_GONE ? ls__server_find(s, m.peer) : NULL;
     if (gone) ls__server_remove(s, gone, "is gone");
     struct server_keeper *lost = m.event == LS_WIRE_GONE ? ls__server_find_keeper(s, m.peer) : NULL;

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "elastic/server_internal.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -41,7 +42,9 @@ enum ls_status ls__server_add(struct ls_server *s, uint64_t peer, const struct l
                                 .heard_ns = ls__now_ns(),
                                 .joined_ns = ls__now_ns(),
                                 .version = -1,
-                                .reads = -1};
+                                .reads = -1,
+                                .bell = {-1, -1}};
+    ls__server_open_tube(s, w);
     w->told.joined_step = s->round.step;
     w->told.left_step = -1;
     snprintf(w->told.host, sizeof w->told.host, "%.63s", join->host);
@@ -56,6 +59,7 @@ void ls__server_remove(struct ls_server *s, struct server_worker *w, const char 
     if (!w->is_here) return;
     ls__server_unread(s, w);
     w->is_here = w->is_idle = false;
+    ls__server_close_tube(w);
     w->told.left_step = s->round.step;
     w->left_ns = ls__now_ns();
     if (n_here(s) == 0) s->lonely_ns = ls__now_ns();
@@ -102,14 +106,46 @@ static double weight_of(const struct ls_server *s, const struct server_worker *w
     return threads > 0 ? w->threads * rate / threads : w->threads;
 }
 
-/* First most of a worker's fair share, then half of its share of what is left, so that all end together. */
+static bool takes_part(const struct server_worker *w)
+{
+    return w->is_here && w->is_ready && !w->is_late;
+}
+
+bool ls__server_deals(const struct ls_server *s)
+{
+    const double short_seconds = 0.01;
+    double rate = 0;
+    int n = 0;
+    for (int i = 0; i < s->n_workers; i++) {
+        const struct server_worker *w = &s->workers[i];
+        if (!takes_part(w)) continue;
+        if (!w->is_idle || !w->is_boxed || w->rate <= 0) return false;
+        rate += w->rate;
+        n++;
+    }
+    return !s->round.is_batches && n <= s->round.n_items && s->round.n_items < short_seconds * rate;
+}
+
+/* One, and of the others those between two points of a line on which every worker has a piece as long as its speed. */
+static int deal(const struct ls_server *s, const struct server_worker *w, double all)
+{
+    double before = 0;
+    int n = 0;
+    for (int i = 0; i < s->n_workers; i++) n += takes_part(&s->workers[i]);
+    for (const struct server_worker *k = s->workers; k < w; k++) before += takes_part(k) ? weight_of(s, k) : 0;
+    const double others = s->round.n_items - n;
+    return 1 + (int)(floor(0.5 + others * (before + weight_of(s, w)) / all) - floor(0.5 + others * before / all));
+}
+
+/* First most of a worker's fair share, then half of its share of what is left, so that all end together. Of a round
+ * that is dealt out all at once. */
 int ls__server_share(const struct ls_server *s, const struct server_worker *w, bool is_first)
 {
     double all = 0;
     if (s->round.is_batches) return 1;
     for (int i = 0; i < s->n_workers; i++)
-        if (s->workers[i].is_here && s->workers[i].is_ready && !s->workers[i].is_late)
-            all += weight_of(s, &s->workers[i]);
+        if (takes_part(&s->workers[i])) all += weight_of(s, &s->workers[i]);
+    if (s->is_dealt && is_first && all > 0) return deal(s, w, all);
     const double share = all > 0 ? weight_of(s, w) / all : 1;
     int n = (int)(is_first ? 0.75 * share * s->round.n_items : 0.5 * share * ls__ledger_n_free(s->ledger));
     const int least = is_first ? w->threads : 1;

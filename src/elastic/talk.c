@@ -5,7 +5,7 @@
 
 size_t ls__talk_welcome_bytes(const struct ls_talk_welcome *b)
 {
-    return LS_FRAME_HEAD_BYTES + 64 + b->options_bytes + b->model_name_bytes + b->model_bytes + b->identity_bytes;
+    return LS_FRAME_HEAD_BYTES + 80 + b->options_bytes + b->model_name_bytes + b->model_bytes + b->identity_bytes;
 }
 
 static void put_join(struct ls_frame_writer *w, const struct ls_talk_join *b)
@@ -40,6 +40,8 @@ static void put_welcome(struct ls_frame_writer *w, const struct ls_talk_welcome 
     ls_frame_put_f64(w, b->timeout);
     ls_frame_put_u32(w, b->box_pid);
     ls_frame_put_u32(w, b->box_fd);
+    ls_frame_put_u32(w, b->server_bell);
+    ls_frame_put_u32(w, b->worker_bell);
     ls_frame_put_bytes(w, b->options, b->options_bytes);
     ls_frame_put_bytes(w, b->model_name, b->model_name_bytes);
     ls_frame_put_bytes(w, b->model, b->model_bytes);
@@ -54,6 +56,8 @@ static void get_welcome(struct ls_frame_reader *r, struct ls_talk_welcome *b)
     b->timeout = ls_frame_get_f64(r);
     b->box_pid = ls_frame_get_u32(r);
     b->box_fd = ls_frame_get_u32(r);
+    b->server_bell = ls_frame_get_u32(r);
+    b->worker_bell = ls_frame_get_u32(r);
     b->options = ls_frame_get_bytes(r, &b->options_bytes);
     b->model_name = ls_frame_get_bytes(r, &b->model_name_bytes);
     b->model = ls_frame_get_bytes(r, &b->model_bytes);

@@ -37,6 +37,10 @@
  *
  * A worker tells the chief of a push when all keepers hold their parts of it: what the chief counts is there.
  *
+ * Workers that share the server's box (box.h) say all of this there once they are ready, but what has a payload: the
+ * server answers in a tube, and a worker that was answered there speaks there. The connection stays: it tells who is
+ * gone.
+ *
  * A reader gives false for anything that is not exactly such a message; lists and texts have bounds of their own.
  */
 #ifndef LS_ELASTIC_TALK_H
@@ -83,9 +87,10 @@ struct ls_talk_join {
 /* Texts are views into the message. */
 struct ls_talk_welcome {
     uint32_t worker;
-    uint32_t server;          /* of a keeper: which one, from 1; 0: a worker */
-    double lease, timeout;    /* seconds */
-    uint32_t box_pid, box_fd; /* memory that workers of this machine share (box.h); 0: none */
+    uint32_t server;                   /* of a keeper: which one, from 1; 0: a worker */
+    double lease, timeout;             /* seconds */
+    uint32_t box_pid, box_fd;          /* memory that workers of this machine share (box.h); 0: none */
+    uint32_t server_bell, worker_bell; /* of this worker's tube in it (tube.h): descriptors of box_pid */
     const uint8_t *options, *model_name, *model, *identity;
     size_t options_bytes, model_name_bytes, model_bytes, identity_bytes;
 };

@@ -39,6 +39,8 @@ struct worker {
     struct ls_wire_buffer *sent[N_SENT];
     enum ls_sums_form form;
     struct ls_box *box;       /* NULL: none is shared with the server */
+    struct ls_tube tube;      /* in it */
+    int bells[2];             /* the server's and this worker's; -1: none */
     bool is_boxed;            /* the parameters came by it, and so go the sums */
     int64_t version;          /* of the parameters in the store; -1: none */
     struct ls_exec_step step; /* the present one */
@@ -47,12 +49,19 @@ struct worker {
 
 /* --- what is trained --- */
 
+static void close_box(struct worker *w)
+{
+    ls__box_close(&w->box);
+    ls__bell_close(w->bells);
+    w->is_boxed = false;
+}
+
 static void close_task(struct worker *w)
 {
     for (int i = 0; i < N_SENT; i++) ls_wire_buffer_drop(&w->sent[i]);
     ls_feed_destroy(&w->feed);
     ls__record_close(&w->record);
-    ls__box_close(&w->box);
+    close_box(w);
     for (int k = 0; k < LS_MAX_SERVERS; k++) ls__parameters_release(&w->parameters[k]);
     ls__keepers_close(&w->keepers);
     ls__task_close(&w->task);
@@ -69,16 +78,28 @@ static enum ls_status open_task(struct worker *w, struct ls_contact_task *told)
     return LS_OK;
 }
 
+/* Everything that is needed of it. */
+static bool enter_box(struct worker *w, const struct ls_contact_task *told)
+{
+    struct ls_tube_memory *memory = ls__box_tube(w->box, w->o->slot);
+    _Atomic uint32_t *server_flag = ls__box_server_flag(w->box);
+    w->bells[0] = ls__bell_open(told->box_pid, told->server_bell);
+    w->bells[1] = ls__bell_open(told->box_pid, told->worker_bell);
+    if (!memory || !server_flag || !ls__box_sums(w->box, w->o->slot) || w->bells[0] < 0 || w->bells[1] < 0)
+        return false;
+    w->tube = ls__tube_of_worker(memory, server_flag, w->bells[0], w->bells[1]);
+    return true;
+}
+
 /* The server's, where no network is between. */
 static void open_box(struct worker *w, const struct ls_contact_task *told)
 {
     const struct ls_sum_range own = w->task.split.ranges[0];
-    ls__box_close(&w->box);
-    w->is_boxed = false;
+    close_box(w);
     if (w->form != LS_SUMS_PLAIN || told->box_pid == 0) return;
     const struct ls_box_size size = {told->session, (uint64_t)(own.end - own.begin), w->parameters[0].bytes};
     enum ls_status status = ls__box_open(&w->box, &size, told->box_pid, told->box_fd);
-    if (status == LS_OK && !ls__box_sums(w->box, w->o->slot)) ls__box_close(&w->box);
+    if (status == LS_OK && !enter_box(w, told)) close_box(w);
     if (status != LS_OK) ls__log(LS_LOG_DEBUG, "%s", ls_error_message());
 }
 
@@ -99,7 +120,7 @@ static enum ls_status take_task(struct worker *w, struct ls_contact_task *task)
     ls_exec_sums(s->exec, &n_sums);
     ls__log(LS_LOG_INFO, "computing for %s: %s on %s, %d thread%s", w->o->address, w->task.told.model_name,
             w->task.train.data, s->threads, s->threads == 1 ? "" : "s");
-    return ls__contact_ready(w->contact, n_sums, w->parameters[0].bytes, s->threads, w->box != NULL);
+    return ls__contact_ready(w->contact, n_sums, w->parameters[0].bytes, s->threads, w->box ? &w->tube : NULL);
 }
 
 /* --- work --- */
@@ -291,7 +312,7 @@ enum ls_status ls__worker_run(const struct ls_worker_options *o, bool *is_told)
 {
     struct ls_wire_key key = {0};
     const enum ls_sums_form form = o->is_near ? LS_SUMS_PLAIN : LS_SUMS_PACKED;
-    struct worker w = {.o = o, .version = -1, .form = form, .key = o->key ? &key : NULL};
+    struct worker w = {.o = o, .version = -1, .form = form, .key = o->key ? &key : NULL, .bells = {-1, -1}};
     *is_told = false;
     if (gethostname(w.host, sizeof w.host - 1) != 0) w.host[0] = '\0';
     if (o->key) TRY(ls_wire_key_read(&key, o->key));

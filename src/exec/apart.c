@@ -66,6 +66,13 @@ int64_t *ls_exec_sums(const struct ls_exec *e, int64_t *n)
     return e->sums.block;
 }
 
+/* Whose updates take less than waking threads, on cores where others compute. */
+static bool is_small(int64_t n_sums)
+{
+    enum { WORTH_THREADS = 1 << 18 };
+    return n_sums < WORTH_THREADS;
+}
+
 enum ls_status ls_exec_apply(struct ls_exec *e, const struct ls_exec_step *ask, struct ls_exec_stats *stats)
 {
     const struct ls_step_ctx update = {
@@ -73,7 +80,10 @@ enum ls_status ls_exec_apply(struct ls_exec *e, const struct ls_exec_step *ask, 
     struct step s = ls__step_of(e, ask, true);
     *stats = (struct ls_exec_stats){0};
     TRY(ls__step_find_plans(&s));
-    return ls__exec_conclude(&s, ls__exec_post(&s, update, stats), stats);
+    ls__pool_rest(e->pool, is_small(e->sums.control));
+    enum ls_status status = ls__exec_conclude(&s, ls__exec_post(&s, update, stats), stats);
+    ls__pool_rest(e->pool, false);
+    return status;
 }
 
 void ls_exec_note_change(struct ls_exec *e)
@@ -83,5 +93,8 @@ void ls_exec_note_change(struct ls_exec *e)
 
 enum ls_status ls_exec_run(struct ls_exec *e, int n_items, ls_pool_fn *fn, void *arg)
 {
-    return ls__pool_run(e->pool, n_items, fn, arg);
+    ls__pool_rest(e->pool, is_small(e->sums.control));
+    enum ls_status status = ls__pool_run(e->pool, n_items, fn, arg);
+    ls__pool_rest(e->pool, false);
+    return status;
 }

@@ -6,6 +6,10 @@
  * ZeroMQ tells by a monitor that a connection broke, but at a ROUTER not whose it was. So every peer that is known is
  * sent an empty message then, which nobody receives as a message; one that cannot be sent to is gone. The monitor's
  * word may come a moment before the ROUTER knows, so it is tried a few times.
+ *
+ * ZeroMQ's sockets are expensive to look at. Each has a file descriptor that becomes readable when something happens to
+ * it, and stays so until the socket is used; so an endpoint whose sockets had nothing sleeps on these, and looks again
+ * when one is readable or it has sent something itself.
  */
 #ifndef LS_WIRE_ENDPOINT_H
 #define LS_WIRE_ENDPOINT_H
@@ -32,8 +36,11 @@ struct ls_wire {
     struct ls__zap *zap; /* NULL without a key */
     struct ls_wire_key key;
     bool has_key, is_listening;
-    bool is_connected; /* a DEALER's */
-    int wake_fd;
+    bool is_connected;       /* a DEALER's */
+    int wake_fd, watched_fd; /* watched_fd: the caller's, -1: none */
+    int fds[2];              /* of socket and monitor */
+    bool is_quiet;           /* the sockets had nothing, and have not been used since */
+    bool is_rung;            /* there is something at watched_fd */
     atomic_bool is_woken;
     char address[LS__ENDPOINT_BYTES];
     size_t max_bytes;

@@ -4,6 +4,7 @@
 #include "wire/endpoint.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -227,9 +228,10 @@ static bool take_wake(struct ls_wire *w)
     return true;
 }
 
-/* What there is now. Messages first: what a peer sent before it went is told before that it went. */
+/* What the sockets have now. Messages first: what a peer sent before it went is told before that it went. */
 static enum ls_status take_now(struct ls_wire *w, struct ls_wire_message *m)
 {
+    const bool is_looking = w->n_looks > 0; /* which uses the socket after it was read */
     if (w->n_since_monitor >= MONITOR_EVERY) TRY(read_monitor(w));
     TRY(take_message(w, m));
     if (m->event != LS_WIRE_NOTHING) return LS_OK;
@@ -245,23 +247,33 @@ static enum ls_status take_now(struct ls_wire *w, struct ls_wire_message *m)
         memmove(w->happened, w->happened + 1, --w->n_happened * sizeof *w->happened);
         return LS_OK;
     }
-    if (take_wake(w)) m->event = LS_WIRE_WOKEN;
+    w->is_quiet = !is_looking && w->n_looks == 0;
     return LS_OK;
 }
 
-/* Sleeps until something may be there; false when the time is over. */
+static bool take_call(struct ls_wire *w)
+{
+    const bool is_rung = w->is_rung;
+    w->is_rung = false;
+    return take_wake(w) || is_rung;
+}
+
+/* Sleeps until something may be there; looks at least. False when the time is over and nothing is. */
 static bool sleep_until(struct ls_wire *w, int64_t until_ns)
 {
-    int64_t now = ls__now_ns(), end = until_ns;
-    if (until_ns <= now) return false;
+    const int64_t now = ls__now_ns();
+    int64_t end = until_ns;
     if (w->n_looks > 0 && w->next_look_ns < end) end = w->next_look_ns;
-    int64_t ms = end <= now ? 0 : (end - now + 999999) / 1000000;
-    zmq_pollitem_t items[] = {{.socket = w->socket, .events = ZMQ_POLLIN},
-                              {.socket = w->monitor, .events = ZMQ_POLLIN},
-                              {.fd = w->wake_fd, .events = ZMQ_POLLIN}};
-    ls__zmq.poll(items, 3, ms > 1000000 ? 1000000 : (long)ms);
-    if (items[2].revents) atomic_store(&w->is_woken, true);
-    return true;
+    const int64_t ms = end <= now ? 0 : (end - now + 999999) / 1000000;
+    struct pollfd fds[] = {{.fd = w->fds[0], .events = POLLIN},
+                           {.fd = w->fds[1], .events = POLLIN},
+                           {.fd = w->wake_fd, .events = POLLIN},
+                           {.fd = w->watched_fd, .events = POLLIN}};
+    const int n = poll(fds, 4, ms > 1000000 ? 1000000 : (int)ms);
+    if (n > 0 && (fds[0].revents || fds[1].revents)) w->is_quiet = false;
+    if (n > 0 && fds[2].revents) atomic_store(&w->is_woken, true);
+    w->is_rung = n > 0 && fds[3].revents;
+    return n > 0 || until_ns > now;
 }
 
 enum ls_status ls_wire_receive(struct ls_wire *w, int timeout_ms, struct ls_wire_message *m)
@@ -269,8 +281,9 @@ enum ls_status ls_wire_receive(struct ls_wire *w, int timeout_ms, struct ls_wire
     *m = (struct ls_wire_message){.event = LS_WIRE_NOTHING};
     int64_t until = timeout_ms < 0 ? INT64_MAX : timeout_ms == 0 ? 0 : ls__now_ns() + (int64_t)timeout_ms * 1000000;
     do {
-        TRY(take_now(w, m));
+        if (!w->is_quiet) TRY(take_now(w, m));
+        if (m->event == LS_WIRE_NOTHING && take_call(w)) m->event = LS_WIRE_WOKEN;
         if (m->event != LS_WIRE_NOTHING) return LS_OK;
-    } while (timeout_ms != 0 && sleep_until(w, until));
+    } while (sleep_until(w, until));
     return LS_OK;
 }

@@ -72,7 +72,7 @@ const char *ls_wire_library(void); /* "ZeroMQ 4.3.4", "" before ls_wire_load */
 
 enum ls_wire_event {
     LS_WIRE_NOTHING,   /* the time is over */
-    LS_WIRE_WOKEN,     /* ls_wire_wake was called since the last receive */
+    LS_WIRE_WOKEN,     /* ls_wire_wake was called since the last receive, or see ls_wire_watch */
     LS_WIRE_MESSAGE,   /* peer, head, payload */
     LS_WIRE_CONNECTED, /* connecting end: the server is there (again) */
     LS_WIRE_GONE,      /* the connection to `peer` is no more. A listening end tells it of peers that have spoken */
@@ -90,6 +90,8 @@ struct ls_wire_message {
 /* Waits at most timeout_ms (0: only looks, -1: without end). LS_OK also when nothing came: see event. */
 enum ls_status ls_wire_receive(struct ls_wire *w, int timeout_ms, struct ls_wire_message *m) LS_MUST_CHECK;
 void ls_wire_message_release(struct ls_wire_message *m); /* forgiving: any event, twice */
+/* LS_WIRE_WOKEN also whenever there is something to read at fd, which the caller then reads. -1: at none. */
+void ls_wire_watch(struct ls_wire *w, int fd);
 /* Ends the wait of the thread that receives, or its next one. Any thread, also a signal handler. */
 void ls_wire_wake(struct ls_wire *w);
 

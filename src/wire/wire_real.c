@@ -146,6 +146,15 @@ static enum ls_status watch(struct ls_wire *w)
     return set_int(w->monitor, ZMQ_LINGER, 0);
 }
 
+static enum ls_status find_fds(struct ls_wire *w)
+{
+    size_t len = sizeof w->fds[0];
+    if (ls__zmq.getsockopt(w->socket, ZMQ_FD, &w->fds[0], &len) != 0 ||
+        ls__zmq.getsockopt(w->monitor, ZMQ_FD, &w->fds[1], &len) != 0)
+        return failed("sleep on a socket");
+    return LS_OK;
+}
+
 static enum ls_status bind_to(struct ls_wire *w, const struct ls__wire_place *place, const char *address)
 {
     size_t len = sizeof w->address;
@@ -160,7 +169,7 @@ static enum ls_status bind_to(struct ls_wire *w, const struct ls__wire_place *pl
 static enum ls_status build(struct ls_wire *w, const struct ls_wire_options *o)
 {
     struct ls__wire_place place;
-    w->wake_fd = -1;
+    w->wake_fd = w->watched_fd = -1;
     TRY(ls_wire_load());
     TRY(ls__wire_resolve(o->address, w->is_listening, o->key, &place));
     w->has_key = o->key != NULL;
@@ -177,6 +186,7 @@ static enum ls_status build(struct ls_wire *w, const struct ls_wire_options *o)
     if (!w->socket) return failed("make a socket");
     TRY(set_options(w, o));
     TRY(watch(w));
+    TRY(find_fds(w));
     TRY(set_keys(w, w->is_listening));
     if (w->is_listening) return bind_to(w, &place, o->address);
     snprintf(w->address, sizeof w->address, "%s", o->address);
@@ -211,6 +221,7 @@ enum ls_status ls_wire_dial(struct ls_wire *w, const char *address, uint64_t *pe
     TRY(ls__grow(&w->dialled, w->n_dialled, w->n_dialled + 1, sizeof *w->dialled));
     memcpy(w->dialled[w->n_dialled].endpoint, place.endpoint, sizeof place.endpoint);
     *peer = LS__WIRE_DIALLED + w->n_dialled++;
+    w->is_quiet = false;
     ls__wire_id_of(*peer, id);
     TRY(set_keys(w, false));
     TRY(set_int(w->socket, ZMQ_IPV6, place.is_v6));
@@ -252,6 +263,12 @@ const char *ls_wire_address(const struct ls_wire *w)
 struct ls_wire_stats ls_wire_stats(const struct ls_wire *w)
 {
     return w->stats;
+}
+
+void ls_wire_watch(struct ls_wire *w, int fd)
+{
+    w->watched_fd = fd;
+    w->is_rung = false;
 }
 
 void ls_wire_wake(struct ls_wire *w)
@@ -321,6 +338,7 @@ static enum ls_status send_both(struct ls_wire *w, uint64_t peer, const void *he
     zmq_msg_t first;
     size_t payload_bytes = payload ? ls__zmq.msg_size(payload) : 0;
     enum ls_status status = LS_OK;
+    w->is_quiet = false;
     if (head_bytes == 0) status = ls_fail(LS_INTERNAL, "a message without a head");
     if (status == LS_OK && ls__zmq.msg_init_size(&first, head_bytes) != 0)
         status = ls_fail(LS_NOMEM, "out of memory for a message");

@@ -54,6 +54,10 @@ void ls_wire_message_release(struct ls_wire_message *m)
 {
 }
 
+void ls_wire_watch(struct ls_wire *w, int fd)
+{
+}
+
 void ls_wire_wake(struct ls_wire *w)
 {
 }
