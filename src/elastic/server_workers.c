@@ -201,6 +201,14 @@ int ls__server_n_workers(struct ls_server *s)
     return n;
 }
 
+/* That count, and are not added yet: an end of the training drops them. */
+static int n_waiting(const struct ls_server *s, int worker)
+{
+    int n = 0;
+    for (const struct queued *q = s->first; q; q = q->next) n += q->push.worker == worker;
+    return n;
+}
+
 void ls__server_report(struct ls_server *s, struct ls_elastic_result *out)
 {
     pthread_mutex_lock(&s->lock);
@@ -214,6 +222,7 @@ void ls__server_report(struct ls_server *s, struct ls_elastic_result *out)
         if (out->n_told == LS_ELASTIC_TOLD) continue;
         struct ls_elastic_worker *told = &out->workers[out->n_told++];
         *told = w->told;
+        told->pushes -= n_waiting(s, i);
         told->total_seconds = ls__seconds_since(w->joined_ns) - (w->is_here ? 0 : ls__seconds_since(w->left_ns));
         told->staleness_mean = w->n_settled > 0 ? w->staleness_sum / (double)w->n_settled : 0;
     }
