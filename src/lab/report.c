@@ -215,7 +215,7 @@ static void add_interrupted(const struct ls_lab_view *v)
                       names);
 }
 
-static void add_environment(const struct ls_lab_view *v)
+static void add_environment(const struct ls_lab_view *v, bool knows_others)
 {
     static const char *const pairs[][2] = {{"CPUs", "machine.cpus"},         {"device", "machine.backend"},
                                            {"library", "machine.library"},   {"instructions", "machine.isa"},
@@ -234,6 +234,7 @@ static void add_environment(const struct ls_lab_view *v)
     if (*v->state->workers) ls__page_pair(v->p, "asked for: --workers", v->state->workers);
     if (*v->state->only) ls__page_pair(v->p, "asked for: --only", v->state->only);
     if (!h) ls__page_note(v->p, "No run is done, so nothing is known.");
+    if (h && !knows_others) ls__page_note(v->p, "How busy the machine was with other programs was not recorded.");
     add_interrupted(v);
     ls__page_note(
         v->p,
@@ -273,8 +274,8 @@ static enum ls_status write_report(struct ls_lab_view *v, const char *dir)
     for (int i = 0; i < v->lab->n_questions; i++)
         if (is_asked(v, &v->lab->questions[i])) add_question(v, &v->lab->questions[i]);
     add_missing(v);
-    ls__lab_others_section(v);
-    add_environment(v);
+    const bool knows_others = ls__lab_others_section(v);
+    add_environment(v, knows_others);
     if (v->ask->is_public) ls__lab_make_public(v);
     TRY(v->p->status);
     return write_files(v->p, dir, v->ask->output);

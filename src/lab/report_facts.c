@@ -129,7 +129,7 @@ void ls__lab_warn_of_others(const struct ls_lab_view *v)
                       MANY_CORES, names);
 }
 
-void ls__lab_others_section(const struct ls_lab_view *v)
+bool ls__lab_others_section(const struct ls_lab_view *v)
 {
     static const char *const head[] = {"run", "cores used by others, mean"};
     bool is_begun = false;
@@ -148,4 +148,5 @@ void ls__lab_others_section(const struct ls_lab_view *v)
         ls__page_note(v->p, "CPU time that other programs took while the run was trained, and time that the host of a "
                             "virtual machine gave to others, over the time of the run by the clock; of the machine "
                             "that the lab was started on.");
+    return is_begun;
 }

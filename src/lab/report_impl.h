@@ -40,9 +40,10 @@ struct ls_lab_view {
 void ls__lab_data_facts(const struct ls_lab_view *v);
 /* Where a question's published figures come from, and what sets ours apart. */
 void ls__lab_source_note(const struct ls_lab_view *v, const struct ls_lab_question *q);
-/* How busy the machine was with others: a warning that names the runs, and a section with all of them. */
+/* How busy the machine was with others: a warning that names the runs, and a section with all of them; false: that was
+ * not recorded. */
 void ls__lab_warn_of_others(const struct ls_lab_view *v);
-void ls__lab_others_section(const struct ls_lab_view *v);
+bool ls__lab_others_section(const struct ls_lab_view *v);
 
 /* --- report_public.c --- */
 

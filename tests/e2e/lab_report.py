@@ -647,8 +647,12 @@ def check_facts(jobs, runs, names, found):
     top = next(lines for head, lines in found.items() if head.startswith("# "))
     told = [line for line in top if isinstance(line, str) and line.startswith(("Data: ", "Where the texts", "The machine was busy"))]
     table = [[run, others(jobs, run).text()] for run in names if others(jobs, run).n]
-    wanted, got = facts(jobs, runs, names), found.get("## How busy the machine was with others", [])
-    problems = [f"the top: expected {wanted}\n  found {told}"] if told != wanted else []
+    problems, wanted, got = [], facts(jobs, runs, names), found.get("## How busy the machine was with others", [])
+    lines = [line for section in found.values() for line in section]
+    if ("How busy the machine was with other programs was not recorded." in lines) != (not table and any(runs.values())):
+        problems.append("whether other programs were recorded is told wrongly")
+    if told != wanted:
+        problems.append(f"the top: expected {wanted}\n  found {told}")
     if [line for line in got if isinstance(line, list)][1:] != table:
         problems.append(f"other programs: expected {table}\n  found {got}")
     return problems

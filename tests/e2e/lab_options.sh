@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# lab_options.sh LOCKSTEP: what `lab run` is given for all runs, --device and -w, reaches those that do not set it themselves and no others; `slow` of a run
+# slows that node of that run.
+# shellcheck disable=SC2154 # what lib.sh assigns
+source "$(dirname "$0")/lib.sh"
+command -v python3 >/dev/null || skip_all "python3 is not installed"
+unset LOCKSTEP_DATA
+lab() { "$lockstep" lab "$@" >out 2>err </dev/null; code=$?; }
+# words RUN OPTION [FILE]: the option with its value in the command of a run, as planned
+words() { python3 -c '
+import json, re, sys
+job = next(j for j in json.load(open(sys.argv[3]))["jobs"] if j["run"] == sys.argv[1])
+print(*re.findall(rf"--{sys.argv[2]}(?: \S+)?", job["command"]))' "$1" "$2" "${3:-out}"; }
+
+cat >reach.lab <<'END_LAB'
+title  Who gets what
+base   model=softmax data=fake:1x8x8:4:200 batch-size=16 epochs=1
+question Q1: Nothing is set
+  run  free
+question Q2: On lines of runs
+  run  one workers=1
+  run  ref device=ref
+  run  many lr=0.03
+  vary workers 1 2
+question Q3: In a base
+  base workers=1 device=cpu
+  run  based
+  run  own workers=1 lr=0.02
+END_LAB
+lab show reach.lab --json -w 2 --device ref
+equal '-w reaches a run that sets nothing' "$(words free workers) $(words ref workers)" '--workers 2 --workers 2'
+equal 'and one that has it from a base' "$(words based workers)" '--workers 2'
+equal 'but no line of a run' "$(words one workers) $(words own workers)" '--workers 1 --workers 1'
+equal 'and nothing that varies' "$(words many-1 workers) $(words many-2 workers)" '--workers 1 --workers 2'
+equal '--device likewise' "$(words free device) $(words based device) $(words own device) $(words many-2 device)" \
+    '--device ref --device ref --device ref --device ref'
+lab show reach.lab --json --device cpu
+equal '--device: not where a run says another' "$(words ref device) $(words free device)" '--device ref --device cpu'
+equal 'and nothing else' "$(words free workers)" ''
+lab show reach.lab --json
+equal 'without them: as the file says' "$(words free device)$(words free workers) $(words based device) $(words one workers)" ' --device cpu --workers 1'
+lab run reach.lab --only Q1,Q2 --device no-such-device --run wrong
+if [ "$code" -ne 0 ]; then ok 'a device that is not there is told'; else bad 'a device that is not there: exit code 0'; fi
+
+lab run reach.lab --only Q1 --device ref --run device
+equal 'a lab with --device: what computed' "$code $(field device device/runs/free-r1/result.json)" '0 ref'
+has 'the report tells what was asked for' device/report.md '| asked for: --device | ref |'
+
+has_mpi=$(for mpi in openmpi mpich; do
+    if [ -e "$(dirname "$lockstep")/lockstep-$mpi.so" ] && command -v "mpirun.$mpi" >/dev/null; then echo yes; break; fi
+done)
+if [ -z "$has_mpi" ]; then
+    skipped 'no MPI: -w and slow are not tried'
+    finish
+fi
+lab run reach.lab --only Q1,Q2 -w 2 --run workers
+equal 'a lab with -w: who worked' "$code $(for run in free one ref many-1; do field workers workers/runs/$run-r1/result.json; done | tr '\n' ' ')" '0 2 1 2 1 '
+lab run workers
+equal 'it goes on as it was begun' "$code $(words free workers workers/state.json)" '0 --workers 2'
+
+cat >slow.lab <<'END_LAB'
+title  A node that is held back
+base   model=mlp data=fake:1x16x16:4:2000 batch-size=64 iterations=20 nodes=2 threads=1 balance=off no-eval=on checkpoint-every=none
+repeat 2
+question Q1: What does it cost?
+  run  even
+  run  mixed slow=2:20
+  show time speed-up hash
+END_LAB
+lab show slow.lab --json
+equal 'slow: of its run' "$(words mixed slow)" '--slow 2:20'
+equal 'slow: of no other' "$(words even slow)" ''
+lab run slow.lab --run slow
+equal 'slow: exit code' $code 0
+has 'slow: said by the run' slow/runs/mixed-r1.log 'node 2 is held back to 1/20 of its speed'
+equal 'slow: not by the other' "$(grep -c 'held back' slow/runs/even-r1.log)" 0
+equal 'slow: the same weights' "$(field weights_hash slow/runs/mixed-r1/result.json)" "$(field weights_hash slow/runs/even-r1/result.json)"
+# A step takes as long as its slowest node: twenty times, and much less than that of a busy machine is still twice.
+best() { for k in 1 2; do field train_seconds "slow/runs/$1-r$k/result.json"; done | sort -g | head -n 1; }
+equal "slow: it is ($(best even) s, held back $(best mixed) s)" "$(python3 -c 'import sys; print(float(sys.argv[2]) > 2 * float(sys.argv[1]))' "$(best even)" "$(best mixed)")" True
+finish
