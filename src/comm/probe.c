@@ -1,10 +1,11 @@
 /* probe.c: what the network between the machines gives, and what sums cost to travel.
  *
  * Latency: a small message goes round the leaders, one at a time; the median time of a hop, with all that waking up
- * costs. Bandwidth: the leaders add up numbers nobody needs, the way gradients are, so what a sum of
- * a step will get is what is measured; once with idle cores and once while threads compute, whose loss of speed is what
- * sums take from computing: packing, the network's own work in the kernel, and whatever else shares the cores. Machine
- * 0 has the clock: before each round it tells the others how large the next one is.
+ * costs. Then all exchange at once, as in every sum: where machines share cores and take turns on them a hop takes
+ * longer so, and the longer of the two counts. Bandwidth: the leaders add up numbers nobody needs, the way gradients
+ * are, so what a sum of a step will get is what is measured; once with idle cores and once while threads compute, whose
+ * loss of speed is what sums take from computing: packing, the network's own work in the kernel, and whatever else
+ * shares the cores. Machine 0 has the clock: before each round it tells the others how large the next one is.
  *
  * A sum has a few hundred kilobytes under way at most, which over a long line is less than the line holds: then it
  * measures the latency, not the bandwidth, and what a plain stream gets counts instead. How a sum waits on such a line
@@ -143,6 +144,30 @@ static enum ls_status measure_latency(struct ls_comm *c, struct probe *p, int n_
         times[i] = ls__seconds_since(start) / c->place.n_machines;
     }
     p->network.latency = ls__median(times, n_rounds);
+    return LS_OK;
+}
+
+/* What a hop takes in sums of a few numbers, at best. Several of them in a row: they do not begin together. */
+static enum ls_status measure_hop(struct ls_comm *c, struct probe *p)
+{
+    enum { IN_A_ROW = 4, LEAST = 3 };
+    const int n_machines = c->place.n_machines;
+    const struct ls__sum_way *way = ls__sum_way(SMALL, n_machines, c->is_raw, c->way);
+    const int n_hops = way->n_hops(SMALL, 0, n_machines);
+    double hop = 1e9;
+    int n = 0;
+    int64_t begin = ls__now_ns(), is_more = 1;
+    for (;;) {
+        TRY(hear_word(c, &is_more));
+        if (!is_more) break;
+        const int64_t start = ls__now_ns();
+        for (int i = 0; i < IN_A_ROW; i++) TRY(sum_up(c, p->data, SMALL));
+        if (c->place.machine > 0) continue;
+        const double took = ls__seconds_since(start) / (IN_A_ROW * n_hops);
+        hop = took < hop ? took : hop;
+        is_more = ++n < LEAST || (n < MAX_ROUNDS && ls__seconds_since(begin) < p->seconds / 8);
+    }
+    if (c->place.machine == 0 && hop > p->network.latency) p->network.latency = hop;
     return LS_OK;
 }
 
@@ -304,6 +329,7 @@ static enum ls_status measure(struct ls_comm *c, struct probe *p)
     n_rounds = n_rounds < FIRST ? FIRST : n_rounds > MAX_ROUNDS ? MAX_ROUNDS : n_rounds;
     TRY(hear_word(c, &n_rounds));
     TRY(measure_latency(c, p, (int)n_rounds));
+    TRY(measure_hop(c, p));
     p->seconds *= 0.35;
     TRY(measure_idle(c, p, &sums));
     return measure_busy(c, p, sums);

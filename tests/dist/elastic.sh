@@ -139,11 +139,13 @@ if [ "$part" = many ]; then
     served "one slept beyond its lease"
 
     # One waits when its lease runs out (a step has one shard, and the first worker takes it), and wakes up when it is the only one left.
-    reference=$(hash_of $common --shards 1 -i 1500 --run one1)
-    lease=0.5 serve idle $common --shards 1 -i 1500
+    reference=$(hash_of $common --shards 1 -i 300 --run one1)
+    lease=0.5 serve idle $common --shards 1 -i 300
     worker
     busy=$pid
     eventually joined 1
+    (while kill -STOP $busy 2>/dev/null; do sleep 0.04; kill -CONT $busy; sleep 0.01; done) 2>/dev/null & # or it would be done too soon
+    pids+=($!)
     worker
     idle=$pid
     eventually joined 2
