@@ -223,7 +223,12 @@ static void add_curves(const struct ls_lab_view *v, const struct ls_lab_question
     static const char *const head[] = {
         "run", "steps", "first loss logged", "last loss logged", "best test accuracy (%)", "at step"};
     enum { N = sizeof head / sizeof head[0] };
-    ls__page_row(v->p, head, N);
+    int n = N - 2; /* without what no run has */
+    for (int i = 0; i < q->n_runs; i++) {
+        const struct ls_history *h = ls__lab_first(v, q->runs[i]);
+        if (h && ls_curve_values(ls_history_curve(h, "test"), "accuracy")) n = N;
+    }
+    ls__page_row(v->p, head, n);
     for (int i = 0; i < q->n_runs; i++) {
         const struct ls_history *h = ls__lab_first(v, q->runs[i]);
         const struct ls_curve *train = h ? ls_history_curve(h, "train") : NULL,
@@ -240,7 +245,7 @@ static void add_curves(const struct ls_lab_view *v, const struct ls_lab_question
                                 has_loss ? ls__page_format(v->p, "%.4f", losses[train->n - 1]) : "",
                                 has_test ? ls__page_format(v->p, "%.2f", 100 * accuracy[best]) : "",
                                 has_test ? ls__say_count(v->p, steps[best]) : ""};
-        ls__page_row(v->p, cells, N);
+        ls__page_row(v->p, cells, n);
     }
     ls__page_note(v->p, "Curves and this table are of the first repeat of each run.");
 }

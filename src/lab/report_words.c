@@ -2,8 +2,8 @@
  * (report_impl.h). A run is compared with the one it differs least from (ls__lab_partner). Nothing is said of what was
  * not measured.
  */
+#include "base/parse.h"
 #include "lab/report_impl.h"
-
 #include "report/words.h"
 
 #include <math.h>
@@ -73,6 +73,21 @@ static const char *there(const struct ls_lab_view *v, const struct ls_lab_questi
                            (mine->low + mine->high) / (base->low + base->high));
 }
 
+/* The interval of checkpoints in steps; 0: none, or epochs. */
+static double interval(const char *every)
+{
+    int64_t steps;
+    return every && ls__parse_i64(every, 1, INT64_MAX, &steps) ? (double)steps : 0;
+}
+
+/* A shorter training with as many checkpoints: how many times as many for each step. 1: as the lab says. */
+static double density(const struct ls_lab_view *v, int run)
+{
+    const double lab = interval(ls__lab_setting(&v->lab->runs[run], "checkpoint-every")),
+                 ours = interval(ls__lab_given(v, run, "checkpoint-every"));
+    return lab > ours && ours > 0 ? lab / ours : 1;
+}
+
 static void say_time(const struct ls_lab_view *v, const struct ls_lab_question *q, int run, struct ls_lab_text *t)
 {
     int partner = ls__lab_partner(v, q, run);
@@ -80,14 +95,17 @@ static void say_time(const struct ls_lab_view *v, const struct ls_lab_question *
     const char *name = v->lab->runs[run].name, *base = v->lab->runs[partner].name;
     enum ls_lab_verdict verdict = ls__lab_compare(&a, &b);
     const char *mine = ls__lab_say_briefly(v->p, &a, 1), *its = ls__lab_say_briefly(v->p, &b, 1);
+    const char *also =
+        density(v, run) > 1
+            ? ls__page_format(v->p, "; the scale made checkpoints %.3g times as frequent", density(v, run))
+            : there(v, q, run, partner);
     if (verdict == LS_LAB_UNKNOWN || ls__lab_is_told(q, run, partner)) return;
     if (verdict == LS_LAB_NOISE)
         ls__lab_sentence(t, "No difference in time beyond noise between %s and %s (%s s against %s s%s%s).", name, base,
-                         mine, its, how_sure(&a, &b), there(v, q, run, partner));
+                         mine, its, how_sure(&a, &b), also);
     else
         ls__lab_finding(t, fabs(log(a.median / b.median)), "%s took %s times the time of %s (%s s against %s s%s%s).",
-                        name, ls__lab_say(v->p, a.median / b.median), base, mine, its, how_sure(&a, &b),
-                        there(v, q, run, partner));
+                        name, ls__lab_say(v->p, a.median / b.median), base, mine, its, how_sure(&a, &b), also);
 }
 
 static void say_times(const struct ls_lab_view *v, const struct ls_lab_question *q, struct ls_lab_text *t)
@@ -103,6 +121,15 @@ static void say_times(const struct ls_lab_view *v, const struct ls_lab_question 
                          ls__say_count(v->p, ls_history_number(ls__lab_first(v, q->baseline), "images")));
 }
 
+/* How many were written; 0: not known. */
+static double n_checkpoints(const struct ls_lab_view *v, int run, const char *every)
+{
+    const struct ls_history *h = ls__lab_first(v, run);
+    const double steps = ls_history_number(h, "steps"), between = interval(every);
+    if (strcmp(every, "epoch") == 0) return fmax(ls_history_number(h, "epochs"), 0);
+    return between > 0 && fmod(steps, between) == 0 ? steps / between : 0;
+}
+
 /* Where checkpoints are what differs. */
 static void say_checkpoints(const struct ls_lab_view *v, const struct ls_lab_question *q, struct ls_lab_text *t)
 {
@@ -112,8 +139,18 @@ static void say_checkpoints(const struct ls_lab_view *v, const struct ls_lab_que
                          time = ls__lab_spread(v, q->runs[i], LS_LAB_TIME);
         if (!every || strcmp(every, "none") == 0 || held_up.n == 0 || time.n == 0) continue;
         if (ls__lab_is_told(q, q->runs[i], -1)) continue;
-        ls__lab_sentence(t, "Checkpoints held %s up for %s s, %.2g %% of its time.", v->lab->runs[q->runs[i]].name,
-                         ls__lab_say_briefly(v->p, &held_up, 1), 100 * held_up.median / time.median);
+        const double n = n_checkpoints(v, q->runs[i], every);
+        const char *each =
+            n > 0 ? ls__page_format(v->p, "; each of %.0f for %s ms", n, ls__lab_say(v->p, 1e3 * held_up.median / n))
+                  : "";
+        ls__lab_sentence(t, "Checkpoints held %s up for %s s, %.2g %% of its time%s.", v->lab->runs[q->runs[i]].name,
+                         ls__lab_say_briefly(v->p, &held_up, 1), 100 * held_up.median / time.median, each);
+        if (density(v, q->runs[i]) > 1)
+            ls__lab_sentence(
+                t,
+                "The scale left %s as many checkpoints as the lab has, in fewer steps: what they cost here is "
+                "not what they cost there.",
+                v->lab->runs[q->runs[i]].name);
     }
 }
 

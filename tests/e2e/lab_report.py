@@ -365,7 +365,8 @@ class Question:
             best = max(tests, key=lambda m: m["accuracy"]) if tests else None
             rows.append([run, count(h.at("steps")) if h else "", "%.4f" % losses[0] if losses else "", "%.4f" % losses[-1] if losses else "",
                          "%.2f" % (100 * best["accuracy"]) if best else "", count(best["step"]) if best else ""])
-        return rows
+        has_tests = any(m["split"] == "test" for run in self.q["runs"] if self.first(run) for m in self.first(run).metrics)
+        return rows if has_tests else [row[:4] for row in rows]
 
     def hashes(self):
         rows = [["run", "repeats", "hash of the weights"]]
@@ -399,13 +400,20 @@ class Question:
         mine, its = self.published("time", run), self.published("time", base)
         return "; published, on another machine: %.2f times" % (sum(mine) / sum(its)) if mine and its else ""
 
+    def density(self, run):
+        """How many times as often checkpoints are written as the lab says."""
+        lab, ours = self.q["settings"][run].get("checkpoint-every", ""), self.given(run, "checkpoint-every") or ""
+        return max(1, int(lab) / int(ours)) if lab.isdigit() and ours.isdigit() else 1
+
     def say_times(self):
         for run in self.q["runs"]:
             base = self.partner(run)
             a, b = self.spread(run, "time"), self.spread(base, "time")
             if run == self.q["baseline"] or not a.n or not b.n:
                 continue
-            numbers = f"({a.brief()} s against {b.brief()} s" + ("" if a.n > 1 and b.n > 1 else "; measured once, so the noise is not known") + self.there(run, base) + ")."
+            dense = self.density(run)
+            also = f"; the scale made checkpoints {dense:.3g} times as frequent" if dense > 1 else self.there(run, base)
+            numbers = f"({a.brief()} s against {b.brief()} s" + ("" if a.n > 1 and b.n > 1 else "; measured once, so the noise is not known") + also + ")."
             if overlap(a, b):
                 self.tell(f"No difference in time beyond noise between {run} and {base} {numbers}", 0, (run, base))
             else:
@@ -417,7 +425,12 @@ class Question:
         for run in self.q["runs"]:
             held, time = self.spread(run, "seconds.checkpoint"), self.spread(run, "time")
             if (self.given(run, "checkpoint-every") or "none") != "none" and held.n and time.n:
-                self.tell(f"Checkpoints held {run} up for {held.brief()} s, {'%.2g' % (100 * held.median / time.median)} % of its time.", 0, (run,))
+                every, first = self.given(run, "checkpoint-every"), self.first(run)
+                n = first.at("epochs") if every == "epoch" else first.at("steps") / int(every) if first.at("steps") % int(every) == 0 else 0
+                self.tell(f"Checkpoints held {run} up for {held.brief()} s, {'%.2g' % (100 * held.median / time.median)} % of its time"
+                          + (f"; each of {n:.0f} for {say(1e3 * held.median / n)} ms" if n else "") + ".", 0, (run,))
+                if self.density(run) > 1:
+                    self.tell(f"The scale left {run} as many checkpoints as the lab has, in fewer steps: what they cost here is not what they cost there.", 0, (run,))
 
     def say_speedups(self):
         is_weak = False
