@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOOK_NS INT64_C(100000) /* before it sleeps */
+#define SHORT_WAIT_NS INT64_C(400000)
 
 /* --- out --- */
 
@@ -258,11 +258,10 @@ static enum ls_status hear_tube(struct ls_contact *l, bool *is_something)
     return LS_OK;
 }
 
-/* The server answers within a step of small networks: a sleep and a wake-up would take longer than it. */
-static void look_a_while(const struct ls_tube *tube)
+/* Where the server answered soon the last time, it is not worth a sleep: everybody else goes first, and it looks. */
+static void look_a_while(const struct ls_contact *l, int64_t since)
 {
-    const int64_t until = ls__now_ns() + LOOK_NS;
-    while (!ls__tube_has(tube) && ls__now_ns() < until) sched_yield();
+    while (l->is_soon && !ls__tube_has(&l->tube) && ls__now_ns() - since < SHORT_WAIT_NS) sched_yield();
 }
 
 /* From the connection; ends when something comes in the tube. */
@@ -270,10 +269,13 @@ static enum ls_status receive(struct ls_contact *l, int timeout_ms, struct ls_wi
 {
     if (!l->tube.in) return ls_wire_receive(l->wire, timeout_ms, m);
     const struct ls_tube tube = l->tube;
-    if (timeout_ms != 0) look_a_while(&tube);
+    const int64_t since = ls__now_ns();
+    if (timeout_ms != 0) look_a_while(l, since);
     if (timeout_ms != 0) atomic_store(tube.is_asleep, 1);
-    enum ls_status status = ls_wire_receive(l->wire, ls__tube_has(&tube) ? 0 : timeout_ms, m);
+    enum ls_status status = LS_OK;
+    if (!ls__tube_has(&tube)) status = ls_wire_receive(l->wire, timeout_ms, m);
     atomic_store(tube.is_asleep, 0);
+    if (timeout_ms != 0) l->is_soon = ls__now_ns() - since < SHORT_WAIT_NS;
     if (m->event == LS_WIRE_WOKEN) ls__bell_silence(tube.bell);
     return status;
 }

@@ -36,6 +36,7 @@ struct ls_contact {
     bool is_lost_told;
     struct ls_tube tube; /* zeroed: none */
     bool is_in_tube;     /* the server speaks there, so this worker may */
+    bool is_soon;        /* the last wait there was short */
     uint64_t tube_sequence;
     uint8_t *mail; /* LS_TALK_HEAD_BYTES: what came in the tube */
 

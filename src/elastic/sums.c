@@ -49,15 +49,27 @@ static uint8_t *room_of(const struct writing *w, int64_t piece)
     return w->out + (size_t)n_pieces(w->n) * TABLE_ENTRY + (size_t)piece * ls__pack_bound(LS_SUMS_PIECE);
 }
 
+/* Copies and zeroes what fits the nearest cache at a time. */
+static void move_out(int64_t *from, size_t n, uint8_t *out)
+{
+    enum { AT_A_TIME = 1 << 9 };
+    for (size_t i = 0; i < n; i += AT_A_TIME) {
+        const size_t bytes = (n - i < AT_A_TIME ? n - i : AT_A_TIME) * sizeof *from;
+        memcpy(out + i * sizeof *from, from + i, bytes);
+        memset(from + i, 0, bytes);
+    }
+}
+
 static enum ls_status write_piece(void *arg, int item, int thread)
 {
     const struct writing *w = arg;
     const size_t count = count_of(w->n, item);
     int64_t *from = w->sums + (int64_t)item * LS_SUMS_PIECE;
-    if (w->form == LS_SUMS_PACKED)
-        w->lengths[item] = (uint32_t)ls__pack(from, count, room_of(w, item));
-    else
-        memcpy(w->out + (size_t)item * LS_SUMS_PIECE * sizeof *from, from, count * sizeof *from);
+    if (w->form == LS_SUMS_PLAIN) {
+        move_out(from, count, w->out + (size_t)item * LS_SUMS_PIECE * sizeof *from);
+        return LS_OK;
+    }
+    w->lengths[item] = (uint32_t)ls__pack(from, count, room_of(w, item));
     memset(from, 0, count * sizeof *from);
     return LS_OK;
 }
