@@ -5,12 +5,12 @@
  * Out: dst like src, mean, var [c] (biased) | diff_src, diff_gamma, diff_beta, diff_other?
  *
  * The workspace keeps the statistics in double: f64 [3][c], mean, variance, gamma / std; with channels last in float:
- * f32 [4][c], mean, 1 / std, gamma / std, beta. There backward finds relu's mask from src again and does not read dst;
- * where something was added, the mask lies behind the statistics.
+ * f32 [3][c], mean, 1 / std, gamma / std, and behind them relu's mask, a bit per element: there backward does not read
+ * dst.
  */
 #include "backend/cuda/cuda.h"
 
-enum { N_STATS = 3, N_SLOPES = 2 }; /* f64 [3][c] is room enough for f32 [4][c] */
+enum { N_STATS = 3, N_SLOPES = 2 }; /* f64 [3][c] is room enough for f32 [3][c] */
 
 static size_t channel_doubles(const struct ls_shape *s, int per_channel)
 {
@@ -21,16 +21,13 @@ static size_t channel_doubles(const struct ls_shape *s, int per_channel)
 static enum ls_status finish_prepare(const struct ls_prep *prep, struct ls_kernel **out)
 {
     struct ls_cuda_kernel *k = (struct ls_cuda_kernel *)*out;
-    enum ls_status status = ls__cuda_follow(prep, 0, k);
-    if (status == LS_OK) status = ls__cuda_bias_scratch(k, &k->in[0]);
-    if (status != LS_OK) ls_kernel_destroy(out);
+    const enum ls_status status = ls__cuda_follow(prep, 0, k);
+    if (status != LS_OK)
+        ls_kernel_destroy(out);
+    else
+        (*out)->scratch_bytes =
+            k->is_last ? ls__cuda_last_partial_bytes(ls__cuda_rows(&k->in[0])) : ls__cuda_channel_scratch(&k->in[0]);
     return status;
-}
-
-/* Whether the mask of what was added is kept. */
-static bool has_mask(const struct ls_cuda_kernel *k, bool has_other)
-{
-    return k->is_last && has_other && k->attrs.relu;
 }
 
 static enum ls_status prepare_forward(const struct ls_prep *prep, struct ls_kernel **out)
@@ -39,14 +36,14 @@ static enum ls_status prepare_forward(const struct ls_prep *prep, struct ls_kern
     TRY(finish_prepare(prep, out));
     const struct ls_cuda_kernel *k = (struct ls_cuda_kernel *)*out;
     (*out)->out[3].bytes = channel_doubles(&k->in[0], N_STATS);
-    if (has_mask(k, prep->node->n_in > 3))
+    if (k->is_last && k->attrs.relu)
         (*out)->out[3].bytes += ls__cuda_last_mask_bytes(k->type, ls__cuda_rows(&k->in[0]));
     return LS_OK;
 }
 
-static uint8_t *mask_in(const struct ls_cuda_kernel *k, void *workspace, bool has_other)
+static uint8_t *mask_in(const struct ls_cuda_kernel *k, void *workspace)
 {
-    return has_mask(k, has_other) ? (uint8_t *)workspace + channel_doubles(&k->in[0], N_STATS) : NULL;
+    return k->attrs.relu ? (uint8_t *)workspace + channel_doubles(&k->in[0], N_STATS) : NULL;
 }
 
 static enum ls_status launch_last(const struct ls_bound *b)
@@ -59,9 +56,8 @@ static enum ls_status launch_last(const struct ls_bound *b)
                                         .mean = b->out[1],
                                         .var = b->out[2],
                                         .stats = b->out[3],
-                                        .mask = mask_in(k, b->out[3], b->in[3] != NULL),
+                                        .mask = mask_in(k, b->out[3]),
                                         .partial = b->scratch,
-                                        .tickets = k->tickets,
                                         .dst = b->out[0],
                                         .eps = k->attrs.eps,
                                         .relu = k->attrs.relu};
@@ -137,14 +133,12 @@ static enum ls_status launch_last_bwd(const struct ls_bound *b)
                                             .diff_dst = b->in[5],
                                             .diff_more = b->in[7],
                                             .stats = b->in[6],
-                                            .mask = mask_in(k, b->in[6], b->out[3] != NULL),
+                                            .mask = mask_in(k, b->in[6]),
                                             .partial = b->scratch,
-                                            .tickets = k->tickets,
                                             .diff_src = b->out[0],
                                             .diff_gamma = b->out[1],
                                             .diff_beta = b->out[2],
-                                            .diff_other = b->out[3],
-                                            .relu = k->attrs.relu};
+                                            .diff_other = b->out[3]};
     return LS_CUDA(ls__cuda_run_last_norm_bwd(ls__cuda_stream(k->device), k->type, a, ls__cuda_rows(&k->in[0])));
 }
 

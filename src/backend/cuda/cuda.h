@@ -10,7 +10,8 @@
  *   - Layouts are plain in float32; with tf32 and bf16 most activations and convolutions' weights lie with the channels
  *     last (layout.c). Parameters are float32 always; bf16 is a copy of them.
  *   - Deterministic only: no atomic addition of floats, every sum in an order that follows from the shapes alone,
- *     algorithms by the libraries' heuristics, never by measurement. float32 is float32: TF32 only when asked for.
+ *     algorithms by a table or the libraries' heuristics, never by measurement while running. float32 is float32: TF32
+ * only when asked for.
  *   - Sums, updates and copies of parameters wait in a list (jobs.c) and become one kernel. So whoever enqueues
  *     something else takes the stream from ls__cuda_stream, which enqueues the list first.
  *   - nvcc compiles kernels/ only; its launchers are declared in kernels/kernels.h. The rest is C.

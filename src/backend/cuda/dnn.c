@@ -1,11 +1,16 @@
 /* dnn.c: see dnn.h. Descriptors are made, given attributes and finalized; a plan keeps what it needs of the others. */
 #include "backend/cuda/dnn.h"
 
+#include "backend/cuda/engines.h"
+
+#include <stdio.h>
+#include <string.h>
+
 /* Plans and graphs of older cuDNN 9 want the handle; newer ones call that deprecated. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 enum { UID_SRC = 1, UID_WEIGHTS, UID_DST, UID_BIAS, UID_PRODUCT, UID_SUM };
-enum { ALIGNMENT = 16, MAX_CONFIGS = 64, MAX_NOTES = 16 };
+enum { ALIGNMENT = 16, MAX_CONFIGS = 64, MAX_NOTES = 16, MAX_KNOBS = 16, KNOBS_TEXT = 256 };
 static const size_t max_workspace = (size_t)1 << 30;
 
 static enum ls_status set(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
@@ -238,8 +243,9 @@ static bool is_note_allowed(cudnnBackendNumericalNote_t note, bool tensor_cores)
 /* What is looked for. */
 struct wish {
     enum ls_cuda_conv_op op;
-    bool tensor_cores; /* may be used */
-    bool is_demanding; /* must be used: for bf16 the others are slower than float32 */
+    bool tensor_cores;                   /* may be used */
+    bool is_demanding;                   /* must be used: for bf16 the others are slower than float32 */
+    const struct ls_cuda_engine *engine; /* this one; NULL: any */
 };
 
 static enum ls_status look_at_engine(cudnnBackendDescriptor_t config, cudnnBackendDescriptor_t engine,
@@ -269,6 +275,34 @@ static bool is_engine_allowed(enum ls_cuda_conv_op op, int64_t engine)
     return !(op == LS_CUDA_CONV_BWD_WEIGHTS && engine == 17);
 }
 
+/* A configuration's knobs as text, as engines.h has them; what cannot be read is like no table's. */
+static void write_knobs(cudnnBackendDescriptor_t config, char text[KNOBS_TEXT])
+{
+    cudnnBackendDescriptor_t knobs[MAX_KNOBS] = {NULL};
+    int64_t n = 0, one, v = -1;
+    size_t at = 0;
+    text[0] = 0;
+    for (int i = 0; i < MAX_KNOBS; i++)
+        if (create(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, &knobs[i]) != LS_OK) break;
+    (void)cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, MAX_KNOBS,
+                                   &n, knobs);
+    for (int64_t i = 0; i < n && i < MAX_KNOBS && at < KNOBS_TEXT; i++) {
+        cudnnBackendKnobType_t t = CUDNN_KNOB_TYPE_COUNTS;
+        (void)cudnnBackendGetAttribute(knobs[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &one, &t);
+        (void)cudnnBackendGetAttribute(knobs[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &one, &v);
+        at += (size_t)snprintf(text + at, KNOBS_TEXT - at, "%d=%lld,", (int)t, (long long)v);
+    }
+    for (int i = 0; i < MAX_KNOBS; i++) destroy(&knobs[i]);
+}
+
+static bool is_wished(const struct wish *wish, cudnnBackendDescriptor_t config, int64_t engine)
+{
+    char knobs[KNOBS_TEXT];
+    if (!wish->engine) return true;
+    write_knobs(config, knobs);
+    return engine == wish->engine->number && strcmp(knobs, wish->engine->knobs) == 0;
+}
+
 /* A plan of this configuration, or LS_UNSUPPORTED. */
 static enum ls_status try_config(struct ls_device *d, const struct wish *wish, cudnnBackendDescriptor_t config,
                                  struct ls_cuda_dnn_plan *out)
@@ -280,7 +314,8 @@ static enum ls_status try_config(struct ls_device *d, const struct wish *wish, c
     enum ls_status status = look_at_engine(config, engine, wish, &is_allowed, &out->engine);
     destroy(&engine);
     TRY(status);
-    if (!is_allowed || !is_engine_allowed(wish->op, out->engine)) return LS_UNSUPPORTED;
+    if (!is_allowed || !is_engine_allowed(wish->op, out->engine) || !is_wished(wish, config, out->engine))
+        return LS_UNSUPPORTED;
     TRY(create(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &out->plan));
     TRY(set(out->plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &d->dnn));
     TRY(set_one(out->plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config));
@@ -324,7 +359,8 @@ static enum ls_status try_mode(struct ls_device *d, const struct wish *wish, con
 enum ls_status ls__cuda_dnn_plan(struct ls_device *d, enum ls_cuda_conv_op op, const struct ls_cuda_conv *conv,
                                  const struct ls_cuda_conv_form *form, struct ls_cuda_dnn_plan *out)
 {
-    struct wish wish = {op, form->tensor_cores, form->tensor_cores && form->is_last};
+    const struct ls_cuda_engine *known = ls__cuda_engine_of(op, conv, form);
+    struct wish wish = {op, form->tensor_cores, form->tensor_cores && form->is_last, known};
     /* Mode B takes longer and chooses better where tensor cores meet few channels, worse where there are many. */
     const cudnnBackendHeurMode_t mode = form->tensor_cores && !form->is_last ? CUDNN_HEUR_MODE_B : CUDNN_HEUR_MODE_A;
     struct problem p = {0};
@@ -332,6 +368,9 @@ enum ls_status ls__cuda_dnn_plan(struct ls_device *d, enum ls_cuda_conv_op op, c
     TRY(ls__cuda_need_dnn(d));
     enum ls_status status = make_problem(d, op, conv, form, &p);
     if (status == LS_OK) status = try_mode(d, &wish, &p, mode, out);
+    if (status != LS_OK && p.graph && known) status = try_mode(d, &wish, &p, CUDNN_HEUR_MODE_B, out);
+    wish.engine = NULL;
+    if (status != LS_OK && p.graph && known) status = try_mode(d, &wish, &p, mode, out);
     if (status != LS_OK && p.graph) status = try_mode(d, &wish, &p, CUDNN_HEUR_MODE_FALLBACK, out);
     wish.is_demanding = false;
     if (status != LS_OK && p.graph) status = try_mode(d, &wish, &p, mode, out);

@@ -1,7 +1,8 @@
 /* dnn.h: cuDNN's graph API, as far as this backend uses it: one convolution becomes an execution plan.
  *
- * The engine is the first that cuDNN's heuristics name, that is deterministic, computes with the numbers asked for and
- * takes the problem: the same choice on every run, without measuring.
+ * The engine is the one that a table has for the problem (engines.h), or else the first that cuDNN's heuristics name,
+ * that is deterministic, computes with the numbers asked for and takes the problem: the same choice on every run,
+ * without measuring.
  */
 #ifndef LS_BACKEND_CUDA_DNN_H
 #define LS_BACKEND_CUDA_DNN_H

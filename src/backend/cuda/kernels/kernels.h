@@ -109,18 +109,17 @@ size_t ls__cuda_last_partial_bytes(struct ls_cuda_rows n);
 int ls__cuda_last_n_tickets(struct ls_cuda_rows n);
 cudaError_t ls__cuda_run_last_sums(cudaStream_t stream, enum ls_cuda_type type, const void *x, float *sums /* [c] */,
                                    float *partial, unsigned *tickets, struct ls_cuda_rows n);
-/* stats f32 [4][c]: mean, 1 / std, gamma / std, beta */
+/* stats f32 [3][c]: mean, 1 / std, gamma / std */
 struct ls_cuda_last_norm {
     const void *src;
     const float *gamma, *beta;
     float *mean, *var; /* given, or made */
-    bool is_given;     /* the next three are then not needed */
+    bool is_given;     /* the next two are then not needed */
     float *stats;
     float *partial;
-    unsigned *tickets;
     const void *other; /* added before the relu, or NULL */
     void *dst;
-    uint8_t *mask; /* made: where the sum with `other` is positive, a bit per element; or NULL */
+    uint8_t *mask; /* with a relu, made: where dst is positive, a bit per element; or NULL */
     float eps;
     bool relu;
 };
@@ -130,12 +129,10 @@ cudaError_t ls__cuda_run_last_norm(cudaStream_t stream, enum ls_cuda_type type, 
 struct ls_cuda_last_norm_bwd {
     const void *src, *diff_dst, *diff_more; /* diff_more: NULL, or added to diff_dst; only with diff_other */
     const float *stats;
-    const uint8_t *mask; /* with diff_other and a relu */
-    float *partial;      /* scratch */
-    unsigned *tickets;
+    const uint8_t *mask;           /* forward's; NULL: no relu */
+    float *partial;                /* scratch */
     void *diff_src, *diff_other;   /* diff_other: NULL, or the gradient behind the relu */
     float *diff_gamma, *diff_beta; /* may be NULL */
-    bool relu;
 };
 cudaError_t ls__cuda_run_last_norm_bwd(cudaStream_t stream, enum ls_cuda_type type, struct ls_cuda_last_norm_bwd a,
                                        struct ls_cuda_rows n);

@@ -40,7 +40,7 @@ size_t ls__cuda_last_partial_bytes(struct ls_cuda_rows n)
 
 int ls__cuda_last_n_tickets(struct ls_cuda_rows n)
 {
-    return 2 * ((n.c + 31) / 32); /* tiles have 32 channels at least, but for the last */
+    return (n.c + 31) / 32; /* tiles have 32 channels at least, but for the last */
 }
 
 /* Whether all other blocks of this tile are done. */

@@ -14,6 +14,7 @@ enum { SUM_THREADS = 512, MAX_ACROSS = 64 };
 
 struct cover {
     int64_t rows;
+    double per_row; /* 1 / rows */
     int c, tx, ty;
 };
 
@@ -24,6 +25,7 @@ static inline struct cover cover_of(struct ls_cuda_rows n, int v, int threads)
     const int wide = n.c / v, tile = v == 1 ? 32 : 8;
     struct cover g;
     g.rows = n.rows;
+    g.per_row = 1.0 / (double)n.rows;
     g.c = n.c;
     g.tx = 1;
     while (g.tx < wide && g.tx < tile) g.tx *= 2;
@@ -55,14 +57,6 @@ template <int V> static __device__ __forceinline__ struct walk walk_of(const str
     w.n = w.channel < g.c && row < end ? (int)((end - row + g.ty - 1) / g.ty) : 0;
     w.first = (row * g.c + w.channel) / V;
     w.step = (int64_t)g.ty * g.c / V;
-    return w;
-}
-
-/* The same rows from the last to the first: those read last are still in the cache. */
-static __device__ __forceinline__ struct walk reversed(struct walk w)
-{
-    w.first += (w.n - 1) * w.step;
-    w.step = -w.step;
     return w;
 }
 

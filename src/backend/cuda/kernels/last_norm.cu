@@ -1,41 +1,16 @@
 /* last_norm.cu: batch norm and its gradient, rows of channels, channels last; also with something added before the
  * relu, whose gradient is then made on the way.
  *
- * One kernel in two phases: the blocks sum their rows; then each adds up what all blocks of its tile wrote, in the
- * order of the pieces, in double, and goes over its rows again. Between the phases the blocks of a tile wait for each
- * other, which takes a grid that is on the card as a whole; where it is not, the phases are two launches of the same
- * kernel, with the same bits. Values are taken relative to the first row, so that variance does not cancel when the
- * mean is large.
+ * Two kernels each way: the blocks sum their rows and write the sums down; then each block of the second one adds up
+ * what all blocks of its tile wrote, in the order of the pieces, in double, and goes over its rows again. Values are
+ * taken relative to the first row, so that variance does not cancel when the mean is large.
  */
 #include "backend/cuda/kernels/last.cuh"
 
-enum { SUMS = 1, APPLY = 2, BOTH = SUMS | APPLY };
-enum { BLOCKS = 132, MIN_ROWS = 4 }; /* one for each multiprocessor of a Hopper; a constant: orders depend on it */
-enum { AHEAD_ONE = 8, AHEAD_TWO = 4, AHEAD_THREE = 3 }; /* rows, of so many tensors */
+enum { BLOCKS = 132 }; /* one for each multiprocessor of a Hopper; a constant: orders depend on it */
+enum { AHEAD_ONE = 4, AHEAD_TWO = 4, AHEAD_THREE = 3 }; /* rows, of so many tensors */
 
-/* Until all blocks of the tile are here. tickets: two per tile, who is here and how often all were. */
-static __device__ void meet(unsigned *tickets)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        unsigned *here = &tickets[2 * blockIdx.y];
-        volatile unsigned *times = &tickets[2 * blockIdx.y + 1];
-        const unsigned before = *times;
-        __threadfence();
-        if (atomicAdd(here, 1u) == gridDim.x - 1) {
-            *here = 0;
-            __threadfence();
-            *times = before + 1;
-        } else {
-            while (*times == before) {
-            }
-        }
-        __threadfence();
-    }
-    __syncthreads();
-}
-
-/* What phase two needs of every channel of the tile, in shared memory. */
+/* What the second kernel needs of every channel of the tile, in shared memory. */
 struct per_tile {
     float mean[MAX_ACROSS], scale[MAX_ACROSS], beta[MAX_ACROSS], mean_dy[MAX_ACROSS], slope[MAX_ACROSS];
 };
@@ -47,9 +22,9 @@ template <int V> static __device__ __forceinline__ struct floats<V> of_tile(cons
 /* --- forward --- */
 
 template <class T, int V>
-static __device__ __forceinline__ void sum_values(const struct ls_cuda_last_norm &n, const struct cover &g,
-                                                  const struct walk &w)
+static __global__ void __launch_bounds__(SUM_THREADS, 1) norm_sums(struct ls_cuda_last_norm n, struct cover g)
 {
+    const struct walk w = walk_of<V>(g);
     float a[V] = {}, b[V] = {};
     if (w.n > 0) {
         const struct floats<V> shift = get<T, V>(n.src, w.channel / V);
@@ -72,7 +47,7 @@ static __device__ void make_stats(const struct ls_cuda_last_norm &n, const struc
     __shared__ double sums[2 * MAX_ACROSS];
     const int across = g.tx * V, x = (int)threadIdx.x, c = (int)blockIdx.y * across + x;
     const bool is_mine = x < across && c < g.c;
-    const double shift = is_mine && !n.is_given ? (double)widen(((const T *)n.src)[c]) : 0.0, count = (double)g.rows;
+    const double shift = is_mine && !n.is_given ? (double)widen(((const T *)n.src)[c]) : 0.0;
     const float gamma = is_mine ? n.gamma[c] : 0.0f, beta = is_mine ? n.beta[c] : 0.0f;
     if (!n.is_given) add_pieces<V>(g, n.partial, sums);
     if (is_mine) {
@@ -81,11 +56,12 @@ static __device__ void make_stats(const struct ls_cuda_last_norm &n, const struc
             mean = (double)n.mean[c];
             var = (double)n.var[c];
         } else {
-            mean = shift + sums[x] / count;
-            var = (sums[across + x] - sums[x] * sums[x] / count) / count;
+            const double d = sums[x] * g.per_row;
+            mean = shift + d;
+            var = sums[across + x] * g.per_row - d * d;
             if (var < 0.0) var = 0.0;
         }
-        const double inv_std = 1.0 / sqrt(var + (double)n.eps);
+        const double inv_std = rsqrt(var + (double)n.eps);
         tile->mean[x] = (float)mean;
         tile->scale[x] = (float)((double)gamma * inv_std);
         tile->beta[x] = beta;
@@ -95,71 +71,91 @@ static __device__ void make_stats(const struct ls_cuda_last_norm &n, const struc
             n.stats[c] = (float)mean;
             n.stats[g.c + c] = (float)inv_std;
             n.stats[2 * g.c + c] = (float)((double)gamma * inv_std);
-            n.stats[3 * g.c + c] = beta;
         }
     }
     __syncthreads();
 }
 
-/* What y is computed as, everywhere: backward finds relu's mask by it. */
-static __device__ __forceinline__ float normalised(float x, float mean, float scale, float beta)
+/* y, behind the relu, becomes dst; where it is positive is remembered for backward. */
+template <class T, int V>
+static __device__ __forceinline__ void finish_row(const struct ls_cuda_last_norm &n, int64_t i, struct floats<V> y)
 {
-    return fmaf(x - mean, scale, beta);
+    if (n.relu) {
+        unsigned positive = 0;
+#pragma unroll
+        for (int k = 0; k < V; k++) {
+            positive |= (y.v[k] > 0.0f ? 1u : 0u) << k;
+            y.v[k] = relu1(y.v[k]);
+        }
+        if (n.mask) n.mask[i] = (uint8_t)positive;
+    }
+    put<T, V>(n.dst, i, y);
 }
 
-template <class T, int V>
+template <class T, int V, bool HAS_OTHER>
 static __device__ __forceinline__ void apply(const struct ls_cuda_last_norm &n, const struct cover &g,
                                              const struct walk &w, const struct per_tile &tile)
 {
     const struct floats<V> mean = of_tile<V>(tile.mean, g), scale = of_tile<V>(tile.scale, g),
                            beta = of_tile<V>(tile.beta, g);
-    if (n.other) {
-        each_pair<T, V, AHEAD_TWO>(
-            w, n.src, n.other, [&](int64_t i, struct floats<V> x, const struct floats<V> &other) {
-                unsigned positive = 0;
+    const auto normalise = [&](struct floats<V> x) {
 #pragma unroll
-                for (int k = 0; k < V; k++) {
-                    const float y = normalised(x.v[k], mean.v[k], scale.v[k], beta.v[k]) + other.v[k];
-                    positive |= (y > 0.0f ? 1u : 0u) << k;
-                    x.v[k] = n.relu ? relu1(y) : y;
-                }
-                put<T, V>(n.dst, i, x);
-                if (n.mask) n.mask[i] = (uint8_t)positive;
-            });
-        return;
-    }
-    each_row<T, V, AHEAD_ONE>(w, n.src, [&](int64_t i, struct floats<V> x) {
+        for (int k = 0; k < V; k++) x.v[k] = fmaf(x.v[k] - mean.v[k], scale.v[k], beta.v[k]);
+        return x;
+    };
+    if (HAS_OTHER)
+        each_pair<T, V, AHEAD_TWO>(w, n.src, n.other,
+                                   [&](int64_t i, struct floats<V> x, const struct floats<V> &other) {
+                                       x = normalise(x);
 #pragma unroll
-        for (int k = 0; k < V; k++) {
-            const float y = normalised(x.v[k], mean.v[k], scale.v[k], beta.v[k]);
-            x.v[k] = n.relu ? relu1(y) : y;
-        }
-        put<T, V>(n.dst, i, x);
-    });
+                                       for (int k = 0; k < V; k++) x.v[k] += other.v[k];
+                                       finish_row<T, V>(n, i, x);
+                                   });
+    else
+        each_row<T, V, AHEAD_ONE>(w, n.src,
+                                  [&](int64_t i, const struct floats<V> &x) { finish_row<T, V>(n, i, normalise(x)); });
 }
 
-template <class T, int V>
-static __global__ void __launch_bounds__(SUM_THREADS, 1) norm(struct ls_cuda_last_norm n, struct cover g, int phases)
+template <class T, int V, bool HAS_OTHER>
+static __global__ void __launch_bounds__(SUM_THREADS, 1) norm_apply(struct ls_cuda_last_norm n, struct cover g)
 {
     __shared__ struct per_tile tile;
-    const struct walk w = walk_of<V>(g);
-    if (phases & SUMS) sum_values<T, V>(n, g, w);
-    if (phases == BOTH) meet(n.tickets);
-    if (!(phases & APPLY)) return;
     make_stats<T, V>(n, g, &tile);
-    apply<T, V>(n, g, phases == BOTH ? reversed(w) : w, tile);
+    apply<T, V, HAS_OTHER>(n, g, walk_of<V>(g), tile);
 }
 
 /* --- backward --- */
 
-template <int V>
-static __device__ __forceinline__ void mask(struct floats<V> *d, const struct floats<V> &x,
-                                            const struct floats<V> &mean, const struct floats<V> &scale,
-                                            const struct floats<V> &beta)
+template <class T, int V> static __device__ __forceinline__ void mask(struct stored<T, V> *d, unsigned positive)
 {
 #pragma unroll
     for (int k = 0; k < V; k++)
-        if (!(normalised(x.v[k], mean.v[k], scale.v[k], beta.v[k]) > 0.0f)) d->v[k] = 0.0f;
+        if (!(positive >> k & 1)) d->v[k] = narrow<T>(0.0f);
+}
+
+/* f(i, x, d) for every row, d being diff masked; no mask: as it is. */
+template <class T, int V, class F>
+static __device__ __forceinline__ void each_masked(const struct walk &w, const void *src, const void *diff,
+                                                   const uint8_t *positive, F f)
+{
+    for (int r = 0; r < w.n; r += AHEAD_TWO) {
+        const int64_t i = w.first + r * w.step;
+        struct stored<T, V> x[AHEAD_TWO], d[AHEAD_TWO];
+        unsigned p[AHEAD_TWO];
+#pragma unroll
+        for (int u = 0; u < AHEAD_TWO; u++)
+            if (r + u < w.n) {
+                x[u] = fetch<T, V>(src, i + u * w.step);
+                d[u] = fetch<T, V>(diff, i + u * w.step);
+                p[u] = positive ? positive[i + u * w.step] : 0xffu;
+            }
+#pragma unroll
+        for (int u = 0; u < AHEAD_TWO; u++)
+            if (r + u < w.n) {
+                mask<T, V>(&d[u], p[u]);
+                f(i + u * w.step, widened(x[u]), widened(d[u]));
+            }
+    }
 }
 
 template <int V> struct slopes {
@@ -177,56 +173,51 @@ static __device__ __forceinline__ void add_slopes(struct slopes<V> *s, const str
     }
 }
 
-/* The gradient behind the relu is written and, as it was rounded, summed. */
+/* Both parts of the gradient, behind the relu, are written and, as they were rounded, summed. */
 template <class T, int V>
 static __device__ __forceinline__ void sum_other(const struct ls_cuda_last_norm_bwd &n, const struct walk &w,
                                                  const struct floats<V> &mean, struct slopes<V> *sums)
 {
     for (int r = 0; r < w.n; r += AHEAD_THREE) {
-        const int64_t first = w.first + r * w.step;
+        const int64_t i = w.first + r * w.step;
         struct stored<T, V> x[AHEAD_THREE], d[AHEAD_THREE], more[AHEAD_THREE];
-        uint8_t positive[AHEAD_THREE];
+        unsigned p[AHEAD_THREE];
 #pragma unroll
         for (int u = 0; u < AHEAD_THREE; u++)
             if (r + u < w.n) {
-                x[u] = fetch<T, V>(n.src, first + u * w.step);
-                d[u] = fetch<T, V>(n.diff_dst, first + u * w.step);
-                if (n.diff_more) more[u] = fetch<T, V>(n.diff_more, first + u * w.step);
-                positive[u] = n.mask ? n.mask[first + u * w.step] : 0xff;
+                x[u] = fetch<T, V>(n.src, i + u * w.step);
+                d[u] = fetch<T, V>(n.diff_dst, i + u * w.step);
+                if (n.diff_more) more[u] = fetch<T, V>(n.diff_more, i + u * w.step);
+                p[u] = n.mask ? n.mask[i + u * w.step] : 0xffu;
             }
 #pragma unroll
         for (int u = 0; u < AHEAD_THREE; u++)
             if (r + u < w.n) {
 #pragma unroll
-                for (int k = 0; k < V; k++) {
+                for (int k = 0; k < V; k++)
                     if (n.diff_more) d[u].v[k] = narrow<T>(widen(d[u].v[k]) + widen(more[u].v[k]));
-                    if (!(positive[u] >> k & 1)) d[u].v[k] = narrow<T>(0.0f);
-                }
-                reinterpret_cast<struct stored<T, V> *>(n.diff_other)[first + u * w.step] = d[u];
+                mask<T, V>(&d[u], p[u]);
+                reinterpret_cast<struct stored<T, V> *>(n.diff_other)[i + u * w.step] = d[u];
                 add_slopes<V>(sums, widened(d[u]), widened(x[u]), mean);
             }
     }
 }
 
 template <class T, int V, bool HAS_OTHER>
-static __device__ __forceinline__ void sum_slopes(const struct ls_cuda_last_norm_bwd &n, const struct cover &g,
-                                                  const struct walk &w)
+static __global__ void __launch_bounds__(SUM_THREADS, 1) norm_bwd_sums(struct ls_cuda_last_norm_bwd n, struct cover g)
 {
+    const struct walk w = walk_of<V>(g);
     struct slopes<V> sums = {
     };
     if (w.n > 0) {
         const struct floats<V> mean = per_channel<V>(n.stats, w.channel);
-        if (HAS_OTHER) {
+        if (HAS_OTHER)
             sum_other<T, V>(n, w, mean, &sums);
-        } else {
-            const struct floats<V> scale = per_channel<V>(n.stats + 2 * g.c, w.channel),
-                                   beta = per_channel<V>(n.stats + 3 * g.c, w.channel);
-            each_pair<T, V, AHEAD_TWO>(w, n.src, n.diff_dst,
-                                       [&](int64_t, const struct floats<V> &x, struct floats<V> d) {
-                                           if (n.relu) mask(&d, x, mean, scale, beta);
-                                           add_slopes<V>(&sums, d, x, mean);
-                                       });
-        }
+        else
+            each_masked<T, V>(w, n.src, n.diff_dst, n.mask,
+                              [&](int64_t, const struct floats<V> &x, const struct floats<V> &d) {
+                                  add_slopes<V>(&sums, d, x, mean);
+                              });
     }
     write_piece<V>(g, sums.dy, sums.dy_x, n.partial);
 }
@@ -237,18 +228,17 @@ static __device__ void make_slopes(const struct ls_cuda_last_norm_bwd &n, const 
     __shared__ double sums[2 * MAX_ACROSS];
     const int across = g.tx * V, x = (int)threadIdx.x, c = (int)blockIdx.y * across + x;
     const bool is_mine = x < across && c < g.c;
-    const double inv_std = is_mine ? (double)n.stats[g.c + c] : 0.0, count = (double)g.rows;
+    const double inv_std = is_mine ? (double)n.stats[g.c + c] : 0.0;
     if (is_mine) {
         tile->mean[x] = n.stats[c];
         tile->scale[x] = n.stats[2 * g.c + c];
-        tile->beta[x] = n.stats[3 * g.c + c];
     }
     add_pieces<V>(g, n.partial, sums);
     if (is_mine) {
-        const double dy = sums[x], dy_x = sums[across + x];
-        tile->mean_dy[x] = (float)(dy / count);
-        tile->slope[x] = (float)(dy_x * inv_std * inv_std / count);
-        if (blockIdx.x == 0 && n.diff_gamma) n.diff_gamma[c] = (float)(dy_x * inv_std);
+        const double dy = sums[x], dy_x = sums[across + x] * inv_std;
+        tile->mean_dy[x] = (float)(dy * g.per_row);
+        tile->slope[x] = (float)(dy_x * inv_std * g.per_row);
+        if (blockIdx.x == 0 && n.diff_gamma) n.diff_gamma[c] = (float)dy_x;
         if (blockIdx.x == 0 && n.diff_beta) n.diff_beta[c] = (float)dy;
     }
     __syncthreads();
@@ -259,74 +249,55 @@ static __device__ __forceinline__ void apply_bwd(const struct ls_cuda_last_norm_
                                                  const struct walk &w, const struct per_tile &tile)
 {
     const struct floats<V> mean = of_tile<V>(tile.mean, g), scale = of_tile<V>(tile.scale, g),
-                           beta = of_tile<V>(tile.beta, g), mean_dy = of_tile<V>(tile.mean_dy, g),
-                           slope = of_tile<V>(tile.slope, g);
-    each_pair<T, V, AHEAD_TWO>(
-        w, n.src, HAS_OTHER ? n.diff_other : n.diff_dst, [&](int64_t i, const struct floats<V> &x, struct floats<V> d) {
-            if (!HAS_OTHER && n.relu) mask(&d, x, mean, scale, beta);
+                           mean_dy = of_tile<V>(tile.mean_dy, g), slope = of_tile<V>(tile.slope, g);
+    each_masked<T, V>(w, n.src, HAS_OTHER ? n.diff_other : n.diff_dst, HAS_OTHER ? NULL : n.mask,
+                      [&](int64_t i, const struct floats<V> &x, struct floats<V> d) {
 #pragma unroll
-            for (int k = 0; k < V; k++)
-                d.v[k] = scale.v[k] * fmaf(mean.v[k] - x.v[k], slope.v[k], d.v[k] - mean_dy.v[k]);
-            put<T, V>(n.diff_src, i, d);
-        });
+                          for (int k = 0; k < V; k++)
+                              d.v[k] = scale.v[k] * fmaf(mean.v[k] - x.v[k], slope.v[k], d.v[k] - mean_dy.v[k]);
+                          put<T, V>(n.diff_src, i, d);
+                      });
 }
 
 template <class T, int V, bool HAS_OTHER>
-static __global__ void __launch_bounds__(SUM_THREADS, 1)
-    norm_bwd(struct ls_cuda_last_norm_bwd n, struct cover g, int phases)
+static __global__ void __launch_bounds__(SUM_THREADS, 1) norm_bwd_apply(struct ls_cuda_last_norm_bwd n, struct cover g)
 {
     __shared__ struct per_tile tile;
-    const struct walk w = walk_of<V>(g);
-    if (phases & SUMS) sum_slopes<T, V, HAS_OTHER>(n, g, w);
-    if (phases == BOTH) meet(n.tickets);
-    if (!(phases & APPLY)) return;
     make_slopes<V>(n, g, &tile);
-    apply_bwd<T, V, HAS_OTHER>(n, g, phases == BOTH ? reversed(w) : w, tile);
+    apply_bwd<T, V, HAS_OTHER>(n, g, walk_of<V>(g), tile);
 }
 
 /* --- launching --- */
 
-/* Whether a grid of this kernel is on the card as a whole. */
-template <class K> static bool fits(K *kernel, dim3 grid)
+template <class T, int V, bool HAS_OTHER>
+static void run(cudaStream_t stream, const struct ls_cuda_last_norm &a, const struct cover &g)
 {
-    int device = 0, processors = 0, per_processor = 0;
-    if (cudaGetDevice(&device) != cudaSuccess) return false;
-    if (cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) != cudaSuccess) return false;
-    if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_processor, kernel, SUM_THREADS, 0) != cudaSuccess)
-        return false;
-    return grid.x * grid.y <= (unsigned)(processors * per_processor);
-}
-
-template <class A>
-static cudaError_t run(cudaStream_t stream, void (*kernel)(A, struct cover, int), A a, struct cover g, int v)
-{
-    int both = BOTH;
-    void *arguments[] = {&a, &g, &both};
-    const dim3 grid = grid_of(g, v, BLOCKS, MIN_ROWS);
-    if (fits(kernel, grid)) return cudaLaunchCooperativeKernel(kernel, grid, dim3(SUM_THREADS), arguments, 0, stream);
-    kernel<<<grid, SUM_THREADS, 0, stream>>>(a, g, SUMS);
-    kernel<<<grid, SUM_THREADS, 0, stream>>>(a, g, APPLY);
-    return cudaGetLastError();
+    const dim3 grid = grid_of(g, V, BLOCKS, 1);
+    if (!a.is_given) norm_sums<T, V><<<grid, SUM_THREADS, 0, stream>>>(a, g);
+    norm_apply<T, V, HAS_OTHER><<<grid, SUM_THREADS, 0, stream>>>(a, g);
 }
 
 extern "C" cudaError_t ls__cuda_run_last_norm(cudaStream_t stream, enum ls_cuda_type type, struct ls_cuda_last_norm a,
                                               struct ls_cuda_rows n)
 {
-#define CALL(T, V)                                                                                                     \
-    const struct cover g = cover_of(n, V, SUM_THREADS);                                                                \
-    if (!a.is_given) return run(stream, norm<T, V>, a, g, V);                                                          \
-    norm<T, V><<<grid_of(g, V, BLOCKS, MIN_ROWS), SUM_THREADS, 0, stream>>>(a, g, APPLY);
+#define CALL(T, V) (a.other ? run<T, V, true> : run<T, V, false>)(stream, a, cover_of(n, V, SUM_THREADS));
     BY_TYPE(type, n.c, CALL)
 #undef CALL
     return cudaGetLastError();
 }
 
+template <class T, int V, bool HAS_OTHER>
+static void run_bwd(cudaStream_t stream, const struct ls_cuda_last_norm_bwd &a, const struct cover &g)
+{
+    const dim3 grid = grid_of(g, V, BLOCKS, 1);
+    norm_bwd_sums<T, V, HAS_OTHER><<<grid, SUM_THREADS, 0, stream>>>(a, g);
+    norm_bwd_apply<T, V, HAS_OTHER><<<grid, SUM_THREADS, 0, stream>>>(a, g);
+}
+
 extern "C" cudaError_t ls__cuda_run_last_norm_bwd(cudaStream_t stream, enum ls_cuda_type type,
                                                   struct ls_cuda_last_norm_bwd a, struct ls_cuda_rows n)
 {
-#define CALL(T, V)                                                                                                     \
-    const struct cover g = cover_of(n, V, SUM_THREADS);                                                                \
-    return run(stream, a.diff_other ? norm_bwd<T, V, true> : norm_bwd<T, V, false>, a, g, V);
+#define CALL(T, V) (a.diff_other ? run_bwd<T, V, true> : run_bwd<T, V, false>)(stream, a, cover_of(n, V, SUM_THREADS));
     BY_TYPE(type, n.c, CALL)
 #undef CALL
     return cudaGetLastError();
