@@ -229,6 +229,31 @@ static void pump(struct ls_server *s)
     pthread_mutex_unlock(&s->lock);
 }
 
+/* The server's second thread may be at work. */
+static bool is_here(struct ls_server *s, const struct hand *h)
+{
+    pthread_mutex_lock(&s->lock);
+    const bool is_here = s->workers[h->number].is_here;
+    pthread_mutex_unlock(&s->lock);
+    return is_here;
+}
+
+static bool has_push(struct ls_server *s)
+{
+    pthread_mutex_lock(&s->lock);
+    const bool has_push = s->first;
+    pthread_mutex_unlock(&s->lock);
+    return has_push;
+}
+
+static int n_rejected(struct ls_server *s, const struct hand *h)
+{
+    pthread_mutex_lock(&s->lock);
+    const int n = (int)s->workers[h->number].told.rejected;
+    pthread_mutex_unlock(&s->lock);
+    return n;
+}
+
 static size_t write_message(struct hand *h, enum ls_talk_kind kind, const void *body, int64_t step, size_t payload)
 {
     size_t bytes;
@@ -376,7 +401,9 @@ static void open_server(struct ls_server **s)
 
 static void close_server(struct ls_server **s)
 {
+    pthread_mutex_lock(&(*s)->lock);
     for (int i = 0; i < (*s)->n_workers; i++) (*s)->workers[i].is_here = false; /* they do not listen any more */
+    pthread_mutex_unlock(&(*s)->lock);
     ls__server_close(s, LS_OK);
 }
 
@@ -435,7 +462,7 @@ static void finish_by(struct ls_server *s, struct hand *h)
 {
     int n = 0;
     while (n < N_ITEMS) {
-        if (s->first) {
+        if (has_push(s)) {
             assert_true(settle_one(s, &n));
         } else if (ls__tube_has(&h->tube)) {
             take_work(s, h);
@@ -505,11 +532,11 @@ static void test_nonsense(void **state)
             assert_true(ls__tube_put(&bad.tube, (const uint8_t *)"what?", 5));
             bad.items[0] = 4000;
             push_work(s, &bad);
-            while (s->workers[bad.number].told.rejected == 0) pump(s);
-            assert_true(s->workers[bad.number].is_here);
+            while (n_rejected(s, &bad) == 0) pump(s);
+            assert_true(is_here(s, &bad));
             go(&bad);
         } else {
-            while (s->workers[bad.number].is_here) pump(s);
+            while (is_here(s, &bad)) pump(s);
             while (hear(s, &bad) != LS_TALK_OVER) continue; /* by its connection */
             assert_int_equal(heard.end.status, LS_REMOTE);
         }
