@@ -4,8 +4,8 @@
  * one of them and used by nobody else disappears; its output becomes the output of that op. Runs before the gradient
  * pass, so backward comes out fused too. Arithmetic does not change: relu is applied to the same float either way.
  *
- * An ADD one of whose inputs is made by a batchnorm and used by nobody else becomes that batchnorm's `other`: what the
- * end of a residual block is. Of two batchnorms it is the later one, for `other` must be there when it runs.
+ * An ADD of what a batchnorm directly before it makes, and nobody else uses, becomes that batchnorm's `other`: what the
+ * end of a residual block is. Gradients arrive in the same order as before, so with ref's arithmetic no bit changes.
  */
 #include "base/mem.h"
 #include "graph/op.h"
@@ -54,19 +54,14 @@ enum ls_status ls_graph_fuse(struct ls_graph *g)
     return LS_OK;
 }
 
-/* The batchnorm that can take over ADD node `add`, or -1; *other: what is added to its result. */
-static int find_norm(const struct ls_graph *g, const struct ls_node *add, const int *n_uses, int *other)
+/* What is added to the result of `norm` by `add`, the node after it, or -1: it cannot be taken over. */
+static int find_other(const struct ls_graph *g, const struct ls_node *norm, const struct ls_node *add,
+                      const int *n_uses)
 {
-    int best = -1;
-    for (int i = 0; i < 2; i++) {
-        const int producer = g->values[add->in[i]].producer, rival = g->values[add->in[1 - i]].producer;
-        if (producer < 0 || producer <= rival || n_uses[add->in[i]] != 1 || add->in[i] == g->logits) continue;
-        const struct ls_node *norm = &g->nodes[producer];
-        if (norm->op != LS_OP_BATCHNORM || norm->n_in != 3 || norm->attrs.relu || norm->out[0] != add->in[i]) continue;
-        best = producer;
-        *other = add->in[1 - i];
-    }
-    return best;
+    if (norm->op != LS_OP_BATCHNORM || norm->n_in != 3 || norm->attrs.relu) return -1;
+    const int dst = norm->out[0];
+    if (n_uses[dst] != 1 || dst == g->logits) return -1;
+    return add->in[0] == dst ? add->in[1] : add->in[1] == dst ? add->in[0] : -1;
 }
 
 enum ls_status ls_graph_fuse_adds(struct ls_graph *g)
@@ -76,14 +71,14 @@ enum ls_status ls_graph_fuse_adds(struct ls_graph *g)
     int n_kept = 0;
     for (int i = 0; i < g->n_nodes; i++) {
         struct ls_node *n = &g->nodes[i];
-        int other = -1, norm = n->op == LS_OP_ADD ? find_norm(g, n, n_uses, &other) : -1;
-        if (norm >= 0) {
-            struct ls_node *into = &g->nodes[norm];
+        struct ls_node *into = n_kept > 0 ? &g->nodes[n_kept - 1] : NULL;
+        const int other = n->op == LS_OP_ADD && into ? find_other(g, into, n, n_uses) : -1;
+        if (other >= 0) {
             g->values[into->out[0]].producer = -1; /* nobody makes or uses it any more */
             into->in[into->n_in++] = other;
             into->out[0] = n->out[0];
             into->attrs.relu = n->attrs.relu;
-            g->values[n->out[0]].producer = norm;
+            g->values[n->out[0]].producer = n_kept - 1;
             free(n->name);
             continue;
         }

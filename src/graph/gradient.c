@@ -51,12 +51,11 @@ enum ls_status ls__gradient_flow(struct ls_gradient *gr, int value, int diff)
         gr->grad[value] = diff;
         return LS_OK;
     }
-    if (gr->more[value] < 0 && takes_two_parts(gr->g, value)) {
-        gr->more[value] = diff;
-        return LS_OK;
-    }
-    const int in[2] = {gr->grad[value], diff};
+    const bool is_waiting = takes_two_parts(gr->g, value); /* the last part; those before it are added in their order */
+    const int in[2] = {gr->grad[value], is_waiting ? gr->more[value] : diff};
     const struct ls_attrs none = {0};
+    if (is_waiting) gr->more[value] = diff;
+    if (in[1] < 0) return LS_OK;
     return ls_graph_add_node(gr->g, LS_OP_ADD, "join", &none, in, 2, &gr->grad[value]);
 }
 

@@ -49,6 +49,7 @@ struct rig_options {
     struct ls_optim optim;
     float label_smoothing;
     int64_t batch_size; /* 0: not told to the graph, so that every gradient is summed per shard */
+    bool has_norm_add;  /* adds are folded into batch norms */
 };
 
 struct rig {
@@ -111,6 +112,7 @@ UNUSED static struct ls_graph *rig_graph(const struct rig *r, int64_t mb, bool i
                                                .n_classes = r->o.n_classes,
                                                .is_training = is_training},
                                      .batch_size = r->o.batch_size,
+                                     .has_norm_add = r->o.has_norm_add,
                                      .label_smoothing = (double)r->o.label_smoothing,
                                      .optim = r->o.optim};
     check_ok(ls__passes_run(&passes, r->model, &g));

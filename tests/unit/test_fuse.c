@@ -113,7 +113,7 @@ static void test_adds(void **state)
     /* of two batch norms the later one, which finds the other's result */
     check_added(MAIN "keep y\nfrom x\nbn d\nadd y\nrelu\n" TAIL, true,
                 "conv2d conv2d batchnorm batchnorm+ reshape linear");
-    /* not: behind a relu, what somebody else wants too, what comes later than the batch norm, evaluation */
+    /* not: behind a relu, what somebody else wants too, not directly behind the batch norm, evaluation */
     check_added(MAIN "relu\nadd x\n" TAIL, true, "conv2d conv2d batchnorm+ add reshape linear");
     check_added(MAIN "keep y\nadd x\nadd y\n" TAIL, true, "conv2d conv2d batchnorm add add reshape linear");
     check_added(MAIN "keep y\nfrom x\nconv d 4 1\nadd y\n" TAIL, true,
