@@ -102,11 +102,12 @@ static enum ls_status measure_latency(struct ls_server *s, struct ls_server_tria
     return LS_OK;
 }
 
-/* Seconds per byte, to the workers or from them. */
+/* Seconds per byte, to the workers or from them; messages long enough that a connection's window has opened, which
+ * takes some turns. */
 static enum ls_status measure_way(struct ls_server *s, bool is_back, struct ls_wire_buffer *payload,
                                   const struct ls_server_trial *so_far, double *out)
 {
-    const double enough = 0.05;
+    const double enough = 0.05 + 8 * so_far->latency;
     double took = 0;
     for (uint32_t bytes = 16 << 10; bytes <= LS_TALK_MAX_TRIED && took < enough; bytes *= 4) {
         TRY(ask_all(s, 0, is_back ? bytes : 0, is_back ? NULL : payload, bytes, &took));
@@ -119,7 +120,7 @@ static enum ls_status measure_way(struct ls_server *s, bool is_back, struct ls_w
 static enum ls_status measure_bandwidth(struct ls_server *s, struct ls_server_trial *out)
 {
     struct ls_wire_buffer *payload;
-    double there, back;
+    double there = 0, back = 0;
     TRY(ls_wire_buffer_create(&payload, LS_TALK_MAX_TRIED));
     memset(ls_wire_buffer_data(payload), 0, LS_TALK_MAX_TRIED);
     enum ls_status status = measure_way(s, false, payload, out, &there);

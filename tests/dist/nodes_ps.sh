@@ -65,7 +65,7 @@ train -i 60 --nodes 2 --network 1gbit,0.1ms --sync ps --slow 2:5
 equal 'a slow node: weights' "$(field weights_hash)" "$longer"
 has 'a slow node: said' err 'node 2 is held back to 1/5 of its speed'
 equal 'a slow node does less' "$(value '(lambda s: s["node2"] < s["node1"])({w["host"]: w["shards"] for w in r["elastic"]["workers"]})')" True
-foretold_within='0.5 < r["step_seconds"]["predicted"] / r["step_seconds"]["measured"] < 2'
+foretold_within='1 / 3 < r["step_seconds"]["predicted"] / r["step_seconds"]["measured"] < 3'
 train -i 30 --nodes 2 --network 10mbit,15ms --sync ps # the far worker's parameters and sums pass the wire, one after the other
 equal '10 Mbit/s and 15 ms take their time' "$(value '(lambda w: r["train_seconds"] >= max(w["pushes"] * 0.03, (w["bytes_sent"] + w["bytes_received"]) * 8 / 20e6) and
     w["pushes"] > 0)([w for w in r["elastic"]["workers"] if w["host"] == "node2"][0])')" True
