@@ -272,6 +272,9 @@ struct ls_backend {
     enum ls_status (*load)(struct ls_device *device, const struct ls_load *load);
     /* operators: best first, ended by a NULL. Looked through in order for each node. */
     const struct ls_impl *const *impls;
+    /* (optional, default: never) whether the launches of this graph's shards are carried out in another order than the
+     * plan's, as far as what they read allows it: then no two values share memory, and no op works in place. */
+    bool (*keeps_apart)(const struct ls_device *device, const struct ls_graph *graph);
 };
 
 extern const struct ls_backend ls_backend_ref;
@@ -284,7 +287,7 @@ enum ls_status ls_backend_get(const char *name, const struct ls_backend **out) L
 bool ls_backend_exists(const char *name); /* without loading anything */
 
 /* What a plug-in exports. It may use all functions of the library, which the program exports. */
-enum { LS_BACKEND_ABI = 4 };
+enum { LS_BACKEND_ABI = 5 };
 struct ls_backend_plugin {
     int abi; /* LS_BACKEND_ABI, first in every version */
     const struct ls_backend *backend;

@@ -6,6 +6,8 @@
  * its scratch too. Blocks are placed in order of size, the largest first, each at the lowest
  * offset where no block alive at the same time lies. For the networks at hand this comes within a few percent of the
  * largest sum of blocks alive at once, which is the bound. Ops before and after the shards find the arena empty.
+ *
+ * Where the backend keeps values apart (ls_backend.keeps_apart), every block lives as long as the shard.
  */
 #include "base/mem.h"
 #include "plan/plan_internal.h"
@@ -78,13 +80,20 @@ static int last_of_block(const struct ls_plan *p, int *parent, int root)
     return last;
 }
 
-static void join_aliases(struct ls_plan *p, int *parent)
+static bool keeps_apart(const struct ls_plan *p)
+{
+    return p->backend->keeps_apart && p->backend->keeps_apart(p->device, p->graph);
+}
+
+static void join_aliases(struct ls_plan *p, int *parent, bool is_apart)
 {
     for (int i = 0; i < p->n_ops; i++) {
         const struct ls_plan_op *op = &p->ops[i];
         const struct ls_node *n = &op->node;
         if (op->phase != LS_SHARD || n->n_out < 1 || n->out[0] < 0) continue;
-        int from = op->kernel->is_view ? n->in[0] : op->kernel->may_alias ? n->in[op->kernel->alias_in] : -1;
+        int from = op->kernel->is_view                  ? n->in[0]
+                   : op->kernel->may_alias && !is_apart ? n->in[op->kernel->alias_in]
+                                                        : -1;
         if (!in_arena(p, from) || !in_arena(p, n->out[0])) continue;
         if (!op->kernel->is_view) {
             /* In place only over memory that dies here, is not the shard's input and is large enough. */
@@ -163,8 +172,13 @@ static void pack(struct ls_plan *p, int *parent, struct block *blocks, const str
     int n_blocks = p->n_slots + p->n_ops;
     for (int v = 0; v < p->n_slots; v++) parent[v] = v;
     find_lifetimes(p);
-    join_aliases(p, parent);
+    const bool is_apart = keeps_apart(p);
+    join_aliases(p, parent, is_apart);
     collect(p, parent, blocks);
+    for (int i = 0; is_apart && i < n_blocks; i++) {
+        blocks[i].first = -1;
+        blocks[i].last = p->n_ops;
+    }
     qsort(blocks, (size_t)n_blocks, sizeof *blocks, by_size);
     p->arena_bytes = scratch_outside(p);
     for (int i = 0; i < n_blocks && blocks[i].bytes > 0; i++) {

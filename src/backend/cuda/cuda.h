@@ -14,6 +14,7 @@
  * only when asked for.
  *   - Sums, updates and copies of parameters wait in a list (jobs.c) and become one kernel. So whoever enqueues
  *     something else takes the stream from ls__cuda_stream, which enqueues the list first.
+ *   - The ops of small networks wait too (small.c), before those.
  *   - nvcc compiles kernels/ only; its launchers are declared in kernels/kernels.h. The rest is C.
  *
  * One file per op family holds its prepare, launch and const tables, under the name ref uses; device.c lists them.
@@ -31,6 +32,25 @@
 LS_OP_MAP(LS_CUDA_DECLARE)
 #undef LS_CUDA_DECLARE
 /* conv2d_direct.c: our own convolutions, for what cuDNN has no deterministic float32 engine for */
+/* small_ops.c: the ops of small networks, tried first */
+#define LS_CUDA_SMALL_MAP(X)                                                                                           \
+    X(CONV2D, conv2d)                                                                                                  \
+    X(CONV2D_BWD_DATA, conv2d_bwd_data)                                                                                \
+    X(CONV2D_BWD_WEIGHTS, conv2d_bwd_weights)                                                                          \
+    X(LINEAR, linear)                                                                                                  \
+    X(LINEAR_BWD_DATA, linear_bwd_data)                                                                                \
+    X(LINEAR_BWD_WEIGHTS, linear_bwd_weights)                                                                          \
+    X(MAXPOOL, maxpool)                                                                                                \
+    X(MAXPOOL_BWD, maxpool_bwd)                                                                                        \
+    X(AVGPOOL, avgpool)                                                                                                \
+    X(AVGPOOL_BWD, avgpool_bwd)                                                                                        \
+    X(RELU, relu)                                                                                                      \
+    X(RELU_BWD, relu_bwd)                                                                                              \
+    X(ADD, add)                                                                                                        \
+    X(SOFTMAX_CE, softmax_ce)
+#define LS_CUDA_DECLARE_SMALL(NAME, name) extern const struct ls_impl ls__cuda_small_##name;
+LS_CUDA_SMALL_MAP(LS_CUDA_DECLARE_SMALL)
+#undef LS_CUDA_DECLARE_SMALL
 extern const struct ls_impl ls__cuda_direct_conv2d, ls__cuda_direct_conv2d_bwd_data, ls__cuda_direct_conv2d_bwd_weights;
 
 /* Pinned memory that a load writes and the card copies from. */
@@ -41,13 +61,8 @@ struct ls_cuda_staging {
 };
 enum { LS_CUDA_N_STAGING = 2 };
 
-/* What the card sends at the end of a step. */
-struct ls_cuda_seen {
-    struct ls_cuda_fault fault;
-    unsigned char bytes[256];
-};
-
 struct ls_cuda_group; /* sums_real.c */
+struct ls_cuda_small; /* small.c */
 
 /* All members are written by the one thread that launches; a device serves one at a time (max_threads). */
 struct ls_device {
@@ -59,9 +74,12 @@ struct ls_device {
     cudaEvent_t aside_begin, aside_ends[LS_ASIDE];
     int n_aside; /* ops there that the stream has not waited for, or has by way of later ones */
     enum ls_precision precision;
-    struct ls_cuda_jobs *jobs, *updates;      /* not yet enqueued; the second after the first */
-    bool is_recording;                        /* kernels read what changes from step to step from `now` */
-    struct ls_cuda_now *now;                  /* in the card's memory */
+    struct ls_cuda_small *small;         /* ops not yet enqueued */
+    struct ls_cuda_jobs *jobs, *updates; /* the same, after them; the second after the first */
+    bool is_recording;                   /* kernels read what changes from step to step from `now` */
+    struct ls_cuda_now *now;             /* in the card's memory */
+    struct ls_cuda_now next_now;         /* what it becomes, by the next that is enqueued */
+    bool has_next_now;
     struct ls_attrs rates[LS_CUDA_MAX_RATES]; /* of AdamW: those whose rates `now` has */
     int n_rates;
     bool is_unrecordable; /* there are more of them */
@@ -71,6 +89,7 @@ struct ls_device {
     cublasLtHandle_t blas;
     struct ls_cuda_fault *fault; /* in the card's memory */
     struct ls_cuda_seen *seen;   /* in pinned memory: what the host reads */
+    uint32_t n_seen;             /* messages asked for */
     /* Kernels that may report a fault, by number - 1; NULL: gone. */
     const struct ls_cuda_kernel **watched;
     int n_watched;
@@ -134,6 +153,15 @@ enum ls_status ls__cuda_join(struct ls_device *device) LS_MUST_CHECK;
 void ls__cuda_aside_release(struct ls_device *device);
 /* jobs.c: adds one; same kinds are enqueued together. */
 enum ls_status ls__cuda_job(struct ls_device *device, const struct ls_cuda_job *job) LS_MUST_CHECK;
+/* Enqueues what waits there. */
+enum ls_status ls__cuda_let_jobs_go(struct ls_device *device) LS_MUST_CHECK;
+/* small.c */
+enum ls_status ls__cuda_small_create(struct ls_device *device) LS_MUST_CHECK;
+void ls__cuda_small_destroy(struct ls_device *device);
+/* What is added up over samples is checked, and the loss reduced, where it is made: those jobs are taken away. */
+void ls__cuda_small_take_over(struct ls_device *device, struct ls_cuda_jobs *jobs);
+bool ls__cuda_small_is_waiting(const struct ls_device *device);
+enum ls_status ls__cuda_small_flush(struct ls_device *device) LS_MUST_CHECK;
 /* Some unsigned numbers in the card's memory, zero, for a kernel to count in; NULL: none are left. */
 unsigned *ls__cuda_tickets(struct ls_device *device, int n);
 enum ls_status ls__cuda_take_tickets(struct ls_cuda_kernel *k, const struct ls_shape *s) LS_MUST_CHECK;

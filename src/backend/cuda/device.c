@@ -1,10 +1,11 @@
 /* device.c: a card: opened, described, closed; the list of its ops; the plug-in. */
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/small.h"
 
 #include "base/mem.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* --- is there a card? --- */
 
@@ -78,11 +79,13 @@ static enum ls_status build(struct ls_device *d, int turn, bool is_own)
     TRY(LS_CUDA(cudaMemsetAsync(d->fault, 0, sizeof *d->fault, d->stream)));
     TRY(LS_CUDA(cudaMallocHost(&fault, sizeof *d->seen)));
     d->seen = fault;
+    memset(d->seen, 0, sizeof *d->seen);
     TRY(LS_CUDA(cudaMalloc(&fault, sizeof *d->now)));
     d->now = fault;
     TRY(LS_CUDA(cudaMalloc(&fault, N_TICKETS * sizeof *d->tickets)));
     d->tickets = fault;
     TRY(LS_CUDA(cudaMemsetAsync(d->tickets, 0, N_TICKETS * sizeof *d->tickets, d->stream)));
+    TRY(ls__cuda_small_create(d));
     TRY(ls__calloc(&d->updates, 1, sizeof *d->updates));
     return ls__calloc(&d->jobs, 1, sizeof *d->jobs);
 }
@@ -103,6 +106,7 @@ static void device_close(struct ls_device **device)
     (void)cudaFreeHost(d->seen);
     if (d->stream) (void)cudaStreamDestroy(d->stream);
     (void)cudaGetLastError();
+    ls__cuda_small_destroy(d);
     free(d->jobs);
     free(d->updates);
     free(d->watched);
@@ -197,14 +201,19 @@ static void identify(const struct ls_device *d, struct ls_backend_id *id)
 
 /* --- ops --- */
 
-/* cuDNN's convolutions, then ours; one of every other op. */
+/* Small networks' first; then cuDNN's convolutions, then ours; one of every other op. */
+#define SMALL_IMPL(NAME, name) &ls__cuda_small_##name,
+#define IMPL(NAME, name) &ls__cuda_##name,
 #define IMPL_OF(NAME, name) [LS_OP_##NAME] = &ls__cuda_##name,
-static const struct ls_impl *const impls[LS_N_OPS + 4] = {
-    LS_OP_MAP(IMPL_OF)[LS_N_OPS] = &ls__cuda_direct_conv2d,
+static const struct ls_impl *const impls[] = {
+    LS_CUDA_SMALL_MAP(SMALL_IMPL) LS_OP_MAP(IMPL) & ls__cuda_direct_conv2d,
     &ls__cuda_direct_conv2d_bwd_data,
     &ls__cuda_direct_conv2d_bwd_weights,
     NULL,
 };
+static const struct ls_impl *const impl_of[LS_N_OPS] = {LS_OP_MAP(IMPL_OF)};
+#undef SMALL_IMPL
+#undef IMPL
 #undef IMPL_OF
 
 enum ls_status ls__cuda_kernel_create(void *out, size_t size, const struct ls_prep *prep, const struct ls_impl *impl)
@@ -221,7 +230,7 @@ enum ls_status ls__cuda_kernel_create(void *out, size_t size, const struct ls_pr
 enum ls_status ls__cuda_prepare(const struct ls_prep *prep, struct ls_kernel **out)
 {
     struct ls_cuda_kernel *k;
-    TRY(ls__cuda_kernel_create(&k, sizeof *k, prep, impls[prep->node->op]));
+    TRY(ls__cuda_kernel_create(&k, sizeof *k, prep, impl_of[prep->node->op]));
     *out = &k->base;
     return LS_OK;
 }
@@ -348,6 +357,7 @@ static const struct ls_backend backend = {
     .default_shards = 1,
     .is_reduce_last = true,
     .has_norm_add = true,
+    .keeps_apart = ls__cuda_is_small,
     .recording = &ls__cuda_recording,
     .can_keep_images = true,
     .load = ls__cuda_load,

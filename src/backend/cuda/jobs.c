@@ -17,16 +17,25 @@ static enum ls_status flush_list(struct ls_device *d, struct ls_cuda_jobs *jobs)
 
 static enum ls_status flush(struct ls_device *d)
 {
+    ls__cuda_small_take_over(d, d->jobs);
+    const enum ls_status computed = ls__cuda_small_flush(d);
     const enum ls_status status = flush_list(d, d->jobs);
     const enum ls_status updated = flush_list(d, d->updates);
-    return status != LS_OK ? status : updated;
+    return computed != LS_OK ? computed : status != LS_OK ? status : updated;
+}
+
+enum ls_status ls__cuda_let_jobs_go(struct ls_device *d)
+{
+    return d->jobs->n + d->updates->n > 0 ? flush(d) : LS_OK;
 }
 
 /* A launch that fails leaves its error behind, which the next call of CUDA's returns. */
 cudaStream_t ls__cuda_stream(struct ls_device *d)
 {
     ls__cuda_make_current(d);
-    if (d->jobs->n + d->updates->n > 0) (void)flush(d);
+    if (ls__cuda_small_is_waiting(d) || d->jobs->n + d->updates->n > 0) (void)flush(d);
+    if (d->has_next_now) (void)ls__cuda_run_now(d->stream, d->now, d->next_now);
+    d->has_next_now = false;
     return d->stream;
 }
 

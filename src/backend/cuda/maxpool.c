@@ -30,7 +30,8 @@ static enum ls_status launch_forward(const struct ls_bound *b, const struct ls_s
 
 static enum ls_status prepare_bwd(const struct ls_prep *prep, struct ls_kernel **out)
 {
-    if (!prep->forward || prep->forward->impl != &ls__cuda_maxpool)
+    const struct ls_impl *impl = prep->forward ? prep->forward->impl : NULL;
+    if (impl != &ls__cuda_maxpool && impl != &ls__cuda_small_maxpool)
         return ls_fail(LS_UNSUPPORTED, "cuda: reads the workspace of its own maxpool only");
     TRY(ls__cuda_prepare(prep, out));
     struct ls_cuda_kernel *k = (struct ls_cuda_kernel *)*out;

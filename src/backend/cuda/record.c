@@ -1,5 +1,6 @@
 /* record.c: launches recorded as a CUDA graph. Addresses and values are the launches' own; seed, step and rates, which
- * change from step to step, are read from device->now, which a small kernel writes before the step. */
+ * change from step to step, are read from device->now, which the load of the step writes, or a small kernel
+ * before the next launch. */
 #include "backend/cuda/cuda.h"
 
 static enum ls_status begin(struct ls_device *d)
@@ -37,9 +38,10 @@ static void release(struct ls_device *d, void *recording)
 
 static enum ls_status now(struct ls_device *d, const struct ls_step_ctx *ctx)
 {
-    struct ls_cuda_now values = {.seed = ctx->seed, .step = ctx->step, .lr = ctx->lr};
-    for (int i = 0; i < d->n_rates; i++) values.rates[i] = ls__cuda_rates(&d->rates[i], ctx);
-    return LS_CUDA(ls__cuda_run_now(ls__cuda_stream(d), d->now, values));
+    d->next_now = (struct ls_cuda_now){.seed = ctx->seed, .step = ctx->step, .lr = ctx->lr};
+    for (int i = 0; i < d->n_rates; i++) d->next_now.rates[i] = ls__cuda_rates(&d->rates[i], ctx);
+    d->has_next_now = true;
+    return LS_OK;
 }
 
 const struct ls_device_recording ls__cuda_recording = {

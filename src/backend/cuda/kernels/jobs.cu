@@ -1,6 +1,7 @@
 /* jobs.cu: into fixed point (reduce), out of it (updates), and parameters' copies in bf16: many tensors in one launch.
  * Each element alone, so no order matters; the arithmetic is ref's, rounding for rounding. A thread has GROUPS of four
  * neighbours each and reads all it needs before it writes, so that the reads do not wait for each other. */
+#include "backend/cuda/kernels/reduce.cuh"
 #include "backend/cuda/kernels/typed.cuh"
 
 enum {
@@ -62,20 +63,8 @@ static __device__ __forceinline__ struct quad<float> source(const struct ls_cuda
     return x;
 }
 
-static __device__ __forceinline__ int64_t
-added(const struct ls_cuda_reduce &a, int64_t sum, float x)
-{
-    if (!a.is_float) return sum + __double2ll_rn((double)x * a.factor);
-    const float total = (float)((double)sum / a.factor) + x;
-    return __double2ll_rn((double)total * a.factor);
-}
-
-static __device__ __forceinline__ bool is_bad(const struct ls_cuda_reduce &a, float x)
-{
-    return !(fabs((double)x) * a.whole < a.limit); /* NaN too */
-}
-
-static __device__ void check(const struct ls_cuda_job &j, const struct mine m[GROUPS], struct ls_cuda_fault *fault)
+static __device__ void
+check(const struct ls_cuda_job &j, const struct mine m[GROUPS], struct ls_cuda_fault *fault)
 {
     struct quad<float> x[GROUPS];
     EACH_GROUP(u) x[u] = source(j, m[u]);

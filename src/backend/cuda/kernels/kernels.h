@@ -23,6 +23,15 @@ struct ls_cuda_fault {
     int32_t detail; /* its own: a label */
 };
 
+/* What the card sends at the end of a step, in the host's memory. */
+struct ls_cuda_seen {
+    struct ls_cuda_fault fault;
+    uint32_t number; /* of the message; written last */
+    unsigned char bytes[256];
+};
+cudaError_t ls__cuda_run_show(cudaStream_t stream, struct ls_cuda_seen *seen, const void *data, int bytes,
+                              const struct ls_cuda_fault *fault, uint32_t number);
+
 struct ls_cuda_nchw {
     int64_t mb, c, hw;
 };
@@ -333,7 +342,9 @@ struct ls_cuda_augment {
     int32_t *dst_labels;
     uint32_t *dst_samples;
 };
-cudaError_t ls__cuda_run_augment(cudaStream_t stream, struct ls_cuda_augment a);
+/* now, or NULL, becomes `values` besides */
+cudaError_t ls__cuda_run_augment(cudaStream_t stream, struct ls_cuda_augment a, struct ls_cuda_now *now,
+                                 struct ls_cuda_now values);
 
 /* more.cu: what backend/augment.h adds, as the host has drawn it for one sample. */
 struct ls_cuda_box {

@@ -1,0 +1,277 @@
+/* small.cu: a list of ops for every sample, in one kernel. A team of threads takes one sample through all of them and
+ * meets after each; small.h says more. */
+#include "backend/cuda/kernels/pool.cuh"
+#include "backend/cuda/kernels/small_conv.cuh"
+#include "backend/cuda/kernels/small_linear.cuh"
+#include "backend/cuda/kernels/softmax.cuh"
+
+enum { MOST_THREADS = 512 };
+
+struct place {
+    int plane, y, x;
+};
+
+/* Element i of planes of rows. */
+static __device__ __forceinline__ struct place place_of(const struct ls_cuda_small_pool &p, int i)
+{
+    struct place at;
+    at.plane = (int)divided_by(p.plane, i);
+    const int rest = i - at.plane * (int)p.plane.by;
+    at.y = (int)divided_by(p.row, rest);
+    at.x = rest - at.y * (int)p.row.by;
+    return at;
+}
+
+/* As pool.cu does. */
+static __device__ __forceinline__ float max_of_window(const struct ls_cuda_pool &p, const float *from,
+                                                      const struct place &at, int *chosen)
+{
+    const float *plane = from + at.plane * p.ih * p.iw;
+    int best = -1;
+    float most = -INFINITY;
+#pragma unroll 1
+    for (int ky = 0; ky < p.kh; ky++)
+#pragma unroll 1
+        for (int kx = 0; kx < p.kw; kx++) {
+            const int y = at.y * p.sh - p.ph + ky * p.dh, x = at.x * p.sw - p.pw + kx * p.dw;
+            if (y < 0 || y >= p.ih || x < 0 || x >= p.iw) continue;
+            const float v = plane[y * p.iw + x];
+            if (isnan(most) || (best >= 0 && !(v > most) && !isnan(v))) continue; /* the first NaN stays */
+            best = y * p.iw + x;
+            most = v;
+        }
+    *chosen = best;
+    return most;
+}
+
+/* The same of 2 x 2 pixels that all lie in the image. */
+static __device__ __forceinline__ float max_of_four(const struct ls_cuda_pool &p, const float *from,
+                                                    const struct place &at, int *chosen)
+{
+    const int first = at.y * p.sh * p.iw + at.x * p.sw;
+    const float *v = from + at.plane * p.ih * p.iw + first;
+    const float others[3] = {v[1], v[p.iw], v[p.iw + 1]};
+    const int places[3] = {first + 1, first + p.iw, first + p.iw + 1};
+    float most = v[0];
+    *chosen = first;
+#pragma unroll
+    for (int i = 0; i < 3; i++)
+        if (!isnan(most) && (others[i] > most || isnan(others[i]))) {
+            most = others[i];
+            *chosen = places[i];
+        }
+    return most;
+}
+
+static __device__ void max_of_windows(const struct team &t, const struct ls_cuda_small_op &op)
+{
+    const struct ls_cuda_small_pool w = op.of.pool;
+    const struct sink to = sink_of(t, op.out), chosen = sink_of(t, op.chosen);
+    const float *from = shared_of(op.in[0]);
+    const bool has_chosen = op.chosen.data != NULL;
+    const int n = op.out.n;
+#pragma unroll 2
+    for (int i = t.first; i < n; i += t.n) {
+        int best;
+        const struct place at = place_of(w, i);
+        const float most = w.is_of_four ? max_of_four(w.p, from, at, &best) : max_of_window(w.p, from, at, &best);
+        put(t, to, i, most);
+        if (has_chosen) put(t, chosen, i, __int_as_float(best));
+    }
+}
+
+static __device__ void max_gradient(const struct team &t, const struct ls_cuda_small_op &op)
+{
+    const struct ls_cuda_small_pool w = op.of.pool;
+    const struct ls_cuda_pool p = w.p;
+    const float *diff = shared_of(op.in[0]), *chosen = shared_of(op.in[1]);
+    if (w.is_apart) { /* one window at most has the pixel */
+        put_all(t, sink_of(t, op.out), op.out.n, [&](int i) {
+            const struct place at = place_of(w, i);
+            const int y = (int)divided_by(w.sh, at.y), x = (int)divided_by(w.sw, at.x);
+            const int window = (at.plane * p.oh + min(y, p.oh - 1)) * p.ow + min(x, p.ow - 1);
+            const bool is_chosen = __float_as_int(chosen[window]) == at.y * p.iw + at.x && y < p.oh && x < p.ow;
+            const float d = diff[window];
+            return is_chosen ? 0.0f + d : 0.0f;
+        });
+        return;
+    }
+    put_all(t, sink_of(t, op.out), op.out.n, [&](int i) {
+        const struct place at = place_of(w, i);
+        const int base = at.plane * p.oh * p.ow, self = at.y * p.iw + at.x;
+        int y0, y1, x0, x1;
+        float sum = 0.0f;
+        max_holders(p, at.y, at.x, &y0, &y1, &x0, &x1);
+#pragma unroll 1
+        for (int y = y0; y < y1; y++)
+#pragma unroll 1
+            for (int x = x0; x < x1; x++)
+                if (__float_as_int(chosen[base + y * p.ow + x]) == self) sum += diff[base + y * p.ow + x];
+        return sum;
+    });
+}
+
+static __device__ void mean_of_windows(const struct team &t, const struct ls_cuda_small_op &op)
+{
+    const struct ls_cuda_small_pool w = op.of.pool;
+    const struct ls_cuda_pool p = w.p;
+    const float *from = shared_of(op.in[0]);
+    put_all(t, sink_of(t, op.out), op.out.n, [&](int i) {
+        const struct place at = place_of(w, i);
+        const struct span rows = rows_of(p, at.y), columns = columns_of(p, at.x);
+        const float *plane = from + at.plane * p.ih * p.iw;
+        double sum = 0.0;
+#pragma unroll 1
+        for (int y = rows.begin; y < rows.end; y++)
+#pragma unroll 1
+            for (int x = columns.begin; x < columns.end; x++) sum += (double)plane[y * p.iw + x];
+        return (float)(sum / (double)((int64_t)rows.n * columns.n));
+    });
+}
+
+static __device__ void mean_gradient(const struct team &t, const struct ls_cuda_small_op &op)
+{
+    const struct ls_cuda_small_pool w = op.of.pool;
+    const struct ls_cuda_pool p = w.p;
+    const float *from = shared_of(op.in[0]);
+    put_all(t, sink_of(t, op.out), op.out.n, [&](int i) {
+        const struct place at = place_of(w, i);
+        const float *plane = from + at.plane * p.oh * p.ow;
+        int y0, y1, x0, x1;
+        float sum = 0.0f;
+        mean_holders(p, at.y, at.x, &y0, &y1, &x0, &x1);
+#pragma unroll 1
+        for (int y = y0; y < y1; y++)
+#pragma unroll 1
+            for (int x = x0; x < x1; x++)
+                sum += plane[y * p.ow + x] / (float)((int64_t)rows_of(p, y).n * columns_of(p, x).n);
+        return sum;
+    });
+}
+
+static __device__ void elementwise(const struct team &t, const struct ls_cuda_small_op &op)
+{
+    const float *a = shared_of(op.in[0]), *b = shared_of(op.in[1]);
+    const enum ls_cuda_small_kind kind = op.kind;
+    const bool has_relu = op.relu;
+    if (kind == LS_CUDA_SMALL_RELU_BWD)
+        put_all(t, sink_of(t, op.out), op.out.n, [&](int i) { return a[i] > 0.0f ? b[i] : 0.0f; });
+    else if (kind == LS_CUDA_SMALL_ADD)
+        put_all(t, sink_of(t, op.out), op.out.n, [&](int i) {
+            const float x = a[i] + b[i];
+            return has_relu ? relu1(x) : x;
+        });
+    else
+        put_all(t, sink_of(t, op.out), op.out.n, [&](int i) { return relu1(a[i]); });
+}
+
+/* One warp; the others go on. */
+static __device__ void loss(const struct team &t, const struct ls_cuda_small_op &op, struct ls_cuda_fault *fault)
+{
+    const struct ls_cuda_small_loss l = op.of.loss;
+    const struct sink to = sink_of(t, op.out);
+    const bool has_out = op.out.data != NULL;
+    struct target target;
+    if (t.first >= WARP) return;
+    target.label = t.sample < l.a.n_valid ? __float_as_int(shared_of(op.in[1])[0]) : -1;
+    target.other = l.others && target.label >= 0 ? __ldg(l.others + t.sample) : target.label;
+    target.share = l.others && target.label >= 0 ? (double)__ldg(l.shares + t.sample) : 1.0;
+    softmax_row(shared_of(op.in[0]), t.sample, target, l.rows, fault, l.a, t.first, [&](int64_t c, float x) {
+        if (has_out) put(t, to, (int)c, x);
+    });
+}
+
+static __device__ void run(const struct team &t, const struct ls_cuda_small_op &op, struct ls_cuda_fault *fault)
+{
+    switch (op.kind) {
+    case LS_CUDA_SMALL_CONV:
+        return op.of.conv.k == 5 ? conv<5>(t, op) : conv<3>(t, op);
+    case LS_CUDA_SMALL_CONV_WEIGHTS:
+        return op.of.conv.k == 5 ? conv_gradient<5>(t, op) : conv_gradient<3>(t, op);
+    case LS_CUDA_SMALL_MAX:
+        return max_of_windows(t, op);
+    case LS_CUDA_SMALL_MAX_BWD:
+        return max_gradient(t, op);
+    case LS_CUDA_SMALL_MEAN:
+        return mean_of_windows(t, op);
+    case LS_CUDA_SMALL_MEAN_BWD:
+        return mean_gradient(t, op);
+    case LS_CUDA_SMALL_LINEAR:
+        return op.of.linear.ic % WIDE == 0 ? linear<WIDE>(t, op) : linear<1>(t, op);
+    case LS_CUDA_SMALL_LINEAR_BWD:
+        return op.of.linear.ic % WIDE == 0 ? linear_bwd<WIDE>(t, op) : linear_bwd<1>(t, op);
+    case LS_CUDA_SMALL_LOSS:
+        return loss(t, op, fault);
+    default:
+        return elementwise(t, op);
+    }
+}
+
+/* The sample's words of a value made before this kernel. Each block of the team has all. */
+static __device__ void fetch(const struct ls_cuda_small_value &v, int sample)
+{
+    const float *from = v.data + (int64_t)sample * v.n;
+    if (v.n % WIDE == 0)
+        for (int i = threadIdx.x; i < v.n / WIDE; i += blockDim.x) copy_four(pool + v.at + i * WIDE, from + i * WIDE);
+    else
+        for (int i = threadIdx.x; i < v.n; i += blockDim.x) copy_word(pool + v.at + i, from + i);
+}
+
+/* The list lies at the beginning of shared memory: there its words are read many times faster than as arguments. */
+static __device__ void bring_list(const struct ls_cuda_small_ops *list, int n)
+{
+    const float *from = reinterpret_cast<const float *>(list->list);
+    const int fours = n * (int)(sizeof *list->list / sizeof(float4));
+    for (int i = threadIdx.x; i < fours; i += blockDim.x) copy_four(pool + i * WIDE, from + i * WIDE);
+}
+
+template <bool IS_TEAM>
+static __global__ void __launch_bounds__(MOST_THREADS) run_samples(const struct ls_cuda_small_ops *ops, int n)
+{
+    struct team t;
+    t.size = IS_TEAM ? ops->team : 1;
+    t.sample = IS_TEAM ? (int)blockIdx.x / t.size : (int)blockIdx.x;
+    t.rank = IS_TEAM ? (int)blockIdx.x % t.size : 0;
+    t.n = t.size * (int)blockDim.x;
+    t.first = t.rank * (int)blockDim.x + (int)threadIdx.x;
+    bring_list(ops, n);
+    const int n_fetched = ops->n_fetched;
+    for (int i = 0; i < n_fetched; i++) fetch(ops->fetched[i], t.sample);
+    await_copies();
+    __syncthreads();
+    const struct ls_cuda_small_op *list = reinterpret_cast<const struct ls_cuda_small_op *>(pool);
+    for (int i = 0; i < n; i++)
+        if (list[i].kind == LS_CUDA_SMALL_CONV) stage_weights(list[i]);
+    await_copies();
+    meet(t);
+    for (int i = 0; i < n; i++) {
+        run(t, list[i], ops->fault);
+        meet(t);
+    }
+}
+
+extern "C" cudaError_t ls__cuda_allow_small(size_t shared_bytes)
+{
+    const cudaError_t error =
+        cudaFuncSetAttribute(run_samples<false>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
+    return error != cudaSuccess ? error
+                                : cudaFuncSetAttribute(run_samples<true>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                       (int)shared_bytes);
+}
+
+extern "C" cudaError_t ls__cuda_run_small(cudaStream_t stream, const struct ls_cuda_small_ops *list,
+                                          struct ls_cuda_small_shape shape)
+{
+    cudaLaunchConfig_t config = {};
+    cudaLaunchAttribute cluster = {};
+    config.gridDim = dim3((unsigned)(shape.mb * shape.team));
+    config.blockDim = dim3((unsigned)shape.threads);
+    config.dynamicSmemBytes = shape.shared_bytes;
+    config.stream = stream;
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim.x = (unsigned)shape.team;
+    cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+    config.attrs = &cluster;
+    config.numAttrs = shape.team > 1 ? 1 : 0;
+    return cudaLaunchKernelEx(&config, shape.team > 1 ? run_samples<true> : run_samples<false>, list, shape.n);
+}
