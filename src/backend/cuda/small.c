@@ -198,7 +198,8 @@ static enum ls_status upload(struct ls_cuda_small *s, const struct ls_cuda_small
     s->uploaded = u;
     TRY(LS_CUDA(cudaMalloc(&memory, sizeof *ops)));
     *there = u->there = memory;
-    return LS_CUDA(cudaMemcpy(memory, ops, sizeof *ops, cudaMemcpyHostToDevice));
+    TRY(LS_CUDA(cudaMemcpy(memory, ops, sizeof *ops, cudaMemcpyHostToDevice)));
+    return LS_CUDA(cudaStreamSynchronize(cudaStreamLegacy)); /* the copy may return before the bytes have arrived */
 }
 
 static enum ls_status enqueue(struct ls_device *d, struct ls_cuda_small_ops *part, size_t bytes)
