@@ -197,6 +197,52 @@ static void test_overtaken(void **state)
     rig_close(&r);
 }
 
+/* --- values that keep apart --- */
+
+static bool always(const struct ls_device *device, const struct ls_graph *graph)
+{
+    return true;
+}
+
+static bool is_shared(size_t a, size_t a_bytes, size_t b, size_t b_bytes)
+{
+    return a < b + b_bytes && b < a + a_bytes;
+}
+
+/* No two values share memory but a view and what it views, and scratch is nobody else's, whatever is alive when. */
+static void check_apart(const struct ls_plan *p)
+{
+    for (int v = 0; v < p->n_slots; v++)
+        for (int w = 0; w < v; w++) {
+            const struct ls_slot *a = &p->slots[v], *b = &p->slots[w];
+            if (!a->is_used || !b->is_used || !is_shared(a->offset, a->bytes, b->offset, b->bytes)) continue;
+            const int producer = p->graph->values[v].producer;
+            assert_true(producer >= 0 && p->graph->nodes[producer].op == LS_OP_RESHAPE);
+        }
+    for (int i = 0; i < p->n_ops; i++)
+        for (int v = 0; v < p->n_slots && p->ops[i].phase == LS_SHARD; v++)
+            if (p->slots[v].is_used)
+                assert_false(is_shared(p->ops[i].scratch_offset, p->ops[i].kernel->scratch_bytes, p->slots[v].offset,
+                                       p->slots[v].bytes));
+}
+
+static void test_apart(void **state)
+{
+    struct rig r;
+    struct ls_plan *p;
+    const struct rig_options o = {.c = 1, .hw = 28, .n_classes = 10, .optim = {.momentum = 0.9}};
+    const struct ls_zoo_entry *net = ls_zoo;
+    while (strcmp(net->name, "lenet5") != 0) net++;
+    rig_open(&r, "ref", net->text, &o);
+    struct ls_backend apart = *r.backend;
+    apart.keeps_apart = always;
+    struct ls_graph *g = rig_graph(&r, 4, true);
+    check_ok(ls_plan_create(&p, &g, &apart, r.device, r.store));
+    check_apart(p);
+    ls_plan_destroy(&p);
+    rig_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -204,6 +250,7 @@ int main(void)
         cmocka_unit_test(test_zoo),
         cmocka_unit_test(test_norm_add),
         cmocka_unit_test(test_overtaken),
+        cmocka_unit_test(test_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
