@@ -246,11 +246,8 @@ static void test_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_awkward_nets),
-        cmocka_unit_test(test_zoo),
-        cmocka_unit_test(test_norm_add),
-        cmocka_unit_test(test_overtaken),
-        cmocka_unit_test(test_apart),
+        cmocka_unit_test(test_awkward_nets), cmocka_unit_test(test_zoo),   cmocka_unit_test(test_norm_add),
+        cmocka_unit_test(test_overtaken),    cmocka_unit_test(test_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
