@@ -136,7 +136,7 @@ enum { LS_LAB_FILE_BYTES = 1 << 20, LS_LAB_MAX_RUNS = 1024, LS_LAB_MAX_REPEATS =
 struct ls_lab_rules {
     /* The setting's own name for `key`, which may be an alias; a name that is not one of a lab: the nearest. */
     enum ls_status (*key)(const char *key, const char **name);
-    /* A value to show how the setting is written: "on" of a flag; NULL: none is known. */
+    /* (optional) A value to show how the setting is written: "on" of a flag; NULL: none is known. */
     const char *(*example)(const char *key);
     /* Whether a run can be so: values, models, data sets, what goes together. *line is the run's, and may become that
      * of the setting that is wrong. */

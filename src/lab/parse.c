@@ -28,7 +28,7 @@ static enum ls_status without_value(struct draft *d, int line, const char *word)
     if (*word == '=' || !d->rules)
         return ls__draft_fail(d, line, "\"%s\": expected key=value, as batch-size=128", word);
     TRY(canonical_key(d, line, word, &key));
-    example = d->rules->example(key);
+    example = d->rules->example ? d->rules->example(key) : NULL;
     return ls__draft_fail(d, line, "%s has no value: write %s=%s", key, key, example ? example : "VALUE");
 }
 
@@ -235,7 +235,7 @@ static enum ls_status read_vary(const struct place *at, char *rest)
         if (!word) break;
         TRY(add_value(at, vary, &values, word));
     }
-    const char *example = at->d->rules ? at->d->rules->example(vary->key) : NULL;
+    const char *example = at->d->rules && at->d->rules->example ? at->d->rules->example(vary->key) : NULL;
     if (values.n == 0)
         return ls__draft_fail(at->d, at->line, "vary %s has no values: write them behind it, as vary %s %s", vary->key,
                               vary->key, example && strcmp(example, "on") == 0 ? "on off" : "1 2 4");

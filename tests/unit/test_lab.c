@@ -137,7 +137,8 @@ static void test_mistakes(void **state)
         {HEAD "run a\nshow tine\n", "x.lab:6: \"tine\" cannot be shown; did you mean time?"},
         {HEAD "run a\nrepeat 0\n", "x.lab:6: repeat 0: expected a number from 1 to 1000"},
         {HEAD "use b\n", "x.lab:5: use b: no run of that name above"},
-        {HEAD "run batch\nvary lr 1 2\nbaseline batch\n", "x.lab:7: baseline batch: batch is 2 runs"},
+        {HEAD "run batch\nvary lr 1 2\nbaseline batch\n",
+         "x.lab:7: baseline batch: its vary lines made 2 runs of batch: batch-1, batch-2; name one"},
         {HEAD "run batch\npublished time bath=3\n",
          "x.lab:6: published bath: no run of that name above; did you mean batch?"},
         {HEAD "run a\npublished time a=x\n", "x.lab:6: published time a: expected RUN=NUMBER"},
@@ -192,7 +193,7 @@ static void test_rules(void **state)
     assert_int_equal(ls__lab_parse(&lab, "x.lab", keys, strlen(keys), &rules), LS_USAGE);
     assert_string_equal(ls_error_message(), "x.lab:3: no xy here");
     assert_int_equal(ls__lab_parse(&lab, "x.lab", runs, strlen(runs), &rules), LS_USAGE);
-    assert_string_equal(ls_error_message(), "x.lab:4: run a-2: two");
+    assert_string_equal(ls_error_message(), "x.lab:4: two");
 }
 
 static void test_limits(void **state)
