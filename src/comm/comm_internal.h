@@ -60,6 +60,7 @@ struct ending {
 /* A rank's place on its machine's board. Written by that rank, but for what its neighbours only read. */
 struct board_rank {
     _Alignas(64) atomic_int pid;
+    atomic_bool has_left;               /* all agreed to end: nobody waits for it, and it may be gone */
     atomic_uint n_barriers;             /* barriers it has come to */
     atomic_llong step;                  /* where it is, by its own word */
     atomic_ullong what[WHAT_BYTES / 8]; /* text, in words: read at any time by others. ls__board_rank_what */

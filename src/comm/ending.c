@@ -170,6 +170,7 @@ enum ls_status ls_comm_end(struct ls_comm *c, enum ls_status mine)
     if (c->place.n_ranks == 1) return mine;
     enum ls_status all = is_good ? ls_comm_agree(c, LS_OK, "end") : mine;
     if (all != LS_OK) return end_in_failure(c, all);
+    atomic_store(&c->board->ranks[c->place.local_rank].has_left, true);
     return ls__fail_again(&own);
 }
 

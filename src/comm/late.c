@@ -40,6 +40,7 @@ static int late_rank(struct ls_comm *c, bool is_over_time, char *its_state)
     for (int i = 0; i < b->n_local; i++) {
         int pid = atomic_load(&b->ranks[i].pid);
         if (i == c->place.local_rank || pid == 0) continue; /* 0: not there yet */
+        if (atomic_load(&b->ranks[i].has_left)) continue;   /* what it sent last may still be on its way */
         char state = ls__process_state(pid);
         bool is_behind = atomic_load(&b->ranks[i].n_barriers) < met;
         if (ls__late_is_dead(state)) {
