@@ -140,7 +140,7 @@ static void test_mistakes(void **state)
         {HEAD "run batch\nvary lr 1 2\nbaseline batch\n",
          "x.lab:7: baseline batch: its vary lines made 2 runs of batch: batch-1, batch-2; name one"},
         {HEAD "run batch\npublished time bath=3\n",
-         "x.lab:6: published bath: no run of that name above; did you mean batch?"},
+         "x.lab:6: published time bath: no run of that name above; did you mean batch?"},
         {HEAD "run a\npublished time a=x\n", "x.lab:6: published time a: expected RUN=NUMBER"},
         {HEAD "run a\npublished curves a=3\n",
          "x.lab:6: \"curves\" cannot be published; there are: time speed-up accuracy target"},
@@ -148,7 +148,8 @@ static void test_mistakes(void **state)
         {HEAD "run a\npublished accuracy a=99.05\n",
          "x.lab:6: published accuracy a=99.05: accuracy is a part of 1: write 0.9905 or 99.05%"},
         {HEAD "run a\npublished accuracy a=990%\n",
-         "x.lab:6: published accuracy a: expected RUN=NUMBER or RUN=LOW..HIGH; a number is as 0.9905 or 99.05%"},
+         "x.lab:6: published accuracy a: expected RUN=NUMBER or RUN=LOW..HIGH (RUN=NUMBER? where it may be another "
+         "run's); a number is as 0.9905 or 99.05%"},
         {HEAD "run a\npublished time a=81%\n", "x.lab:6: published time a: expected RUN=NUMBER"},
         {HEAD "run a\npublished time a=-1\n", "x.lab:6: published time a: expected RUN=NUMBER"},
         {"title T\nquestion What is it?\nrun a\n", "x.lab:2: a question begins with a short name and a colon: write "
