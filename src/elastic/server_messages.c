@@ -43,9 +43,7 @@ void ls__server_say(struct ls_server *s, struct server_worker *w, enum ls_talk_k
     const bool is_said = w->is_boxed && !payload &&
                          write_head(s, (uint32_t)number, kind, step, body, 0, &sent) == LS_OK &&
                          ls__tube_put(&w->tube, s->head, sent);
-    if (is_said)
-        w->told.bytes_received += (int64_t)sent;
-    else if (ls__server_send(s, w->peer, (uint32_t)number, kind, step, body, payload, bytes, &sent) == LS_OK)
+    if (is_said || ls__server_send(s, w->peer, (uint32_t)number, kind, step, body, payload, bytes, &sent) == LS_OK)
         w->told.bytes_received += (int64_t)sent;
     else
         ls__log(LS_LOG_DEBUG, "worker %d: %s", number, ls_error_message()); /* it is going, or gone */

@@ -58,6 +58,37 @@ static double cpu_peak(const struct ls_lab_view *v, const struct ls_history *h)
     return most;
 }
 
+/* The server is rank 0 and computes nothing: what a run did with its time is told by its first worker, and all of them
+ * use CPU. NULL: there is no server. */
+static const json_t *first_worker(const struct ls_history *h)
+{
+    const json_t *result = ls_history_result(h);
+    json_t *one;
+    size_t i;
+    if (!json_is_object(json_object_get(result, "elastic"))) return NULL;
+    json_array_foreach(json_object_get(result, "ranks"), i, one)
+    {
+        if (json_number_value(json_object_get(one, "images")) > 0) return one;
+    }
+    return NULL;
+}
+
+static double part_of(const struct ls_history *h, enum ls_lab_measure m)
+{
+    const char *name = strchr(paths[m], '.') + 1;
+    const json_t *worker = first_worker(h), *value = json_object_get(worker, name);
+    return json_is_number(value) ? json_number_value(value) : ls_history_number(h, paths[m]);
+}
+
+static double cpu_mean(const struct ls_lab_view *v, const struct ls_history *h)
+{
+    const double *times;
+    size_t n = 0;
+    double *sum = first_worker(h) ? ls__lab_added(v->p, h, "cpu", &times, &n) : NULL, all = 0;
+    for (size_t i = 0; sum && i < n; i++) all += sum[i];
+    return sum && n > 0 ? all / (double)n : ls_history_number(h, paths[LS_LAB_CPU]);
+}
+
 /* Of the ranks that sent: bytes over the time in which they communicated, hidden or not. */
 static double byte_rate(const struct ls_history *h)
 {
@@ -89,8 +120,17 @@ static double value_of(const struct ls_lab_view *v, const struct ls_history *h, 
         return time_of(h);
     case LS_LAB_RATE:
         return time_of(h) > 0 ? ls_history_number(h, "images") / time_of(h) : NAN;
+    case LS_LAB_CPU:
+        return cpu_mean(v, h);
     case LS_LAB_CPU_PEAK:
         return cpu_peak(v, h);
+    case LS_LAB_COMPUTE:
+    case LS_LAB_UPDATE:
+    case LS_LAB_COMMUNICATE:
+    case LS_LAB_WAIT:
+    case LS_LAB_LOAD:
+    case LS_LAB_HIDDEN:
+        return part_of(h, m);
     case LS_LAB_BYTES_STEP:
         return steps > 0 ? ls_history_number(h, "bytes_sent") / steps : NAN;
     case LS_LAB_BYTE_RATE:

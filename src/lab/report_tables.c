@@ -149,7 +149,8 @@ static void add_measures(const struct ls_lab_view *v, const struct ls_lab_questi
                       "Seconds of the first worker. Compute: in the network, mean over its threads; update: of the "
                       "weights; communicate: for sums of others, with nothing to compute meanwhile; hidden: "
                       "communication behind computing, in none of the others; wait: threads without work, for the "
-                      "last one or for other workers (a single process waits too); load: for the next batch.");
+                      "last one or for other workers (a single process waits too), of a parameter server's workers all "
+                      "that is not computing; load: for the next batch.");
 }
 
 /* --- speed-up --- */

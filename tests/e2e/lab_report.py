@@ -136,6 +136,23 @@ class Run:
             most = total if math.isnan(most) else max(most, total)
         return most
 
+    def first_worker(self):
+        """The server is rank 0 and computes nothing; None where there is no server."""
+        if not isinstance(self.result.get("elastic"), dict):
+            return None
+        return next((r for r in self.result.get("ranks") or [] if r["images"] > 0), None)
+
+    def cpu_mean(self):
+        if not self.first_worker() or not self.resources or not self.resources[0]:
+            return self.at("cpu_percent_mean")
+        total = 0.0
+        for sample in self.resources[0]:
+            for rows in self.resources:
+                before = [r for r in rows or [] if float(r["elapsed_time"]) <= float(sample["elapsed_time"])]
+                if before and before[-1]["cpu"]:
+                    total += float(before[-1]["cpu"])
+        return total / len(self.resources[0])
+
     def byte_rate(self):
         senders = [r for r in self.result.get("ranks") or [] if r["bytes_sent"] > 0]
         seconds = sum(r["communicate"] + r["hidden"] for r in senders)
@@ -152,6 +169,11 @@ class Run:
             return self.at("train_seconds") / steps if steps > 0 else math.nan
         if name == "bytes_step":
             return self.at("bytes_sent") / steps if steps > 0 else math.nan
+        if name == "cpu_percent_mean":
+            return self.cpu_mean()
+        part = name[len("seconds."):] if name.startswith("seconds.") else ""
+        if part in ("compute", "update", "communicate", "wait", "load", "hidden") and self.first_worker():
+            return self.first_worker()[part]
         return {"cpu_peak": self.cpu_peak, "byte_rate": self.byte_rate}[name]() if name in ("cpu_peak", "byte_rate") else self.at(name)
 
 
@@ -458,7 +480,7 @@ class Question:
             if communicate >= 0.05:
                 self.tell(f"{100 * communicate:.0f} % of the time of {run} was communication that no computing hid.", 0, (run, one))
             if wait - alone >= 0.05:
-                self.tell(f"{100 * wait:.0f} % of the time of {run} was waiting, against {100 * alone:.0f} % of {one}: for the other workers.", 0, (run, one))
+                self.tell(f"{100 * wait:.0f} % of the time of {run} was waiting, against {100 * alone:.0f} % of {one}: for {'the server and ' if isinstance(h.result.get('elastic'), dict) else ''}the other workers.", 0, (run, one))
         if is_weak:
             self.tell("This is weak scaling: the global batch grows with the workers, so these are different trainings, "
                              "compared by their images per second.")
