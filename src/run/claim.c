@@ -33,12 +33,25 @@ static bool is_all_digits(const char *text)
     return text[strspn(text, "0123456789\n")] == '\0';
 }
 
+struct look {
+    const struct ls_dir *dir;
+    char foreign[256];      /* the first name that is not ours */
+    enum ls_status failure; /* LS_NOMEM: it was not looked at */
+};
+
+/* What cannot be read is not ours; what there is no memory for is not known. */
+static bool has_read(struct look *l, enum ls_status status)
+{
+    if (status == LS_NOMEM) l->failure = status;
+    return status == LS_OK;
+}
+
 /* The number of a process, or nothing yet. */
-static bool is_our_lock(const struct ls_dir *d)
+static bool is_our_lock(struct look *l)
 {
     char *text;
     size_t len;
-    if (ls__dir_read(d, "lock", LOCK_BYTES, &text, &len, LS_CHECKPOINT) != LS_OK) return false;
+    if (!has_read(l, ls__dir_read(l->dir, "lock", LOCK_BYTES, &text, &len, LS_CHECKPOINT))) return false;
     bool is_ours = strlen(text) == len && is_all_digits(text);
     free(text);
     return is_ours;
@@ -51,20 +64,15 @@ static bool is_temporary(void *arg, const char *name)
     return *is_free;
 }
 
-static bool is_folder_free(const struct ls_dir *in, const char *name)
+static bool is_folder_free(struct look *l, const char *name)
 {
     struct ls_dir d;
     bool is_free = true;
-    if (ls__dir_open_below(&d, in, name, LS_CHECKPOINT) != LS_OK) return false; /* it is there: nothing is made */
+    if (!has_read(l, ls__dir_open_below(&d, l->dir, name, LS_CHECKPOINT))) return false; /* it is there: none is made */
     bool is_read = ls__dir_each(&d, is_temporary, &is_free);
     ls__dir_close(&d);
     return is_read && is_free;
 }
-
-struct look {
-    const struct ls_dir *dir;
-    char foreign[256]; /* the first name that is not ours */
-};
 
 static bool look_at(void *arg, const char *name)
 {
@@ -72,9 +80,9 @@ static bool look_at(void *arg, const char *name)
     struct stat st;
     if (fstatat(l->dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0) return true; /* gone */
     bool is_file = S_ISREG(st.st_mode), is_ours = false;
-    if (strcmp(name, "lock") == 0) is_ours = is_file && is_our_lock(l->dir);
+    if (strcmp(name, "lock") == 0) is_ours = is_file && is_our_lock(l);
     if (strcmp(name, "metrics.jsonl") == 0) is_ours = is_file && st.st_size == 0;
-    if (strcmp(name, "checkpoints") == 0) is_ours = S_ISDIR(st.st_mode) && is_folder_free(l->dir, name);
+    if (strcmp(name, "checkpoints") == 0) is_ours = S_ISDIR(st.st_mode) && is_folder_free(l, name);
     if (strncmp(name, "manifest.json.tmp.", 18) == 0) is_ours = is_file;
     if (!is_ours) snprintf(l->foreign, sizeof l->foreign, "%s", name);
     return is_ours;
@@ -85,7 +93,7 @@ static enum ls_status check_free(const struct ls_dir *d)
     struct look l = {.dir = d};
     if (!ls__dir_each(d, look_at, &l))
         return ls_fail(LS_CHECKPOINT, "read run directory %s: %s", d->path, strerror(errno));
-    if (!*l.foreign) return LS_OK;
+    if (l.failure != LS_OK || !*l.foreign) return l.failure;
     return ls_fail(LS_CHECKPOINT,
                    "%s is not empty and holds no run (%s is there, a %s of ours is not): choose another --run; to go "
                    "on from a checkpoint, name the file with --resume",
