@@ -76,6 +76,13 @@ static void spread(const struct session *s, const struct ls_plan *plan, const st
     }
 }
 
+/* Whether sums of this job are sent as they lie there. In a job of one machine none are sent; what is foretold is one
+ * of several, which pack them. */
+static bool is_near(const struct session *s)
+{
+    return s->comm && ls_comm_place(s->comm)->n_machines > 1 && ls_comm_is_near(s->comm);
+}
+
 enum ls_status ls__profile_fill(const struct session *s, const struct ls_phases *t, struct ls_predict_profile *p)
 {
     const struct ls_plan *plan = ls_exec_plan(s->exec, s->shard_size, true);
@@ -84,7 +91,7 @@ enum ls_status ls__profile_fill(const struct session *s, const struct ls_phases 
                                      .shards = s->shards,
                                      .shard_seconds = t->shards / (double)s->shards,
                                      .pre_seconds = t->pre,
-                                     .is_near = s->comm && ls_comm_is_near(s->comm)};
+                                     .is_near = is_near(s)};
     snprintf(p->model, sizeof p->model, "%s", ls_model_name(s->model));
     p->n_buckets = ls_exec_n_buckets(s->exec);
     TRY(ls__calloc(&p->buckets, (size_t)p->n_buckets, sizeof *p->buckets));

@@ -238,6 +238,14 @@ static bool is_here(struct ls_server *s, const struct hand *h)
     return is_here;
 }
 
+static bool is_ready(struct ls_server *s, const struct hand *h)
+{
+    pthread_mutex_lock(&s->lock);
+    const bool is_ready = s->workers[h->number].is_ready;
+    pthread_mutex_unlock(&s->lock);
+    return is_ready;
+}
+
 static bool has_push(struct ls_server *s)
 {
     pthread_mutex_lock(&s->lock);
@@ -312,7 +320,7 @@ static void enter(struct ls_server *s, struct hand *h, int slot)
     assert_int_equal(w.box_pid, slot < 0 ? 0 : getpid());
     const struct ls_talk_ready ready = {.n_sums = N_SUMS, .parameters_bytes = PARAMETERS_BYTES, .is_boxed = slot >= 0};
     say(h, LS_TALK_READY, &ready, 0);
-    pump(s);
+    while (!is_ready(s, h)) pump(s); /* else others may get all of a round before it has come */
     if (slot < 0) return;
     const struct ls_box_size size = {h->session, N_SUMS, PARAMETERS_BYTES};
     check_ok(ls__box_open(&h->box, &size, w.box_pid, w.box_fd));
