@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { N_LOOKS = 6, MONITOR_EVERY = 64 };
+enum { N_LOOKS = 6, QUIET_NS = 100000000, MONITOR_EVERY = 64 };
 #define LOOK_NS INT64_C(1000000) /* and twice as long before each further look */
 
 struct ls_wire_parts {
@@ -248,6 +248,7 @@ static enum ls_status take_now(struct ls_wire *w, struct ls_wire_message *m)
         return LS_OK;
     }
     w->is_quiet = !is_looking && w->n_looks == 0;
+    w->quiet_ns = ls__now_ns();
     return LS_OK;
 }
 
@@ -264,6 +265,7 @@ static bool sleep_until(struct ls_wire *w, int64_t until_ns)
     const int64_t now = ls__now_ns();
     int64_t end = until_ns;
     if (w->n_looks > 0 && w->next_look_ns < end) end = w->next_look_ns;
+    if (w->quiet_ns + QUIET_NS < end) end = w->quiet_ns + QUIET_NS;
     const int64_t ms = end <= now ? 0 : (end - now + 999999) / 1000000;
     struct pollfd fds[] = {{.fd = w->fds[0], .events = POLLIN},
                            {.fd = w->fds[1], .events = POLLIN},
@@ -273,6 +275,7 @@ static bool sleep_until(struct ls_wire *w, int64_t until_ns)
     if (n > 0 && (fds[0].revents || fds[1].revents)) w->is_quiet = false;
     if (n > 0 && fds[2].revents) atomic_store(&w->is_woken, true);
     w->is_rung = n > 0 && fds[3].revents;
+    if (ls__now_ns() - w->quiet_ns >= QUIET_NS) w->is_quiet = false;
     return n > 0 || until_ns > now;
 }
 
