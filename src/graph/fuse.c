@@ -28,6 +28,14 @@ static int *count_uses(const struct ls_graph *g)
     return n_uses;
 }
 
+/* The node stays, behind those that do. */
+static void keep(struct ls_graph *g, const struct ls_node *n, int *n_kept)
+{
+    for (int o = 0; o < n->n_out; o++)
+        if (n->out[o] >= 0) g->values[n->out[o]].producer = *n_kept;
+    g->nodes[(*n_kept)++] = *n;
+}
+
 enum ls_status ls_graph_fuse(struct ls_graph *g)
 {
     int *n_uses = count_uses(g);
@@ -45,9 +53,7 @@ enum ls_status ls_graph_fuse(struct ls_graph *g)
             free(n->name);
             continue;
         }
-        for (int o = 0; o < n->n_out; o++)
-            if (n->out[o] >= 0) g->values[n->out[o]].producer = n_kept;
-        g->nodes[n_kept++] = *n;
+        keep(g, n, &n_kept);
     }
     g->n_nodes = n_kept;
     free(n_uses);
@@ -82,9 +88,7 @@ enum ls_status ls_graph_fuse_adds(struct ls_graph *g)
             free(n->name);
             continue;
         }
-        for (int o = 0; o < n->n_out; o++)
-            if (n->out[o] >= 0) g->values[n->out[o]].producer = n_kept;
-        g->nodes[n_kept++] = *n;
+        keep(g, n, &n_kept);
     }
     g->n_nodes = n_kept;
     free(n_uses);

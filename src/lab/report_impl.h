@@ -116,6 +116,7 @@ enum ls_lab_verdict ls__lab_compare(const struct ls_spread *a, const struct ls_s
 /* Accuracies: chance in which images are tested counts too. */
 enum ls_lab_verdict ls__lab_compare_accuracy(const struct ls_spread *a, const struct ls_spread *b, double n_test);
 
+bool ls__lab_is_served(const struct ls_history *h); /* by a parameter server */
 /* All ranks' samples of a column of resources.csv added, at the times of rank 0's; NULL without. *n of them. */
 double *ls__lab_added(struct ls_page *p, const struct ls_history *h, const char *column, const double **times,
                       size_t *n);

@@ -58,6 +58,11 @@ static double cpu_peak(const struct ls_lab_view *v, const struct ls_history *h)
     return most;
 }
 
+bool ls__lab_is_served(const struct ls_history *h)
+{
+    return json_is_object(json_object_get(ls_history_result(h), "elastic"));
+}
+
 /* The server is rank 0 and computes nothing: what a run did with its time is told by its first worker, and all of them
  * use CPU. NULL: there is no server. */
 static const json_t *first_worker(const struct ls_history *h)
@@ -65,7 +70,7 @@ static const json_t *first_worker(const struct ls_history *h)
     const json_t *result = ls_history_result(h);
     json_t *one;
     size_t i;
-    if (!json_is_object(json_object_get(result, "elastic"))) return NULL;
+    if (!ls__lab_is_served(h)) return NULL;
     json_array_foreach(json_object_get(result, "ranks"), i, one)
     {
         if (json_number_value(json_object_get(one, "images")) > 0) return one;

@@ -1,7 +1,6 @@
 /* report_why.c: how much faster more workers are, and what the numbers have against more (report_impl.h). */
 #include "lab/report_impl.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <string.h>
 
@@ -9,11 +8,6 @@ static double share(const struct ls_lab_view *v, int run, enum ls_lab_measure m)
 {
     struct ls_spread part = ls__lab_spread(v, run, m), time = ls__lab_spread(v, run, LS_LAB_TIME);
     return part.n > 0 && time.n > 0 ? part.median / time.median : NAN;
-}
-
-static bool is_served(const struct ls_lab_view *v, int run)
-{
-    return json_is_object(json_object_get(ls_history_result(ls__lab_first(v, run)), "elastic"));
 }
 
 /* Reasons that were measured, for a run that is not at nine tenths of the ideal. Threads wait in any run: other workers
@@ -29,7 +23,7 @@ static void say_why(const struct ls_lab_view *v, int run, int one, struct ls_lab
     if (wait - wait_alone >= 0.05)
         ls__lab_sentence(t, "%.0f %% of the time of %s was waiting, against %.0f %% of %s: for %sthe other workers.",
                          100 * wait, name, 100 * wait_alone, v->lab->runs[one].name,
-                         is_served(v, run) ? "the server and " : "");
+                         ls__lab_is_served(ls__lab_first(v, run)) ? "the server and " : "");
 }
 
 /* What bounds the ideal. */
