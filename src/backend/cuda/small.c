@@ -181,14 +181,21 @@ static int team_of(const struct ls_device *d, int mb)
     return team;
 }
 
-/* The list in the card's memory; there are few of them. */
+/* The list in the card's memory; there are few of them. They are compared byte by byte: where only padding differs, a
+ * list is uploaded once more than needed.
+ */
+static bool is_same(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(struct ls_cuda_small_ops)) == 0;
+}
+
 static enum ls_status upload(struct ls_cuda_small *s, const struct ls_cuda_small_ops *ops,
                              const struct ls_cuda_small_ops **there)
 {
     struct uploaded *u;
     void *memory = NULL;
     for (u = s->uploaded; u; u = u->next)
-        if (memcmp(&u->ops, ops, sizeof *ops) == 0) {
+        if (is_same(&u->ops, ops)) {
             *there = u->there;
             return LS_OK;
         }
