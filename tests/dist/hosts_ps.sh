@@ -6,7 +6,7 @@
 source "$(dirname "$0")/lib.sh"
 patience=100
 "$lockstep" server --keygen keys >out 2>err || skip_all "this build or machine has no ZeroMQ: $(head -n 1 err)"
-common="lenet5 digits -b 64 --no-eval --no-record --seed 5 --timeout 60"
+common="$unending --timeout 60"
 cat >rsh <<'END'
 #!/usr/bin/env bash
 host=$1
@@ -21,7 +21,6 @@ wait $worker
 END
 chmod +x rsh
 export LOCKSTEP_RSH=$work/rsh MARK_OF_TEST=$work
-value() { python3 -c 'import json,sys; r=json.load(open(sys.argv[2])); print(eval(sys.argv[1]))' "$1" "${2:-out}" 2>&1; } # of r
 train() { # ARGS...
     rm -rf "$work/r"
     "$lockstep" train $common --run "$work/r" --json "$@" >out 2>err </dev/null
@@ -33,7 +32,6 @@ workers() { # of this test
         if [ "/proc/$one/exe" -ef "$lockstep" ] && tr '\0' '\n' 2>/dev/null <"/proc/$one/environ" | grep -qx "MARK_OF_TEST=$work"; then echo "$one"; fi
     done
 }
-none_left() { [ -z "$(workers)" ]; }
 
 reference=$(hash_of -i 30)
 train -i 30 --hosts 127.0.0.2,127.0.0.3 --procs-per-node 2 --sync ps
@@ -62,26 +60,16 @@ equal 'a name that only the remote shell knows, and --listen: exit code' $code 0
 
 # --- ends ---
 
-begin() { # NAME ARGS...
-    name=$1
-    shift
-    job $common --run "$work/$name" --log-every 1 "$@"
-    eventually has_lines "$work/$name/metrics.jsonl" 5 || bad "$name: no steps: $(head -c 600 err.bg)"
-}
-reference=$(hash_of -i 150)
-begin dead -i 150 --hosts 127.0.0.2,127.0.0.3 --sync ps
-kill -KILL "$(workers | head -n 1)"
-job_end
-equal 'a worker killed on its host: weights' "$(field weights_hash)" "$reference"
+loses_worker 'a worker killed on its host' --hosts 127.0.0.2,127.0.0.3 --sync ps
 
-begin stopped -i 100000 --hosts 127.0.0.2,127.0.0.3 --sync ps
+begin_on_hosts stopped --hosts 127.0.0.2,127.0.0.3 --sync ps
 kill -INT "$pid"
 job_end
 equal 'Ctrl-C: exit code' "$code" 75
 eventually none_left
 equal 'Ctrl-C: nothing stays on the hosts' "$?" 0
 
-begin killed -i 100000 --hosts 127.0.0.2,127.0.0.3 --sync ps
+begin_on_hosts killed --hosts 127.0.0.2,127.0.0.3 --sync ps
 equal 'two workers are there' "$(workers | wc -l)" 2
 kill -KILL "$pid"
 wait "$pid" 2>/dev/null

@@ -121,6 +121,43 @@ job_end() {
     cp err.bg err
 }
 
+# --- a parameter server ---
+# What happens to a training may take as long as it likes, so such a one does not end by itself: it is ended by a signal, and has the weights
+# of one process after as many steps.
+unending="lenet5 digits -b 64 --no-eval --no-record --seed 5 --schedule constant --epochs 100000"
+value() { python3 -c 'import json,sys; r=json.load(open(sys.argv[2])); print(eval(sys.argv[1]))' "$1" "${2:-out}" 2>&1; } # of r
+
+# ends_as_alone WHAT PID OUT ARGS...: after SIGTERM, and with the weights of one process that trains ARGS as far
+ends_as_alone() {
+    local what=$1 out=$3 steps
+    kill -TERM "$2"
+    wait "$2"
+    equal "$what: ended by a signal: exit code" "$?" 75
+    steps=$(field steps "$out")
+    shift 3
+    equal "$what: the weights of one process after $steps steps" "$(field weights_hash "$out")" "$(hash_of "$@" -i "$steps")"
+}
+
+# Of a script with --hosts, whose `workers` prints the processes on its hosts and whose `train` adds $common:
+none_left() { [ -z "$(workers)" ]; }
+begin_on_hosts() { # NAME ARGS...: as job
+    local name=$1
+    shift
+    # shellcheck disable=SC2154,SC2086 # the script's; words
+    job $common --run "$work/$name" --log-every 1 "$@"
+    eventually has_lines "$work/$name/metrics.jsonl" 5 || bad "$name: no steps: $(head -c 600 err.bg)"
+}
+# loses_worker WHAT ARGS...: a worker of two is killed on its host; the server says so, the other goes on
+loses_worker() {
+    local what=$1
+    shift
+    begin_on_hosts dead "$@"
+    equal "$what: two were there" "$(workers | wc -l)" 2
+    kill -KILL "$(workers | head -n 1)"
+    eventually grep -q 'the others go on' err.bg || bad "$what: it is not missed: $(head -c 600 err.bg)"
+    ends_as_alone "$what" "$pid" out.bg
+}
+
 # --- how late this machine is ---
 # A bound on the time of an event holds for a machine that has time. So while the event is waited for, a metronome measures how late
 # processes get their turn, and a bound is that much wider: an event takes a few dozen turns of several processes.

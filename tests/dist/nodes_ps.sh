@@ -10,7 +10,6 @@ source "$(dirname "$0")/lib.sh"
 patience=100
 "$lockstep" server --keygen keys >out 2>err || skip_all "this build or machine has no ZeroMQ: $(head -n 1 err)"
 common="lenet5 digits -b 64 --no-eval --no-record --seed 5 --lease 1 --timeout 60"
-value() { python3 -c 'import json,sys; r=json.load(open(sys.argv[2])); print(eval(sys.argv[1]))' "$1" "${2:-out}" 2>&1; } # of r
 of_launch() { python3 -c "import json, sys; print(json.load(open('$work/r/manifest.json'))['launch'][sys.argv[1]])" "$1"; }
 train() { # ARGS...
     rm -rf "$work/r"

@@ -46,7 +46,10 @@ grows() {
 job "${args[@]}" -w 3 --max-restarts 1000000 --run "$run"
 end=$((SECONDS + minutes * 60)) n_kills=0
 eventually has_checkpoint "$run" || bad "no checkpoint: $(head -c 300 err.bg)"
-sleep 5
+newest_step() { local name; name=$(basename "$(newest_of "$run")" .safetensors); echo $((10#0${name#step-})); }
+has_reached() { [ "$(newest_step)" -ge "$1" ]; } # STEP, with a checkpoint
+settles() { eventually has_reached $(($(newest_step) + 600)) || bad "it does not get on: $(head -c 300 err.bg)"; } # what grows at first has grown
+settles
 sample first
 while [ $SECONDS -lt $end ] && ! is_gone "$pid"; do
     sleep $((1 + RANDOM % (2 * period)))
@@ -54,7 +57,7 @@ while [ $SECONDS -lt $end ] && ! is_gone "$pid"; do
     if [ -n "$victim" ] && kill -KILL "$victim" 2>/dev/null; then n_kills=$((n_kills + 1)); fi
 done
 eventually has_ranks "$run" 3 || bad 'the job did not come back'
-sleep 10
+settles
 sample last
 kill -TERM "$pid"
 job_end

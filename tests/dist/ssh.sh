@@ -9,7 +9,7 @@ sshd=$(command -v sshd || ls /usr/sbin/sshd 2>/dev/null) || skip_all "no sshd he
 command -v ssh >/dev/null && command -v ssh-keygen >/dev/null || skip_all "no ssh here (package openssh-client)"
 "$lockstep" server --keygen keys >out 2>err || skip_all "this build or machine has no ZeroMQ: $(head -n 1 err)"
 if [ "$(id -u)" -eq 0 ]; then mkdir -p /run/sshd; fi # where it locks itself in; /run is this test's own
-common="lenet5 digits -b 64 --no-eval --no-record --seed 5 --timeout 60"
+common="$unending --timeout 60"
 hosts=127.0.0.2,127.0.0.3
 
 # --- an sshd, and an ssh that knows nobody else ---
@@ -54,7 +54,6 @@ reaches() { ./rsh 127.0.0.2 true 2>said && ./rsh 127.0.0.3 true 2>said; }
 eventually reaches || skip_all "an sshd of our own does not let us in: $(tail -n 1 said) $(tail -n 1 sshd.log)"
 export LOCKSTEP_RSH=$work/rsh
 
-value() { python3 -c 'import json,sys; r=json.load(open(sys.argv[2])); print(eval(sys.argv[1]))' "$1" "${2:-out}" 2>&1; } # of r
 train() { # ARGS...
     rm -rf "$work/r"
     : >rsh.log
@@ -64,7 +63,6 @@ train() { # ARGS...
 # What sshd runs for us: below it, and the program under test.
 family() { local one; for one in $(pgrep -P "$1"); do echo "$one"; family "$one"; done; }
 workers() { local one; for one in $(family "$daemon"); do if [ "/proc/$one/exe" -ef "$lockstep" ]; then echo "$one"; fi; done; }
-none_left() { [ -z "$(workers)" ]; }
 
 # --- a parameter server ---
 
@@ -79,21 +77,8 @@ has 'ps: a prediction first' err 'per step of 4 workers and 1 server (network: '
 train -i 30 --hosts $hosts --sync ps --servers 2
 equal 'two servers: weights' "$(field weights_hash)" "$reference"
 
-begin() { # NAME ARGS...
-    name=$1
-    shift
-    job $common --run "$work/$name" --log-every 1 "$@"
-    eventually has_lines "$work/$name/metrics.jsonl" 5 || bad "$name: no steps: $(head -c 600 err.bg)"
-}
-reference=$(hash_of -i 150)
-begin dead -i 150 --hosts $hosts --sync ps
-equal 'two workers are there' "$(workers | wc -l)" 2
-kill -KILL "$(workers | head -n 1)"
-job_end
-equal "a host's worker killed: exit code" "$code" 0
-equal "a host's worker killed: weights" "$(field weights_hash)" "$reference"
-has "a host's worker killed: named" err 'the others go on'
-begin gone -i 100000 --hosts $hosts --sync ps
+loses_worker "ps, a host's worker killed" --hosts $hosts --sync ps
+begin_on_hosts gone --hosts $hosts --sync ps
 kill -KILL "$pid"
 wait "$pid" 2>/dev/null
 eventually none_left
@@ -111,7 +96,7 @@ equal 'all-reduce: exit code' $code 0
 equal 'all-reduce: weights' "$(field weights_hash)" "$reference"
 equal 'all-reduce: two workers' "$(field workers)" 2
 has 'all-reduce: through ssh' rsh.log '127.0.0.3 '
-begin broken -i 100000 --hosts $hosts
+begin_on_hosts broken --hosts $hosts
 kill -KILL "$(workers | head -n 1)"
 job_end
 equal "all-reduce, a host's worker killed: exit code" "$code" 6

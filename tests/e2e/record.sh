@@ -49,7 +49,12 @@ fi
 equal 'the exit code is the command'\''s' $? 7
 has 'the header is psrecord'\''s' log.txt '# Elapsed time   CPU (%)     Real (MB)   Virtual (MB)'
 has 'a line at the end' err 'at most; log in log.txt'
-"$lockstep" record --log log.csv --log-format csv --include-io --include-children --interval 0.05 'sleep 0.3; sleep 0.3' 2>err
+"$lockstep" record --log log.csv --log-format csv --include-io --include-children --interval 0.05 'until [ -e seen ]; do sleep 0.1; done' 2>err &
+recorder=$!
+pids+=("$recorder")
+eventually check log.csv 'any(int(r["nproc"]) == 2 for r in rows)' 2>/dev/null
+touch seen
+wait $recorder
 equal 'a command as one word' $? 0
 has 'csv' log.csv 'elapsed_time,nproc,cpu,mem_real,mem_virtual,read_count,write_count,read_bytes,write_bytes'
 holds 'children count' log.csv 'any(int(r["nproc"]) == 2 for r in rows)'
