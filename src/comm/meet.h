@@ -49,6 +49,7 @@ struct ls__meet_node {
     uint64_t peer; /* what the wire calls it, if is_known */
     bool is_known, is_met, is_ready, has_left, is_lost;
     uint64_t instance;              /* which process: a number it drew */
+    uint64_t session;               /* as it said in MEET; 0 before */
     uint64_t n_sent, heard;         /* numbers of the last messages */
     char address[LS__MEET_ADDRESS]; /* where it listens */
     char host[64];

@@ -200,24 +200,39 @@ static enum ls_status hear_table(struct ls__meet *j, struct ls_frame_reader *bod
     return LS_OK;
 }
 
+static enum ls_status greet(struct ls__meet *j, struct ls__meet_node *node)
+{
+    node->is_known = node->is_met = true;
+    return say_word(j, node->peer, MEET_MET);
+}
+
+/* Another connection may be faster than rank 0's: who is not welcome yet answers when it is. */
 static enum ls_status hear_meet(struct ls__meet *j, uint64_t peer, const struct ls_frame *f)
 {
-    if (!j->is_welcome || f->session != j->session) return LS_OK;
     if (f->sender <= (uint32_t)j->config.rank || f->sender >= (uint32_t)j->config.n) return LS_OK;
     struct ls__meet_node *node = &j->nodes[f->sender];
-    if (node->is_known) return LS_OK;
+    if (node->is_known || (j->is_welcome && f->session != j->session)) return LS_OK;
     node->peer = peer;
-    node->is_known = node->is_met = true;
-    return say_word(j, peer, MEET_MET);
+    node->session = f->session;
+    return j->is_welcome ? greet(j, node) : LS_OK;
+}
+
+static enum ls_status hear_welcome(struct ls__meet *j, const struct ls_frame *f)
+{
+    if (!j->has_table) j->session = f->session;
+    j->is_welcome = true;
+    for (int r = j->config.rank + 1; r < j->config.n; r++) {
+        struct ls__meet_node *node = &j->nodes[r];
+        if (!node->is_known && node->session == j->session) TRY(greet(j, node));
+    }
+    return LS_OK;
 }
 
 static enum ls_status hear_master(struct ls__meet *j, const struct ls_frame *f, struct ls_frame_reader *body)
 {
     switch (f->kind) {
     case MEET_WELCOME:
-        if (!j->has_table) j->session = f->session;
-        j->is_welcome = true;
-        return LS_OK;
+        return hear_welcome(j, f);
     case MEET_REFUSE:
         return hear_refusal(j, body);
     case MEET_TABLE:

@@ -104,8 +104,9 @@ one_line_error "$mpi, worker killed, trial $i" 6 "rank 1 on $host (pid "
 leaves_nothing "$mpi, worker killed" "$run"
 
 # --- signals at any moment ---
-# From the moment on at which the launcher has its handlers: before it runs nobody can help it.
-listens() { local caught; caught=$(sed -n 's/^SigCgt:\t*//p' "/proc/$pid/status" 2>/dev/null); [ -n "$caught" ] && [ $((16#$caught >> 9 & 1)) = 1 ]; }
+# From the moment on at which the launcher has its handlers: before it runs nobody can help it. (This shell has some too, and so has the
+# child of it that is to become the launcher.)
+listens() { local caught; [ "/proc/$pid/exe" -ef "$lockstep" ] || return; caught=$(sed -n 's/^SigCgt:\t*//p' "/proc/$pid/status" 2>/dev/null); [ -n "$caught" ] && [ $((16#$caught >> 9 & 1)) = 1 ]; }
 for after in 0 30 100 300; do
     run=$work/early
     rm -rf "$run"
