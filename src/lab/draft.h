@@ -45,6 +45,7 @@ struct draft_question {
     struct draft_list runs;              /* struct draft_run */
     struct draft_list uses;              /* struct draft_word */
     struct draft_list published;         /* struct draft_published */
+    struct draft_list compares;          /* struct draft_word: keys */
     struct draft_word baseline;          /* text NULL: none */
     enum ls_lab_show shows[LS_N_SHOWS];  /* [n_shows] in the order of its line */
     int n_shows, show_lines[LS_N_SHOWS]; /* the line of each; 0: not shown */
@@ -73,8 +74,12 @@ enum ls_status ls__draft_text(struct draft *d, struct draft_list *list, const ch
 /* The next word of a line, cut out of it; "..." keeps its blanks. *word NULL: none is left. */
 enum ls_status ls__draft_word(const struct draft *d, int line, char **rest, char **word) LS_MUST_CHECK;
 
-/* shown.c: the rest of a line behind `show` and `published`. */
+/* The setting's own name. */
+enum ls_status ls__draft_key(struct draft *d, int line, const char *word, const char **key) LS_MUST_CHECK;
+
+/* shown.c: the rest of a line behind `show`, `compare` and `published`. */
 enum ls_status ls__draft_read_show(struct draft *d, struct draft_question *q, int line, char *rest) LS_MUST_CHECK;
+enum ls_status ls__draft_read_compare(struct draft *d, struct draft_question *q, int line, char *rest) LS_MUST_CHECK;
 enum ls_status ls__draft_read_published(struct draft *d, struct draft_question *q, int line, char *rest) LS_MUST_CHECK;
 
 /* names.c. all: struct ls_lab_run, those made so far. what: the word of the line. */

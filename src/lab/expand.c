@@ -267,6 +267,41 @@ static enum ls_status find_published(const struct expansion *x, const struct dra
     return LS_OK;
 }
 
+static bool is_axis(const struct ls_lab_question *q, const char *key)
+{
+    for (int i = 0; i < q->n_axes; i++)
+        if (strcmp(q->axes[i].key, key) == 0) return true;
+    return false;
+}
+
+/* What is compared has to differ, and something to be better in. */
+static enum ls_status find_compares(const struct expansion *x, const struct draft_question *from,
+                                    struct ls_lab_question *q)
+{
+    const struct draft_word *words = from->compares.at;
+    const struct ls_lab_run *runs = x->runs.at;
+    if (from->compares.n == 0) return LS_OK;
+    TRY(ls__arena_alloc(&x->d->lab->memory, &q->compares, (size_t)from->compares.n, sizeof *q->compares));
+    for (int i = 0; i < from->compares.n; i++) {
+        if (!is_axis(q, words[i].text))
+            return ls__draft_fail(x->d, words[i].line,
+                                  "compare %s, but it is the same in all runs of question %s: vary it, or take it away",
+                                  words[i].text, q->id);
+        q->compares[q->n_compares++] = words[i].text;
+    }
+    if (!ls__lab_shows(q, LS_SHOW_TIME) && !ls__lab_shows(q, LS_SHOW_ACCURACY))
+        return ls__draft_fail(x->d, words[0].line,
+                              "compare %s, but question %s shows neither time nor accuracy: add one of them to show",
+                              words[0].text, q->id);
+    for (int i = 0; i < q->n_runs; i++)
+        for (int k = 0; k < i; k++)
+            if (ls__lab_is_beside(q, &runs[q->runs[i]], &runs[q->runs[k]])) return LS_OK;
+    return ls__draft_fail(x->d, words[0].line,
+                          "compare %s: no two runs of question %s differ in nothing else: name what differs with it, "
+                          "too, or make runs that do not",
+                          words[0].text, q->id);
+}
+
 static void copy_shows(const struct draft_question *from, struct ls_lab_question *q)
 {
     static const enum ls_lab_show usual[] = {LS_SHOW_TIME, LS_SHOW_ACCURACY};
@@ -315,7 +350,8 @@ static enum ls_status expand_question(struct expansion *x, struct draft_question
     if (from->baseline.text) TRY(ls__draft_find_run(x->d, &x->runs, q, "baseline", &from->baseline, &q->baseline));
     TRY(check_target(x, from, q));
     TRY(find_published(x, from, q));
-    return find_axes(x, q);
+    TRY(find_axes(x, q));
+    return find_compares(x, from, q);
 }
 
 enum ls_status ls__draft_expand(struct draft *d)

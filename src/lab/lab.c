@@ -38,3 +38,20 @@ int ls__lab_find_run(const struct ls_lab *lab, const char *name)
         if (strcmp(lab->runs[i].name, name) == 0) return i;
     return -1;
 }
+
+bool ls__lab_compares(const struct ls_lab_question *q, const char *key)
+{
+    for (int i = 0; i < q->n_compares; i++)
+        if (strcmp(q->compares[i], key) == 0) return true;
+    return false;
+}
+
+bool ls__lab_is_beside(const struct ls_lab_question *q, const struct ls_lab_run *a, const struct ls_lab_run *b)
+{
+    for (int i = 0; i < q->n_axes; i++) {
+        const char *mine = ls__lab_setting(a, q->axes[i].key), *its = ls__lab_setting(b, q->axes[i].key);
+        if (ls__lab_compares(q, q->axes[i].key)) continue;
+        if (mine && its ? strcmp(mine, its) != 0 : mine != its) return false;
+    }
+    return true;
+}

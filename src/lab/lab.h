@@ -17,6 +17,7 @@
  *       vary    batch-size 128 256 512
  *       show    time accuracy curves
  *       baseline batch-128
+ *       compare batch-size
  *       published time batch-128=81 batch-256=75
  *
  * A `run` line and what it varies is expanded: one run for each combination of values, named after the line and the
@@ -112,6 +113,8 @@ struct ls_lab_question {
     int n_shows;
     struct ls_lab_axis *axes; /* [n_axes] in the order in which keys first appear */
     int n_axes;
+    const char **compares; /* [n_compares] keys of axes: what the question is about; runs that differ in nothing else */
+    int n_compares; /* are compared, and which is best is told. 0: a run is compared with the nearest before it */
     struct ls_lab_published *published;
     int n_published;
     int line;
@@ -152,6 +155,9 @@ bool ls__lab_shows(const struct ls_lab_question *q, enum ls_lab_show show);
 /* NULL if the run does not set it: train's default. */
 const char *ls__lab_setting(const struct ls_lab_run *run, const char *key);
 int ls__lab_find_run(const struct ls_lab *lab, const char *name); /* -1: none */
+/* Whether two of the question's runs differ in nothing but what it compares. */
+bool ls__lab_is_beside(const struct ls_lab_question *q, const struct ls_lab_run *a, const struct ls_lab_run *b);
+bool ls__lab_compares(const struct ls_lab_question *q, const char *key);
 
 /* Those that ship, compiled in from labs/NAME.lab. */
 struct ls_lab_entry {

@@ -13,7 +13,7 @@
 
 /* --- settings --- */
 
-static enum ls_status canonical_key(struct draft *d, int line, const char *word, const char **key)
+enum ls_status ls__draft_key(struct draft *d, int line, const char *word, const char **key)
 {
     size_t len = strlen(word);
     if (d->rules && d->rules->key(word, key) != LS_OK) return ls_fail_in(LS_USAGE, "%s:%d", d->origin, line);
@@ -27,7 +27,7 @@ static enum ls_status without_value(struct draft *d, int line, const char *word)
     const char *key = NULL, *example;
     if (*word == '=' || !d->rules)
         return ls__draft_fail(d, line, "\"%s\": expected key=value, as batch-size=128", word);
-    TRY(canonical_key(d, line, word, &key));
+    TRY(ls__draft_key(d, line, word, &key));
     example = d->rules->example ? d->rules->example(key) : NULL;
     return ls__draft_fail(d, line, "%s has no value: write %s=%s", key, key, example ? example : "VALUE");
 }
@@ -41,7 +41,7 @@ static enum ls_status add_setting(struct draft *d, int line, struct draft_list *
     if (!equals || equals == word) return without_value(d, line, word);
     *equals = '\0';
     if (!equals[1]) return ls__draft_fail(d, line, "%s= has no value: write %s=VALUE, or leave it out", word, word);
-    TRY(canonical_key(d, line, word, &key));
+    TRY(ls__draft_key(d, line, word, &key));
     TRY(ls__arena_text(&d->lab->memory, &value, equals + 1, strlen(equals + 1)));
     for (int i = 0; i < list->n; i++) {
         s = (struct ls_lab_setting *)list->at + i;
@@ -229,7 +229,7 @@ static enum ls_status read_vary(const struct place *at, char *rest)
                               word);
     TRY(ls__draft_grow(at->d, &run->varies, sizeof *vary, &vary));
     vary->line = at->line;
-    TRY(canonical_key(at->d, at->line, word, &vary->key));
+    TRY(ls__draft_key(at->d, at->line, word, &vary->key));
     for (;;) {
         TRY(ls__draft_word(at->d, at->line, &rest, &word));
         if (!word) break;
@@ -262,6 +262,11 @@ static enum ls_status read_use(const struct place *at, char *rest)
 static enum ls_status read_show(const struct place *at, char *rest)
 {
     return ls__draft_read_show(at->d, at->q, at->line, rest);
+}
+
+static enum ls_status read_compare(const struct place *at, char *rest)
+{
+    return ls__draft_read_compare(at->d, at->q, at->line, rest);
 }
 
 static enum ls_status read_published(const struct place *at, char *rest)
@@ -297,6 +302,7 @@ static const struct statement {
     {"use", IN_QUESTION, read_use},
     {"show", IN_QUESTION, read_show},
     {"baseline", IN_QUESTION, read_baseline},
+    {"compare", IN_QUESTION, read_compare},
     {"published", IN_QUESTION, read_published},
     {"question", 0, NULL},
 };
@@ -310,7 +316,7 @@ static enum ls_status unknown_word(const struct place *at, const char *word)
     if (best) return ls__draft_fail(at->d, at->line, "unknown word \"%.40s\"; did you mean %s?", word, best);
     return ls__draft_fail(at->d, at->line,
                           "unknown word \"%.40s\"; a line begins with title, source, text, base, repeat, "
-                          "question, run, vary, use, show, baseline or published",
+                          "question, run, vary, use, show, baseline, compare or published",
                           word);
 }
 

@@ -182,7 +182,7 @@ void ls__lab_figures(const struct ls_lab_view *v, const struct ls_lab_question *
         add_bars(v, q, name, "Where the time of training went", parts, 5, seconds, true);
         break;
     case LS_SHOW_BANDWIDTH:
-        add_bars(v, q, name, "Rate of a worker while communicating", rate, 1, mb, false);
+        add_bars(v, q, name, "Rate while communicating", rate, 1, mb, false);
         break;
     case LS_SHOW_TARGET:
         add_bars(v, q, name, "Time to the target, since the start", target, 1, seconds, false);

@@ -10,6 +10,7 @@
  *     report_scaling.c  of them: speed-ups over workers
  *     report_words.c    the sentences that follow from the numbers
  *     report_why.c      of it: speed-ups, and what stands against them
+ *     report_compare.c  of it: which of what a question compares is best, and when
  *
  * Every number comes from result.json, metrics.jsonl and resources.csv of runs that are done. What two runs differ in
  * is called noise where the ranges of their repeats overlap.
@@ -71,12 +72,13 @@ enum ls_lab_measure {
     LS_LAB_HIDDEN,       /* communication behind computing */
     LS_LAB_BYTES,        /* sent, by all ranks */
     LS_LAB_BYTES_STEP,   /* of them in a step */
-    LS_LAB_BYTE_RATE,    /* bytes per second of a rank while it communicated */
+    LS_LAB_BYTE_RATE,    /* bytes per second of a rank while it communicated; of a server's runs: of the server */
     LS_LAB_TARGET_TRAIN, /* seconds of training until the target was reached */
     LS_LAB_TARGET_ALL,   /* seconds since the start of the program */
     LS_LAB_TARGET_EPOCH,
-    LS_LAB_PREDICTED, /* seconds of a step, as said before the first */
-    LS_LAB_STEP,      /* seconds of a step */
+    LS_LAB_PREDICTED,      /* seconds of a step, as said before the first */
+    LS_LAB_STEP,           /* seconds of a step */
+    LS_LAB_FORECAST_ERROR, /* by how much of it the forecast was too long; below 0: too short */
     LS_N_LAB_MEASURES
 };
 
@@ -170,6 +172,11 @@ void ls__lab_finding(struct ls_lab_text *t, double weight, const char *fmt, ...)
 /* Whether a question with runs of its own compares two that come from `use`, or tells of one (other -1): it was told
  * where they belong. */
 bool ls__lab_is_told(const struct ls_lab_question *q, int run, int other);
+/* By what the question compares (`compare`); false: it compares nothing, or nothing of it can be compared yet. */
+bool ls__lab_say_comparison(const struct ls_lab_view *v, const struct ls_lab_question *q, enum ls_lab_measure m,
+                            struct ls_lab_text *t);
+/* Whether the forecast named the fastest of what is compared. */
+void ls__lab_say_forecast(const struct ls_lab_view *v, const struct ls_lab_question *q, struct ls_lab_text *t);
 void ls__lab_say_speedups(const struct ls_lab_view *v, const struct ls_lab_question *q, struct ls_lab_text *t);
 
 #endif

@@ -94,7 +94,8 @@ static double cpu_mean(const struct ls_lab_view *v, const struct ls_history *h)
     return sum && n > 0 ? all / (double)n : ls_history_number(h, paths[LS_LAB_CPU]);
 }
 
-/* Of the ranks that sent: bytes over the time in which they communicated, hidden or not. */
+/* Of the ranks that sent, and recorded when: bytes over the time in which they communicated, hidden or not. A server's
+ * workers tell only of computing, and count nothing. */
 static double byte_rate(const struct ls_history *h)
 {
     json_t *ranks = json_object_get((json_t *)ls_history_result(h), "ranks"), *one;
@@ -102,11 +103,12 @@ static double byte_rate(const struct ls_history *h)
     size_t i;
     json_array_foreach(ranks, i, one)
     {
-        double sent = json_number_value(json_object_get(one, "bytes_sent"));
-        if (sent <= 0) continue;
+        const double sent = json_number_value(json_object_get(one, "bytes_sent")),
+                     time = json_number_value(json_object_get(one, "communicate")) +
+                            json_number_value(json_object_get(one, "hidden"));
+        if (sent <= 0 || time <= 0) continue;
         bytes += sent;
-        seconds +=
-            json_number_value(json_object_get(one, "communicate")) + json_number_value(json_object_get(one, "hidden"));
+        seconds += time;
     }
     return seconds > 0 ? bytes / seconds : NAN;
 }
@@ -142,6 +144,8 @@ static double value_of(const struct ls_lab_view *v, const struct ls_history *h, 
         return byte_rate(h);
     case LS_LAB_STEP:
         return steps > 0 ? ls_history_number(h, "train_seconds") / steps : NAN;
+    case LS_LAB_FORECAST_ERROR:
+        return value_of(v, h, LS_LAB_PREDICTED) / value_of(v, h, LS_LAB_STEP) - 1;
     default:
         return ls_history_number(h, paths[m]);
     }

@@ -94,11 +94,13 @@ static const struct column columns[LS_N_SHOWS][6] = {
                                {"load (s)", LS_LAB_LOAD, 1}},
     [LS_SHOW_BANDWIDTH] = {{"sent by all (MiB)", LS_LAB_BYTES, MIB},
                            {"sent per step (MiB)", LS_LAB_BYTES_STEP, MIB},
-                           {"MB/s of a worker while communicating", LS_LAB_BYTE_RATE, 1e-6}},
+                           {"MB/s while communicating", LS_LAB_BYTE_RATE, 1e-6}},
     [LS_SHOW_TARGET] = {{"to the target, training (s)", LS_LAB_TARGET_TRAIN, 1},
                         {"since the start (s)", LS_LAB_TARGET_ALL, 1},
                         {"after epoch", LS_LAB_TARGET_EPOCH, 1}},
-    [LS_SHOW_PREDICTED] = {{"step, predicted (ms)", LS_LAB_PREDICTED, 1e3}, {"step, measured (ms)", LS_LAB_STEP, 1e3}},
+    [LS_SHOW_PREDICTED] = {{"step, predicted (ms)", LS_LAB_PREDICTED, 1e3},
+                           {"step, measured (ms)", LS_LAB_STEP, 1e3},
+                           {"forecast too long (+) or short (-) (%)", LS_LAB_FORECAST_ERROR, 100}},
 };
 
 static bool has_published(const struct ls_lab_question *q, enum ls_lab_show what)
@@ -144,6 +146,9 @@ static void add_measures(const struct ls_lab_view *v, const struct ls_lab_questi
         cells[n_used + 1] = ls__lab_say_published(v->p, ls__lab_published(q, show, run), columns[show][0].scale);
         ls__page_row(v->p, cells, n_used + 1 + is_published);
     }
+    if (show == LS_SHOW_BANDWIDTH)
+        ls__page_note(v->p, "MB/s: what a worker sent over the time in which it communicated, hidden or not; of runs "
+                            "with a parameter server what the server sent.");
     if (show == LS_SHOW_COMMUNICATION)
         ls__page_note(v->p,
                       "Seconds of the first worker. Compute: in the network, mean over its threads; update: of the "

@@ -37,24 +37,31 @@ bool ls__lab_is_told(const struct ls_lab_question *q, int run, int other)
     return has_own && !is_new;
 }
 
+static const char *format(struct ls_page *p, const char *fmt, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    const int n = vsnprintf(NULL, 0, fmt, again);
+    va_end(again);
+    char *line = n >= 0 ? ls__page_alloc(p, (size_t)n + 1, 1) : NULL;
+    if (line) vsnprintf(line, (size_t)n + 1, fmt, args);
+    return line ? line : "";
+}
+
 void ls__lab_sentence(struct ls_lab_text *t, const char *fmt, ...)
 {
-    char line[1024];
     va_list args;
     va_start(args, fmt);
-    vsnprintf(line, sizeof line, fmt, args);
+    add(t, 0, format(t->p, fmt, args));
     va_end(args);
-    add(t, 0, ls__page_format(t->p, "%s", line));
 }
 
 void ls__lab_finding(struct ls_lab_text *t, double weight, const char *fmt, ...)
 {
-    char line[1024];
     va_list args;
     va_start(args, fmt);
-    vsnprintf(line, sizeof line, fmt, args);
+    add(t, weight, format(t->p, fmt, args));
     va_end(args);
-    add(t, weight, ls__page_format(t->p, "%s", line));
 }
 
 /* What is said of a number that was measured once. */
@@ -208,12 +215,15 @@ static void say_communication(const struct ls_lab_view *v, const struct ls_lab_q
     for (int i = 0; i < q->n_runs; i++) {
         struct ls_spread compute = ls__lab_spread(v, q->runs[i], LS_LAB_COMPUTE),
                          sent = ls__lab_spread(v, q->runs[i], LS_LAB_COMMUNICATE),
+                         wait = ls__lab_spread(v, q->runs[i], LS_LAB_WAIT),
                          time = ls__lab_spread(v, q->runs[i], LS_LAB_TIME);
         if (!(ls__lab_workers(v, q->runs[i]) > 1) || time.n == 0 || compute.n == 0 || sent.n == 0) continue;
         if (ls__lab_is_told(q, q->runs[i], -1)) continue;
-        ls__lab_sentence(t, "%s: %.0f %% of the time computed, %.0f %% communicated with nothing to compute.",
-                         v->lab->runs[q->runs[i]].name, 100 * compute.median / time.median,
-                         100 * sent.median / time.median);
+        const bool is_served = ls__lab_is_served(ls__lab_first(v, q->runs[i]));
+        ls__lab_sentence(t, "%s: %.0f %% of the time computed, %.0f %% %s.", v->lab->runs[q->runs[i]].name,
+                         100 * compute.median / time.median,
+                         100 * (is_served ? wait.median : sent.median) / time.median,
+                         is_served ? "waited for the server and for others" : "communicated with nothing to compute");
     }
 }
 
@@ -292,17 +302,35 @@ static void say_targets(const struct ls_lab_view *v, const struct ls_lab_questio
                     ls__lab_say_briefly(v->p, &s, 1), equals);
 }
 
+static void say_prediction(const struct ls_lab_view *v, int run, struct ls_lab_text *t)
+{
+    const struct ls_spread said = ls__lab_spread(v, run, LS_LAB_PREDICTED), step = ls__lab_spread(v, run, LS_LAB_STEP),
+                           error = ls__lab_spread(v, run, LS_LAB_FORECAST_ERROR);
+    ls__lab_finding(t, fabs(error.median), "%s: a step was predicted to take %s ms and took %s ms (%+.0f %%).",
+                    v->lab->runs[run].name, ls__lab_say(v->p, 1e3 * said.median), ls__lab_say(v->p, 1e3 * step.median),
+                    100 * error.median);
+}
+
+/* One by one, or of many the two ends. */
 static void say_predictions(const struct ls_lab_view *v, const struct ls_lab_question *q, struct ls_lab_text *t)
 {
+    enum { FEW = 2 };
+    int least = -1, most = -1, n = 0;
+    double low = INFINITY, high = -INFINITY;
     for (int i = 0; i < q->n_runs; i++) {
-        struct ls_spread said = ls__lab_spread(v, q->runs[i], LS_LAB_PREDICTED),
-                         step = ls__lab_spread(v, q->runs[i], LS_LAB_STEP);
-        if (said.n == 0 || step.n == 0 || ls__lab_is_told(q, q->runs[i], -1)) continue;
-        ls__lab_finding(t, fabs(log(said.median / step.median)),
-                        "%s: a step was predicted to take %s ms and took %s ms (%+.0f %%).",
-                        v->lab->runs[q->runs[i]].name, ls__lab_say(v->p, 1e3 * said.median),
-                        ls__lab_say(v->p, 1e3 * step.median), 100 * (said.median / step.median - 1));
+        const struct ls_spread error = ls__lab_spread(v, q->runs[i], LS_LAB_FORECAST_ERROR);
+        if (error.n == 0 || ls__lab_is_told(q, q->runs[i], -1)) continue;
+        n++;
+        if (error.median < low) low = error.median, least = q->runs[i];
+        if (error.median > high) high = error.median, most = q->runs[i];
     }
+    for (int i = 0; i < q->n_runs && n <= FEW; i++)
+        if (ls__lab_spread(v, q->runs[i], LS_LAB_FORECAST_ERROR).n > 0 && !ls__lab_is_told(q, q->runs[i], -1))
+            say_prediction(v, q->runs[i], t);
+    if (n > FEW)
+        ls__lab_finding(t, fmax(fabs(low), fabs(high)),
+                        "Against what was measured, the forecast of a step was from %+.0f %% (%s) to %+.0f %% (%s).",
+                        100 * low, v->lab->runs[least].name, 100 * high, v->lab->runs[most].name);
 }
 
 static void say_accuracies(const struct ls_lab_view *v, const struct ls_lab_question *q, struct ls_lab_text *t)
@@ -317,14 +345,14 @@ static void say_show(const struct ls_lab_view *v, const struct ls_lab_question *
 {
     switch (show) {
     case LS_SHOW_TIME:
-        say_times(v, q, t);
+        if (!ls__lab_say_comparison(v, q, LS_LAB_TIME, t)) say_times(v, q, t);
         say_checkpoints(v, q, t);
         break;
     case LS_SHOW_SPEEDUP:
         ls__lab_say_speedups(v, q, t);
         break;
     case LS_SHOW_ACCURACY:
-        say_accuracies(v, q, t);
+        if (!ls__lab_say_comparison(v, q, LS_LAB_ACCURACY, t)) say_accuracies(v, q, t);
         break;
     case LS_SHOW_CURVES:
         say_ends(v, q, LS_LAB_TRAIN_LOSS, 1, "The mean training loss of the last epoch", "", t);
@@ -337,7 +365,7 @@ static void say_show(const struct ls_lab_view *v, const struct ls_lab_question *
         if (!ls__lab_shows(q, LS_SHOW_SPEEDUP)) say_communication(v, q, t);
         break;
     case LS_SHOW_BANDWIDTH:
-        say_ends(v, q, LS_LAB_BYTE_RATE, 1e-6, "The rate while communicating", " MB/s", t);
+        if (q->n_compares == 0) say_ends(v, q, LS_LAB_BYTE_RATE, 1e-6, "The rate while communicating", " MB/s", t);
         break;
     case LS_SHOW_HASH:
         say_hashes(v, q, t);
@@ -346,6 +374,7 @@ static void say_show(const struct ls_lab_view *v, const struct ls_lab_question *
         say_targets(v, q, t);
         break;
     case LS_SHOW_PREDICTED:
+        ls__lab_say_forecast(v, q, t);
         say_predictions(v, q, t);
         break;
     case LS_SHOW_NODES:

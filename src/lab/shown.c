@@ -1,4 +1,5 @@
-/* shown.c: the lines `show` and `published` of a lab file -> a draft: what the report shows, and what others measured.
+/* shown.c: the lines `show`, `compare` and `published` of a lab file -> a draft: what the report shows, what its
+ * sentences compare, and what others measured.
  */
 #include "base/buf.h"
 #include "base/parse.h"
@@ -52,6 +53,23 @@ enum ls_status ls__draft_read_show(struct draft *d, struct draft_question *q, in
         if (q->show_lines[show]) continue;
         q->show_lines[show] = line;
         q->shows[q->n_shows++] = show;
+    }
+}
+
+enum ls_status ls__draft_read_compare(struct draft *d, struct draft_question *q, int line, char *rest)
+{
+    struct draft_word *key;
+    char *word;
+    if (q->compares.n)
+        return ls__draft_fail(d, line, "a second compare; a question has one: put all settings into one line");
+    for (int n = 0;; n++) {
+        const char *name = NULL;
+        TRY(ls__draft_word(d, line, &rest, &word));
+        if (!word && n > 0) return LS_OK;
+        if (!word) return ls__draft_fail(d, line, "compare what? Name a setting that the runs vary, as compare sync");
+        TRY(ls__draft_key(d, line, word, &name));
+        TRY(ls__draft_grow(d, &q->compares, sizeof *key, &key));
+        *key = (struct draft_word){.text = name, .line = line};
     }
 }
 

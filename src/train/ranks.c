@@ -132,15 +132,19 @@ static void write_rows(struct trainer *t)
 
 /* --- what the loop calls --- */
 
-/* A server's workers are told of as ranks behind it, in the order in which they came. */
-static struct done done_by(const struct ls_elastic_worker *w)
+/* A server's workers are told of as ranks behind it, in the order in which they came. Those that came while the server
+ * was getting ready were not waiting for the training: that is their setup. */
+static struct done done_by(const struct ls_elastic_worker *w, const struct done *server)
 {
     struct done d = {.images = w->images,
                      .bytes_sent = w->bytes_sent,
                      .bytes_received = w->bytes_received,
                      .total_seconds = w->total_seconds > w->compute_seconds ? w->total_seconds : w->compute_seconds,
                      .seconds = {.compute = w->compute_seconds}};
-    d.seconds.wait = d.total_seconds - w->compute_seconds; /* for shards, for others, for parameters */
+    const double idle = d.total_seconds - w->compute_seconds,
+                 before = d.total_seconds - (server->total_seconds - server->seconds.setup);
+    d.seconds.setup = before < 0 ? 0 : before < idle ? before : idle;
+    d.seconds.wait = idle - d.seconds.setup; /* for shards, for others, for parameters */
     snprintf(d.host, sizeof d.host, "%s", w->host);
     return d;
 }
@@ -152,7 +156,7 @@ static void add_workers(struct trainer *t)
     ls__sync_tell_workers(&t->sync, &k->workers);
     k->n_now = n_ranks + k->workers.n_told;
     for (int i = 0; i < k->workers.n_told; i++) {
-        k->now[n_ranks + i] = done_by(&k->workers.workers[i]);
+        k->now[n_ranks + i] = done_by(&k->workers.workers[i], &k->now[0]);
         k->now[0].bytes_sent += k->workers.workers[i].bytes_received; /* it was the server who sent them */
         k->now[0].bytes_received += k->workers.workers[i].bytes_sent;
     }

@@ -42,4 +42,15 @@ equal 'one worker: no table' "$(grep -c '^  epoch rank ' out)" 0
 if [ ! -e c/ranks.csv ]; then ok 'no file with --no-record'; else bad 'a file with --no-record'; fi
 "$lockstep" train softmax digits -b 64 --shards 2 -i 1 --no-eval --checkpoint-every none -w 3 --run "$work/d" >out 2>err || bad "exit $?: $(tail -n 1 err)"
 has 'more workers than shards' err 'warning: 3 workers but only 2 shards in a batch of 64: 1 of them without work in every step; use -w 2, or --shards 3'
+# A server's workers: until the training begins they set up, they do not wait for it.
+"$lockstep" train softmax fake:1x8x8:4:400 -b 16 -i 10 -w 2 --sync ps --no-eval --checkpoint-every none --run "$work/e" >out 2>err || bad "exit $?: $(tail -n 1 err)"
+equal 'the time of a server'"'"'s workers' "$(python3 - e/result.json <<'END'
+import json, sys
+server, *workers = json.load(open(sys.argv[1]))["ranks"]
+for w in workers:
+    training = server["total_seconds"] - server["setup"]
+    if w["wait"] + w["compute"] > 1.01 * training + 0.001: print("waited", w["wait"], "computed", w["compute"], "of", training)
+    if abs(w["setup"] + w["wait"] + w["compute"] - w["total_seconds"]) > 0.001: print("parts of", w)
+END
+)" ''
 finish

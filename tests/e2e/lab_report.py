@@ -53,7 +53,7 @@ def read_lab(path):
         if word == "question":
             end_run()
             name, _, title = rest.partition(":")
-            questions.append({"id": name, "title": title.strip(), "runs": [], "own": set(), "show": [], "baseline": None, "published": {}, "unsure": set(),
+            questions.append({"id": name, "title": title.strip(), "runs": [], "own": set(), "show": [], "baseline": None, "compare": [], "published": {}, "unsure": set(),
                               "text": [], "base": {}})
         elif word == "source":
             source = rest
@@ -74,6 +74,8 @@ def read_lab(path):
             questions[-1]["show"] += [w for w in rest.split() if w not in questions[-1]["show"]]
         elif word == "baseline":
             questions[-1]["baseline"] = rest
+        elif word == "compare":
+            questions[-1]["compare"] = rest.split()
         elif word == "published":
             what, *values = rest.split()
             for value in values:
@@ -154,7 +156,7 @@ class Run:
         return total / len(self.resources[0])
 
     def byte_rate(self):
-        senders = [r for r in self.result.get("ranks") or [] if r["bytes_sent"] > 0]
+        senders = [r for r in self.result.get("ranks") or [] if r["bytes_sent"] > 0 and r["communicate"] + r["hidden"] > 0]
         seconds = sum(r["communicate"] + r["hidden"] for r in senders)
         return sum(r["bytes_sent"] for r in senders) / seconds if seconds > 0 else math.nan
 
@@ -167,6 +169,8 @@ class Run:
             return self.at("images") / time if time > 0 else math.nan
         if name == "step":
             return self.at("train_seconds") / steps if steps > 0 else math.nan
+        if name == "forecast_error":
+            return self.at("step_seconds.predicted") / self.measure("step") - 1
         if name == "bytes_step":
             return self.at("bytes_sent") / steps if steps > 0 else math.nan
         if name == "cpu_percent_mean":
@@ -232,10 +236,11 @@ COLUMNS = {
     "resources": [("CPU, mean (% of a core)", "cpu_percent_mean", 1), ("CPU, most (% of a core)", "cpu_peak", 1), ("memory, most (MiB)", "peak_rss_bytes", MIB)],
     "communication": [(f"{part} (s)", f"seconds.{part}", 1) for part in ("compute", "update", "communicate", "hidden", "wait", "load")],
     "bandwidth": [("sent by all (MiB)", "bytes_sent", MIB), ("sent per step (MiB)", "bytes_step", MIB),
-                  ("MB/s of a worker while communicating", "byte_rate", 1e-6)],
+                  ("MB/s while communicating", "byte_rate", 1e-6)],
     "target": [("to the target, training (s)", "target_train_seconds", 1), ("since the start (s)", "target_total_seconds", 1),
                ("after epoch", "target_epoch", 1)],
-    "predicted": [("step, predicted (ms)", "step_seconds.predicted", 1e3), ("step, measured (ms)", "step", 1e3)],
+    "predicted": [("step, predicted (ms)", "step_seconds.predicted", 1e3), ("step, measured (ms)", "step", 1e3),
+                  ("forecast too long (+) or short (-) (%)", "forecast_error", 100)],
 }
 
 
@@ -428,6 +433,11 @@ class Question:
         return max(1, int(lab) / int(ours)) if lab.isdigit() and ours.isdigit() else 1
 
     def say_times(self):
+        if not self.say_comparison("time"):
+            self.say_each_time()
+        self.say_checkpoints()
+
+    def say_each_time(self):
         for run in self.q["runs"]:
             base = self.partner(run)
             a, b = self.spread(run, "time"), self.spread(base, "time")
@@ -444,6 +454,8 @@ class Question:
         b = self.spread(base, "time")
         if sum(self.spread(r, "time").n > 0 for r in self.q["runs"]) == 1 and b.n:
             self.tell(f"{base} took {b.brief()} s for {count(self.first(base).at('images'))} images.")
+
+    def say_checkpoints(self):
         for run in self.q["runs"]:
             held, time = self.spread(run, "seconds.checkpoint"), self.spread(run, "time")
             if (self.given(run, "checkpoint-every") or "none") != "none" and held.n and time.n:
@@ -486,6 +498,8 @@ class Question:
                              "compared by their images per second.")
 
     def say_accuracies(self):
+        if self.say_comparison("test_accuracy"):
+            return
         for run in self.q["runs"]:
             base = self.partner(run)
             a, b = self.spread(run, "test_accuracy"), self.spread(base, "test_accuracy")
@@ -561,15 +575,128 @@ class Question:
         for run in self.q["runs"]:
             time, compute, sent = (self.spread(run, m) for m in ("time", "seconds.compute", "seconds.communicate"))
             if "speed-up" not in self.q["show"] and self.workers(run) > 1 and time.n and compute.n and sent.n:
+                other = self.spread(run, "seconds.wait") if self.first(run).first_worker() else sent
+                doing = "waited for the server and for others" if self.first(run).first_worker() else "communicated with nothing to compute"
                 self.tell(f"{run}: {100 * compute.median / time.median:.0f} % of the time computed, "
-                          f"{100 * sent.median / time.median:.0f} % communicated with nothing to compute.", 0, (run,))
+                          f"{100 * other.median / time.median:.0f} % {doing}.", 0, (run,))
 
     def say_predictions(self):
-        for run in self.q["runs"]:
-            said, step = self.spread(run, "step_seconds.predicted"), self.spread(run, "step")
-            if said.n and step.n:
-                self.tell(f"{run}: a step was predicted to take {say(1e3 * said.median)} ms and took {say(1e3 * step.median)} ms "
-                          f"({100 * (said.median / step.median - 1):+.0f} %).", abs(math.log(said.median / step.median)), (run,))
+        self.say_forecast()
+        told = [r for r in self.q["runs"] if self.spread(r, "forecast_error").n and (not self.q["own"] or r in self.q["own"])]
+        if len(told) > 2:
+            error = {r: self.spread(r, "forecast_error").median for r in told}
+            least, most = min(told, key=error.get), max(told, key=error.get)
+            self.tell(f"Against what was measured, the forecast of a step was from {100 * error[least]:+.0f} % ({least}) to {100 * error[most]:+.0f} % ({most}).",
+                      max(map(abs, error.values())))
+            return
+        for run in told:
+            said, step, error = (self.spread(run, m) for m in ("step_seconds.predicted", "step", "forecast_error"))
+            self.tell(f"{run}: a step was predicted to take {say(1e3 * said.median)} ms and took {say(1e3 * step.median)} ms "
+                      f"({100 * error.median:+.0f} %).", abs(error.median))
+
+    # --- what the question compares ---
+
+    def setting_text(self, key, value, is_short=False):
+        if value is None:
+            return f"{key} not set"
+        return value if is_short and value[0].isalpha() and value not in ("on", "off") else f"{key} {value}"
+
+    def compared_name(self, run):
+        """What it is called among those it is compared with."""
+        first, *more = self.q["compare"]
+        s = self.q["settings"][run]
+        return " ".join([self.setting_text(first, s.get(first), True)] + [self.setting_text(k, s[k]) for k in more if k in s])
+
+    def axes(self):
+        keys = dict.fromkeys(k for r in self.q["runs"] for k in self.q["settings"][r])
+        return [k for k in keys if len({self.q["settings"][r].get(k) for r in self.q["runs"]}) > 1]
+
+    def case_name(self, run):
+        return " and ".join(self.setting_text(k, self.q["settings"][run].get(k)) for k in self.axes() if k not in self.q["compare"])
+
+    def cases(self, measure):
+        """Runs that differ in what is compared alone, the best first, with those that are not worse beyond noise."""
+        by_name, made = {}, []
+        for run in self.q["runs"] if self.q["compare"] else []:
+            by_name.setdefault(self.case_name(run), []).append(run)
+        for name, runs in by_name.items():
+            known = sorted((r for r in runs if self.spread(r, measure).n), key=lambda r: self.spread(r, measure).median, reverse=measure == "test_accuracy")
+            if len(known) < 2 or self.q["own"] and not self.q["own"] & set(known):
+                continue
+            best = self.spread(known[0], measure)
+            alike = [r for r in known if r == known[0] or overlap(best, self.spread(r, measure)) or measure == "test_accuracy" and self.is_chance(known[0], r)]
+            made.append((name, runs[0], known, alike))
+        return made
+
+    def is_chance(self, a, b):
+        n_test = self.first(a).at("test_data.images")
+        p, r = self.spread(a, "test_accuracy").median, self.spread(b, "test_accuracy").median
+        return n_test > 0 and abs(p - r) <= 1.96 * math.sqrt((p * (1 - p) + r * (1 - r)) / n_test)
+
+    def distance(self, run, best, measure):
+        a, b = self.spread(run, measure).median, self.spread(best, measure).median
+        return f"{100 * (b - a):.2f} points less" if measure == "test_accuracy" else f"{say(a / b)} times"
+
+    def say_comparison(self, measure):
+        """The answer, each case with its numbers, what the cases do to each of the compared. False: there is none."""
+        cases, is_accuracy = self.cases(measure), measure == "test_accuracy"
+        if not cases:
+            return False
+        by_winner = {}
+        for name, _, known, alike in cases:
+            names = [self.compared_name(r) for r in alike]
+            who = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}, no difference beyond noise,"
+            others = [f"{self.compared_name(r)} {self.distance(r, known[0], measure)}" for r in known if r not in alike]
+            where = (f" with {name}" if name else "") + (f" ({', '.join(others)}{'' if is_accuracy else ' the time'})" if others else "")
+            by_winner.setdefault(who, []).append(where)
+        is_once = any(self.spread(r, measure).n == 1 for _, _, known, _ in cases for r in known)
+        self.tell(("Most accurate: " if is_accuracy else "Fastest: ") + "; ".join(who + ",".join(where) for who, where in by_winner.items())
+                  + "; measured once, so the noise is not known" * is_once + ".", math.inf)
+        for name, _, known, alike in cases:
+            parts = []
+            for run in known:
+                far = "" if run == known[0] else ", no difference beyond noise" if run in alike else f", {self.distance(run, known[0], measure)}"
+                parts.append(f"{self.compared_name(run)} {self.spread(run, measure).brief(100 if is_accuracy else 1)} {'%' if is_accuracy else 's'}{far}")
+            self.tell((f"With {name}: " if name else "") + "; ".join(parts) + ".")
+        if is_accuracy:
+            return True
+        for name in dict.fromkeys(self.compared_name(r) for _, _, known, _ in cases for r in known):
+            mine = [(case, r) for case, _, known, _ in cases for r in known if self.compared_name(r) == name]
+            base = self.spread(mine[0][1], measure)
+            effects = [("no difference beyond noise" if overlap(base, self.spread(r, measure)) else f"{say(self.spread(r, measure).median / base.median)} times")
+                       + f" with {case}" for case, r in mine[1:]]
+            if effects:
+                self.tell(f"{name}, against its time with {mine[0][0]}: {', '.join(effects)}.")
+        self.say_compared_weights(cases)
+        return True
+
+    def say_compared_weights(self, cases):
+        same, others = 0, []
+        for _, leader, known, _ in cases:
+            wanted = self.first(leader).result["weights_hash"] if self.first(leader) else None
+            for run in known:
+                if all(h.result["weights_hash"] == wanted for h in self.runs[run]):
+                    same += run != leader
+                elif self.compared_name(run) not in others:
+                    others.append(self.compared_name(run))
+        if same and not others:
+            self.tell("What is compared is one training: the weights are the same, proved by hash.")
+        for name in others if same else []:
+            self.tell(f"{name} ended with other weights than {self.compared_name(cases[0][1])}: another training, of which this is the time only.")
+
+    def say_forecast(self):
+        right, wrong, n = 0, [], 0
+        for name, _, known, alike in self.cases("step"):
+            said = {r: self.spread(r, "step_seconds.predicted") for r in known}
+            if not all(s.n for s in said.values()):
+                continue
+            best, n = min(known, key=lambda r: said[r].median), n + 1
+            right += best in alike
+            if best not in alike:
+                wrong.append((f"with {name} " if name else "") + f"forecast {self.compared_name(best)}, measured {self.compared_name(known[0])}")
+        if n:
+            self.tell(f"The forecast before the first step named the fastest in {right} of {n} case{'' if n == 1 else 's'}"
+                      + (": " if wrong else "") + "; ".join(wrong) + ".")
 
     def say_resources(self):
         self.say_ends("cpu_percent_mean", 1, "CPU use", " % of a core")
@@ -580,7 +707,7 @@ class Question:
         rules = {"time": self.say_times, "speed-up": self.say_speedups, "accuracy": self.say_accuracies, "resources": self.say_resources,
                  "curves": lambda: self.say_ends("train_loss", 1, "The mean training loss of the last epoch", ""),
                  "communication": self.say_communication, "hash": self.say_hashes, "target": self.say_targets, "predicted": self.say_predictions,
-                 "bandwidth": lambda: self.say_ends("byte_rate", 1e-6, "The rate while communicating", " MB/s"), "nodes": lambda: None}
+                 "bandwidth": lambda: self.q["compare"] or self.say_ends("byte_rate", 1e-6, "The rate while communicating", " MB/s"), "nodes": lambda: None}
         first = None
         for show in self.q["show"]:
             before = len(self.text)
@@ -694,7 +821,7 @@ def check_facts(jobs, runs, names, found):
 
 
 NOTES = ("No curves: nothing was logged twice. ", "Speed-up is images per second, checkpoints included, over those of ", "Seconds of the first worker. Compute: ", "Curves and this table are of the first repeat", "Of the first repeat of each run. Times",
-         "The network was not shaped (that needs root)")
+         "The network was not shaped (that needs root)", "MB/s: what a worker sent over")
 
 
 def plain(text):

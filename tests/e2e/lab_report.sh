@@ -55,6 +55,20 @@ question Q7: Part of a published set, and a figure that may be of another run
   run   cut validation=20 no-eval=on
   show  time
   published time part=8 cut=12?
+question Q8: Which batch is better, and when?
+  base  epochs=1
+  run   size
+  vary  lr 0.001 0.05
+  vary  batch-size 8 200
+  compare batch-size
+  show  time accuracy
+question Q9: What is one training, and what is not
+  base  epochs=1 batch-size=16
+  run   same
+  vary  threads 1 2
+  run   other seed=7
+  compare threads seed
+  show  time
 question Q4: One
   run   one batch-size=8
   show  time accuracy resources hash predicted bandwidth
@@ -100,6 +114,12 @@ if [ -n "$has_mpi" ]; then
     has 'workers that share what one process has: no ideal but 1' all/report.md 'more-2 and alone computed with as many cores ('
     has 'and their threads stand beside them' all/report.md '| run | workers | threads of each | images/s | speed-up | against | of the ideal (%) |'
 fi
+summary() { sed -n '/^## /q; s/^- //p' all/report.md | grep "^$1: "; } # QUESTION
+equal 'the summary of a comparison: who is best' "$(summary Q8 | grep -c 'Q8: Fastest: .* with lr 0.001.* with lr 0.05')" 1
+equal 'each case with its spread' "$(grep -c '^- With lr 0.0[015]*: batch-size .* s; batch-size .* s, ' all/report.md)" 2
+equal 'what the other setting does' "$(grep -c '^- batch-size 200, against its time with lr 0.001: .* with lr 0.05\.' all/report.md)" 1
+equal 'accuracies are compared, too' "$(grep -c '^- Most accurate: ' all/report.md)" 1
+has 'another training is told as such' all/report.md 'threads not set seed 7 ended with other weights than threads 1: another training, of which this is the time only.'
 for picture in Q1-time Q1-accuracy Q1-curves Q1-resources Q2-communication Q3-target; do
     if [ -s "all/report/$picture.svg" ]; then ok "a picture: $picture"; else bad "no picture $picture"; fi
 done

@@ -66,8 +66,12 @@ equal 'gpu: strong scaling is one training' "$(hash gpu strong-4)" "$(hash gpu s
 differs 'gpu: weak scaling is not' "$(hash gpu weak-512-1)" "$(hash gpu weak-512-4)"
 smaller allreduce-vs-ps -e s/model=resnet18/model=resnet-small/
 tiny allreduce-vs-ps 1/256 --only Q1,Q3,Q4 # Q3 has the large model of Q2
+if [ -e allreduce-vs-ps/runs/small-1gbit_0.1ms-ps-r1/result.json ]; then
+    equal 'allreduce-vs-ps: when is which better' "$(grep -c '^- Q[134]: Fastest: ' allreduce-vs-ps/report.md)" 3
+    has 'allreduce-vs-ps: and did the forecast know' allreduce-vs-ps/report.md 'The forecast before the first step named the fastest in '
+fi
 for network in 100mbit_1ms 1gbit_0.1ms 10gbit_0.05ms; do
-    equal "allreduce-vs-ps: one training, $network" "$(hash allreduce-vs-ps "small-ps-$network")" "$(hash allreduce-vs-ps "small-allreduce-$network")"
+    equal "allreduce-vs-ps: one training, $network" "$(hash allreduce-vs-ps "small-$network-ps")" "$(hash allreduce-vs-ps "small-$network-allreduce")"
 done
 equal 'allreduce-vs-ps: and with a slow node' "$(hash allreduce-vs-ps mixed-ps)" "$(hash allreduce-vs-ps even-allreduce)"
 # Of 224x224 images nearly all time goes into drawing and writing weights of the first full layer.

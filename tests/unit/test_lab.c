@@ -25,6 +25,7 @@ static const char good[] = "# a comment\n"
                            "  show accuracy time\n"
                            "  published accuracy batch-64-10gbit_1ms=91.5..92% batch-128-1gbit_0.1ms=0.5\n"
                            "  baseline batch-128-1gbit_0.1ms\n"
+                           "  compare network\n"
                            "  published time batch-64-10gbit_1ms=7..9\n"
                            "question Q2: Again\n"
                            "  base epochs=4\n"
@@ -95,6 +96,11 @@ static void test_questions(void **state)
     assert_true(q1->published[0].low == 0.915 && q1->published[0].high == 0.92 && q1->published[1].high == 0.5);
     assert_int_equal(q1->published[2].run, 1);
     assert_true(q1->published[2].low == 7 && q1->published[2].high == 9);
+    assert_int_equal(q1->n_compares, 1);
+    assert_string_equal(q1->compares[0], "network");
+    assert_true(ls__lab_is_beside(q1, &lab->runs[0], &lab->runs[1])); /* the same batch, another network */
+    assert_false(ls__lab_is_beside(q1, &lab->runs[0], &lab->runs[2]));
+    assert_int_equal(q2->n_compares, 0);
     assert_string_equal(q2->title, "Again");
     assert_int_equal(q2->n_runs, 3);
     assert_int_equal(q2->runs[0], 0);
@@ -159,6 +165,14 @@ static void test_mistakes(void **state)
         {HEAD "run a\npublished speed-up a=3\n", "x.lab:6: published speed-up, but the question does not show"},
         {"title T\nquestion Q1: A\nrun a\npublished time a=3\n", "x.lab:4: published figures without their source"},
         {HEAD "run a lr=\"1\n", "x.lab:5: a \" without its partner"},
+        {HEAD "run a\ncompare\n", "x.lab:6: compare what? Name a setting that the runs vary, as compare sync"},
+        {HEAD "run a\nvary lr 1 2\ncompare seed\n",
+         "x.lab:7: compare seed, but it is the same in all runs of question Q1: vary it, or take it away"},
+        {HEAD "run a\nvary lr 1 2\ncompare lr\ncompare lr\n", "x.lab:8: a second compare; a question has one"},
+        {HEAD "run a\nvary lr 1 2\ncompare lr\nshow curves\n",
+         "x.lab:7: compare lr, but question Q1 shows neither time nor accuracy: add one of them to show"},
+        {HEAD "run a lr=1 seed=2\nrun b lr=2 seed=3\ncompare lr\n",
+         "x.lab:7: compare lr: no two runs of question Q1 differ in nothing else: name what differs with it"},
         {HEAD "run a\nquestion Q2: B\nrun b lr=2\nbaseline a\n",
          "x.lab:8: baseline a: that run is not of this question"},
     };
