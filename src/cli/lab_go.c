@@ -45,10 +45,13 @@ static double memory_bytes(void)
 
 static enum ls_status plan(struct ls_lab_state **state, const struct ls_lab *lab, const struct ls_lab_ask *ask)
 {
-    struct ls_lab_rates *rates;
+    struct ls_lab_counts *counts;
+    struct ls_lab_rates *rates = NULL;
     char processor[256], system[512];
-    TRY(ls__lab_rates_create(&rates));
+    TRY(ls__lab_counts_create(&counts));
+    enum ls_status status = ls__lab_rates_create(&rates, counts);
     const struct ls_lab_means means = {.images = ls__lab_images,
+                                       .counts = counts,
                                        .stand_in = ls__lab_stand_in,
                                        .predict = ls__lab_predict,
                                        .context = rates,
@@ -56,8 +59,9 @@ static enum ls_status plan(struct ls_lab_state **state, const struct ls_lab *lab
                                        .processor = ls__machine_cpu(processor, sizeof processor),
                                        .system = system_text(system, sizeof system),
                                        .memory_bytes = memory_bytes()};
-    enum ls_status status = ls__lab_plan(state, lab, ask, &means);
+    if (status == LS_OK) status = ls__lab_plan(state, lab, ask, &means);
     ls__lab_rates_destroy(&rates);
+    ls__lab_counts_destroy(&counts);
     return status;
 }
 

@@ -1,7 +1,8 @@
 /* lab_predict.c: how long a run of a lab will take, and what it leaves on disk.
  *
  * A step takes a + b * images: both are measured by a few steps on random images at two batch sizes, once for each
- * model, image size and device. Evaluation costs a third of that per image (forward alone). On a shaped network the
+ * model, image size and device. Evaluation costs a third of that per image (forward alone). Images are those of the
+ * data set as it is here. On a shaped network the
  * sums of a step travel for 2 (n-1)/n times their bytes, to k parameter servers and back for n/k times. Rough on
  * purpose: the time left follows what runs really took.
  */
@@ -32,11 +33,14 @@ struct rate {
 
 struct ls_lab_rates {
     struct rate *first;
+    struct ls_lab_counts *counts;
 };
 
-enum ls_status ls__lab_rates_create(struct ls_lab_rates **out)
+enum ls_status ls__lab_rates_create(struct ls_lab_rates **out, struct ls_lab_counts *counts)
 {
-    return ls__calloc(out, 1, sizeof **out);
+    TRY(ls__calloc(out, 1, sizeof **out));
+    (*out)->counts = counts;
+    return LS_OK;
 }
 
 void ls__lab_rates_destroy(struct ls_lab_rates **rates)
@@ -160,15 +164,17 @@ void ls__lab_predict(void *context, const struct ls_lab_job *job, double *second
     const struct rate *r = find_rate(context, ls__lab_job_setting(job, "model"), data, usual.device);
     *seconds = *bytes = NAN;
     if (!r) return;
-    const double images = (double)ls__lab_images(data), iterations = number(job, "iterations", 0);
+    const struct ls_lab_rates *rates = context;
+    const double images = (double)ls__lab_images(rates->counts, job, false), iterations = number(job, "iterations", 0);
     double steps = number(job, "epochs", 5) * ceil(images / batch);
     if (iterations > 0) steps = iterations;
     const double epochs = images > 0 ? fmax(1, steps * batch / images) : 1;
     const double evaluations = is_on(job, "no-eval") ? 0 : number(job, "eval-every", 1) == 0 ? 1 : epochs;
-    const double start = workers > 1 ? 1.5 : 0.2;
+    const double start = workers > 1 ? 1.5 : 0.2,
+                 n_test = evaluations > 0 ? (double)ls__lab_images(rates->counts, job, true) : 0;
     *seconds = start +
                steps * (r->step_seconds + batch * r->image_seconds +
                         wire_seconds(job, r->parameters, number(job, "nodes", 0))) +
-               evaluations * images / 6 * r->image_seconds / 3;
+               evaluations * n_test * r->image_seconds / 3;
     *bytes = FILES + (every && !strcmp(every, "none") ? 0 : (number(job, "keep", USUAL_KEEP) + 1) * 8 * r->parameters);
 }

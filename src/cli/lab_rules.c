@@ -67,13 +67,12 @@ static bool is_format(const char *data, const char *name)
     return strncmp(data, name, len) == 0 && data[len] == ':';
 }
 
-/* Shape, classes and images of what needs no files; LS_USAGE for a name that is none. */
-static enum ls_status describe(const char *data, int64_t dims[3], int *n_classes, int64_t *images)
+/* Shape and classes of what needs no files; LS_USAGE for a name that is none. */
+static enum ls_status describe(const char *data, int64_t dims[3], int *n_classes)
 {
     bool with_extra;
     const struct ls_set *set = ls__catalog_from_spec(data, &with_extra);
     struct ls_dataset *ds;
-    *images = 0;
     *n_classes = 0;
     if (is_format(data, "folder")) return LS_OK;
     if (set) {
@@ -81,7 +80,6 @@ static enum ls_status describe(const char *data, int64_t dims[3], int *n_classes
         dims[1] = set->h;
         dims[2] = set->w;
         *n_classes = set->n_classes;
-        *images = ls__set_images(set, LS_TRAIN, with_extra);
         return LS_OK;
     }
     TRY(ls_data_open(&ds, data, LS_TRAIN, NULL)); /* drawn when read: quick */
@@ -89,16 +87,8 @@ static enum ls_status describe(const char *data, int64_t dims[3], int *n_classes
     dims[1] = ds->h;
     dims[2] = ds->w;
     *n_classes = ds->n_classes;
-    *images = ds->n;
     ls_dataset_close(&ds);
     return LS_OK;
-}
-
-int64_t ls__lab_images(const char *data)
-{
-    int64_t dims[3], images = 0;
-    int n_classes;
-    return describe(data, dims, &n_classes, &images) == LS_OK ? images : 0;
 }
 
 int64_t ls__lab_published_images(const char *data, bool is_test)
@@ -110,8 +100,7 @@ int64_t ls__lab_published_images(const char *data, bool is_test)
 
 bool ls__lab_shape(const char *data, int64_t dims[3], int *n_classes)
 {
-    int64_t images;
-    return describe(data, dims, n_classes, &images) == LS_OK && *n_classes > 0;
+    return describe(data, dims, n_classes) == LS_OK && *n_classes > 0;
 }
 
 const char *ls__lab_stand_in(const char *data)
@@ -205,12 +194,12 @@ static enum ls_status check_network(const struct ls_lab_run *run, int *line)
     const bool is_resized = ls__lab_setting(run, "resize");
     struct ls_model *model;
     struct ls_model_summary summary;
-    int64_t dims[3] = {0}, images;
+    int64_t dims[3] = {0};
     int n_classes = 0;
     *line = line_of(run, "model");
     TRY(ls_model_load(&model, name));
     *line = line_of(run, "data");
-    enum ls_status status = describe(data, dims, &n_classes, &images);
+    enum ls_status status = describe(data, dims, &n_classes);
     if (status == LS_OK) *line = run->line;
     if (status == LS_OK && n_classes > 0 && !is_resized)
         status = ls_model_summarize(model, (int)dims[0], (int)dims[1], (int)dims[2], n_classes, &summary);

@@ -66,9 +66,9 @@ static enum ls_status override(struct planning *p, struct ls_lab_job *job, const
 static enum ls_status shorten(struct planning *p, struct ls_lab_job *job)
 {
     struct ls_lab_scaled s;
-    const char *data = ls__lab_job_setting(job, "data");
     char text[32];
-    ls__lab_scale(p->lab, job, p->scale, data && p->means->images ? p->means->images(data) : 0, &s);
+    if (p->scale >= 1) return LS_OK;
+    ls__lab_scale(p->lab, job, p->scale, p->means->images ? p->means->images(p->means->counts, job, false) : 0, &s);
     TRY(set_number(p, job, "epochs", s.epochs));
     TRY(set_number(p, job, "iterations", s.iterations));
     TRY(set_number(p, job, ls__lab_job_setting(job, "batch-per-worker") ? "batch-per-worker" : "batch-size", s.batch));

@@ -22,8 +22,9 @@ struct ls_lab_ask {
 
 /* What the plan asks of its caller, who knows data sets and speeds. */
 struct ls_lab_means {
-    /* Training images of a data set; 0: not known. */
-    int64_t (*images)(const char *data);
+    /* Images of a job's data set to train or to test on; 0: not known. */
+    int64_t (*images)(void *counts, const struct ls_lab_job *job, bool is_test);
+    void *counts;
     /* Generated images of the same shape, for a set that has to be fetched; NULL: it needs none. */
     const char *(*stand_in)(const char *data);
     /* (optional) Seconds and bytes on disk of one training; NAN: not known. */

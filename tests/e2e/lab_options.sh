@@ -39,6 +39,32 @@ equal '--device: not where a run says another' "$(words ref device) $(words free
 equal 'and nothing else' "$(words free workers)" ''
 lab show reach.lab --json
 equal 'without them: as the file says' "$(words free device)$(words free workers) $(words based device) $(words one workers)" ' --device cpu --workers 1'
+# Images are those that are here; of a set that is not, those published.
+python3 - <<'END'
+import os, struct
+os.makedirs("here/MNIST/raw")
+for name, n in (("train", 320), ("t10k", 50)):
+    with open(f"here/MNIST/raw/{name}-images-idx3-ubyte", "wb") as f: f.write(struct.pack(">4I", 2051, n, 28, 28) + bytes(n * 784))
+    with open(f"here/MNIST/raw/{name}-labels-idx1-ubyte", "wb") as f: f.write(struct.pack(">2I", 2049, n) + bytes(i % 10 for i in range(n)))
+END
+cat >images.lab <<'END_LAB'
+title  How many images?
+base   model=softmax data=mnist batch-size=16 epochs=1
+question Q1: ?
+  run  all
+  run  part validation=160
+END_LAB
+predicted() { python3 -c 'import json; print(*(j["predicted_seconds"] for j in json.load(open("out"))["jobs"]))'; }
+lab show images.lab --json --scale 1/2
+equal 'half of a published set that is not here' "$(words all iterations)" '--iterations 1875'
+lab show images.lab --json
+published=$(predicted)
+lab show images.lab --json --data-dir "$PWD/here" --scale 1/2
+equal 'half of the images that are here' "$(words all iterations) $(words part iterations)" '--iterations 10 --iterations 5'
+lab show images.lab --json --data-dir "$PWD/here"
+equal "predicted of those that are here ($(predicted) s, of all that are published $published s)" \
+    "$(python3 -c 'import sys; a, b = float(sys.argv[1].split()[0]), float(sys.argv[2].split()[0]); print(a - 0.2 < (b - 0.2) / 10)' "$(predicted)" "$published")" True
+
 lab run reach.lab --only Q1,Q2 --device no-such-device --run wrong
 if [ "$code" -ne 0 ]; then ok 'a device that is not there is told'; else bad 'a device that is not there: exit code 0'; fi
 
