@@ -160,11 +160,17 @@ static enum ls_status print_plan_json(const struct ls_lab *lab, const struct ls_
                                     ls__json_number(ls__lab_seconds_left(state)), "jobs", jobs));
 }
 
+static struct ls_lab_rules rules_of(const struct ls_options *o)
+{
+    return ls__lab_rules(ls__option_is_given(o, "device") ? o->train.device : "");
+}
+
 static enum ls_status show(const struct ls_options *o, const char *name)
 {
     struct ls_lab *lab = NULL;
     struct ls_lab_state *state = NULL;
-    enum ls_status status = load(&lab, name, &ls__lab_rules);
+    const struct ls_lab_rules rules = rules_of(o);
+    enum ls_status status = load(&lab, name, &rules);
     if (!lab) return status;
     status = ls__lab_plan_of(&state, o, lab);
     if (status == LS_OK) status = o->train.json ? print_plan_json(lab, state) : print_plan(lab, state);
@@ -179,7 +185,8 @@ static enum ls_status run(const struct ls_options *o, const char *name)
 {
     struct ls_lab *lab = NULL;
     if (ls__lab_is_folder(name)) return ls__lab_go_on(o, name);
-    enum ls_status status = load(&lab, name, &ls__lab_rules);
+    const struct ls_lab_rules rules = rules_of(o);
+    enum ls_status status = load(&lab, name, &rules);
     if (!lab) return status;
     status = ls__lab_go(o, lab, o->train.run_dir);
     ls__lab_destroy(&lab);

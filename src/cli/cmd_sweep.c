@@ -135,6 +135,7 @@ enum ls_status ls__cmd_sweep(const struct ls_options *o)
 {
     struct ls_buf b = LS_BUF_INIT;
     struct ls_lab *lab = NULL;
+    const struct ls_lab_rules rules = ls__lab_rules(o->train.device); /* what is wrong is told as train tells it */
     if (strcmp(o->args[0], "train") != 0)
         return ls_fail(LS_USAGE, "sweep %s: only trainings are swept: lockstep sweep train MODEL DATA --vary ...",
                        o->args[0]);
@@ -142,7 +143,7 @@ enum ls_status ls__cmd_sweep(const struct ls_options *o)
     if (ls__option_is_given(o, "resume"))
         return ls_fail(LS_USAGE, "a sweep goes on by `lockstep lab run DIR`, with its folder, not by --resume");
     enum ls_status status = write_lab(&b, o);
-    if (status == LS_OK) status = ls__lab_parse(&lab, "sweep", b.text, b.len, &ls__lab_rules);
+    if (status == LS_OK) status = ls__lab_parse(&lab, "sweep", b.text, b.len, &rules);
     if (status != LS_OK) status = without_line(status);
     if (status == LS_OK) status = ls__lab_go(o, lab, o->train.run_dir);
     ls__lab_destroy(&lab);

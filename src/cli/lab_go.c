@@ -162,6 +162,7 @@ static enum ls_status go(const struct ls_lab *lab, struct ls_lab_state *state, c
     struct ls_lab_folder folder;
     char made[LS_PATH_BYTES];
     TRY(ls__lab_check_data(state));
+    TRY(ls__lab_check_devices(lab, state));
     if (!path) TRY(ls__run_make_named("lab", lab->name, made));
     TRY(ls__lab_folder_take(&folder, path ? path : made, lab, state));
     enum ls_status status = run_in(&folder, lab, state);
@@ -220,7 +221,8 @@ static enum ls_status go_on(const struct ls_lab *read, const struct ls_lab_state
                                    .data_dir = old->data_dir,
                                    .repeat = old->repeat,
                                    .is_stand_in = old->is_stand_in};
-    TRY(ls__lab_parse(&lab, read->name, read->file, read->file_len, &ls__lab_rules));
+    const struct ls_lab_rules rules = ls__lab_rules(old->device);
+    TRY(ls__lab_parse(&lab, read->name, read->file, read->file_len, &rules));
     enum ls_status status = plan(&state, lab, &ask);
     if (status == LS_OK) status = go(lab, state, dir);
     ls__lab_state_destroy(&state);

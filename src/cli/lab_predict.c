@@ -1,10 +1,9 @@
 /* lab_predict.c: how long a run of a lab will take, and what it leaves on disk.
  *
  * A step takes a + b * images: both are measured by a few steps on random images at two batch sizes, once for each
- * model, image size and device. Evaluation costs a third of that per image (forward alone). Images are those of the
- * data set as it is here. On a shaped network the
- * sums of a step travel for 2 (n-1)/n times their bytes, to k parameter servers and back for n/k times. Rough on
- * purpose: the time left follows what runs really took.
+ * model, image size, device and precision. Evaluation costs a third of that per image (forward alone). Images are those
+ * of the data set as it is here. On a shaped network the sums of a step travel for 2 (n-1)/n times their bytes, to k
+ * parameter servers and back for n/k times. Rough on purpose: the time left follows what runs really took.
  */
 #include "base/log.h"
 #include "base/mem.h"
@@ -24,7 +23,7 @@
 #include <string.h>
 
 struct rate {
-    char model[256], device[16];
+    char model[256], device[16], precision[8];
     int64_t c, h, w;
     double step_seconds, image_seconds; /* NAN: could not be measured */
     double parameters;
@@ -64,7 +63,7 @@ static double step_seconds(const struct rate *r, const char *data, int64_t batch
                                        .batch_size = batch,
                                        .warmup = 1,
                                        .seconds = 0.1,
-                                       .precision = "f32"};
+                                       .precision = r->precision};
     struct ls_bench_result result = {0};
     double seconds = NAN;
     if (ls_bench(&o, &result) == LS_OK)
@@ -94,20 +93,22 @@ static void measure(struct rate *r, int n_classes)
     r->step_seconds = fmax(0, b - r->image_seconds * (double)large);
 }
 
-static struct rate *find_rate(struct ls_lab_rates *rates, const char *model, const char *data, const char *device)
+static struct rate *find_rate(struct ls_lab_rates *rates, const char *model, const char *data, const char *device,
+                              const char *precision)
 {
     int64_t dims[3];
     int n_classes;
     struct rate *r;
     if (!model || !data || !ls__lab_shape(data, dims, &n_classes)) return NULL;
     for (r = rates->first; r; r = r->next)
-        if (!strcmp(r->model, model) && !strcmp(r->device, device) && r->c == dims[0] && r->h == dims[1] &&
-            r->w == dims[2])
+        if (!strcmp(r->model, model) && !strcmp(r->device, device) && !strcmp(r->precision, precision) &&
+            r->c == dims[0] && r->h == dims[1] && r->w == dims[2])
             return r;
     r = calloc(1, sizeof *r);
     if (!r) return NULL;
     snprintf(r->model, sizeof r->model, "%s", model);
     snprintf(r->device, sizeof r->device, "%s", device);
+    snprintf(r->precision, sizeof r->precision, "%s", precision);
     r->c = dims[0];
     r->h = dims[1];
     r->w = dims[2];
@@ -156,12 +157,13 @@ void ls__lab_predict(void *context, const struct ls_lab_job *job, double *second
     const double batch = ls__lab_job_setting(job, "batch-per-worker") ? number(job, "batch-per-worker", 1) * workers
                                                                       : number(job, "batch-size", 128);
     const char *data = ls__lab_job_setting(job, "data"), *every = ls__lab_job_setting(job, "checkpoint-every"),
-               *device = ls__lab_job_setting(job, "device");
+               *device = ls__lab_job_setting(job, "device"), *precision = ls__lab_job_setting(job, "precision");
     struct ls_train_options usual;
     ls_train_options_default(&usual);
     if (device) usual.device = device;
+    if (precision) usual.precision = precision;
     ls__options_complete(&usual); /* auto becomes what it is here */
-    const struct rate *r = find_rate(context, ls__lab_job_setting(job, "model"), data, usual.device);
+    const struct rate *r = find_rate(context, ls__lab_job_setting(job, "model"), data, usual.device, usual.precision);
     *seconds = *bytes = NAN;
     if (!r) return;
     const struct ls_lab_rates *rates = context;

@@ -1,8 +1,10 @@
 /* lab_rules.c: which settings a lab may have, whether a run can be so, and what is known of its data. */
 #include "cli/lab_rules.h"
 
+#include "backend/backend.h"
 #include "base/parse.h"
 #include "base/suggest.h"
+#include "cli/machine.h"
 #include "cli/options.h"
 #include "data/catalog.h"
 #include "data/data.h"
@@ -163,8 +165,26 @@ static enum ls_status check_values(const struct ls_lab_run *run, int *line)
     return LS_OK;
 }
 
+static bool is_given(const struct ls_lab_rules *rules)
+{
+    return rules->device && *rules->device;
+}
+
+/* A number format that the device does not have, where the file does not say which: what to write. */
+static enum ls_status check_precision(const struct ls_lab_rules *rules, const struct ls_lab_run *run, int *line)
+{
+    const char *precision = ls__lab_setting(run, "precision"), *usual = ls_backends[0]->name;
+    if (!precision || strcmp(precision, "f32") == 0 || ls__lab_setting(run, "device") || is_given(rules)) return LS_OK;
+    *line = line_of(run, "precision");
+    return ls_fail(
+        LS_USAGE,
+        "precision=%s, but no device is named, and %s, the usual one, computes in f32 only: write device=cuda "
+        "beside it, or give lab run --device cuda, on a machine with a card",
+        precision, usual);
+}
+
 /* Together, as train would read them. A way to synchronise that is known but not built is the run's own failure. */
-static enum ls_status check_together(const struct ls_lab_run *run)
+static enum ls_status check_together(const struct ls_lab_rules *rules, const struct ls_lab_run *run)
 {
     struct ls_lab_setting settings[128];
     struct ls_lab_job job = {.settings = settings};
@@ -172,11 +192,19 @@ static enum ls_status check_together(const struct ls_lab_run *run)
     struct ls_options o;
     const char **words = NULL;
     int n = 0;
-    for (int i = 0; i < run->n_settings && i < 128; i++) {
+    bool has_device = false;
+    for (int i = 0; i < run->n_settings && i < 127; i++) {
         const bool is_sync = strcmp(run->settings[i].key, "sync") == 0;
         if (is_sync && ls__sync_check(run->settings[i].value, 0) != LS_OK) continue;
-        settings[job.n_settings++] = run->settings[i];
+        settings[job.n_settings] = run->settings[i];
+        if (strcmp(run->settings[i].key, "device") == 0) {
+            has_device = true;
+            if (is_given(rules) && !run->settings[i].is_own) settings[job.n_settings].value = rules->device;
+        }
+        job.n_settings++;
     }
+    if (is_given(rules) && !has_device)
+        settings[job.n_settings++] = (struct ls_lab_setting){.key = "device", .value = rules->device};
     enum ls_status status = ls__lab_words(&memory, &job, "lockstep", NULL, &words);
     while (status == LS_OK && words[n]) n++;
     if (status == LS_OK) {
@@ -207,17 +235,44 @@ static enum ls_status check_network(const struct ls_lab_run *run, int *line)
     return status;
 }
 
-static enum ls_status check_run(const struct ls_lab_run *run, int *line)
+static enum ls_status check_run(const struct ls_lab_rules *rules, const struct ls_lab_run *run, int *line)
 {
     if (!ls__lab_setting(run, "model"))
         return ls_fail(LS_USAGE, "which network? Write model=NAME on its line or in base");
     if (!ls__lab_setting(run, "data")) return ls_fail(LS_USAGE, "which data? Write data=NAME on its line or in base");
     TRY(check_values(run, line));
-    TRY(check_together(run));
+    TRY(check_precision(rules, run, line));
+    TRY(check_together(rules, run));
     return check_network(run, line);
 }
 
-const struct ls_lab_rules ls__lab_rules = {.key = check_key, .example = example, .run = check_run};
+struct ls_lab_rules ls__lab_rules(const char *device)
+{
+    return (struct ls_lab_rules){.key = check_key, .example = example, .run = check_run, .device = device};
+}
+
+/* --- whether what computes is there --- */
+
+/* Each device once. Machines of --hosts have their own. */
+enum ls_status ls__lab_check_devices(const struct ls_lab *lab, const struct ls_lab_state *state)
+{
+    const char *good = ls_backends[0]->name;
+    for (int i = 0; i < state->n_jobs; i++) {
+        const struct ls_lab_job *job = &state->jobs[i];
+        const char *device = ls__lab_job_setting(job, "device");
+        const struct ls_backend *backend;
+        char text[512];
+        if (!device || strcmp(device, "auto") == 0 || strcmp(device, good) == 0) continue;
+        if (ls__lab_job_setting(job, "hosts")) continue;
+        enum ls_status status = ls_backend_get(device, &backend);
+        if (status != LS_OK) return ls_fail_in(status, "run %s", lab->runs[job->run].name);
+        if (!ls__backend_text(backend, text, sizeof text))
+            return ls_fail(LS_UNSUPPORTED, "run %s has device=%s, which cannot compute here: %s",
+                           lab->runs[job->run].name, device, text);
+        good = device;
+    }
+    return LS_OK;
+}
 
 /* --- whether the data is there --- */
 

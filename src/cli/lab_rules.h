@@ -4,7 +4,8 @@
 
 #include "lab/run.h"
 
-extern const struct ls_lab_rules ls__lab_rules;
+/* device: of --device; "": not given. */
+struct ls_lab_rules ls__lab_rules(const char *device);
 
 /* Images of a split as the set is published; 0: it is no published set. */
 int64_t ls__lab_published_images(const char *data, bool is_test);
@@ -12,6 +13,8 @@ int64_t ls__lab_published_images(const char *data, bool is_test);
 bool ls__lab_shape(const char *data, int64_t dims[3], int *n_classes);
 const char *ls__lab_stand_in(const char *data);
 
+/* LS_UNSUPPORTED if a job's device cannot compute on this machine, with why. */
+enum ls_status ls__lab_check_devices(const struct ls_lab *lab, const struct ls_lab_state *state) LS_MUST_CHECK;
 /* LS_DATA if a job's data set is not there, with what to do. */
 enum ls_status ls__lab_check_data(const struct ls_lab_state *state) LS_MUST_CHECK;
 

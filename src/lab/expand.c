@@ -70,7 +70,7 @@ static enum ls_status check_run(const struct draft *d, const struct draft_list *
                                   run->name, other->name, other->line, other->name);
     }
     if (!d->rules) return LS_OK;
-    if (d->rules->run(run, &line) == LS_OK) return LS_OK;
+    if (d->rules->run(d->rules, run, &line) == LS_OK) return LS_OK;
     if (line != run->line) return ls_fail_in(LS_USAGE, "%s:%d", d->origin, line); /* the line says it all */
     return ls_fail_in(LS_USAGE, "%s:%d: run %s", d->origin, line, run->name);
 }

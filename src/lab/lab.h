@@ -143,7 +143,8 @@ struct ls_lab_rules {
     const char *(*example)(const char *key);
     /* Whether a run can be so: values, models, data sets, what goes together. *line is the run's, and may become that
      * of the setting that is wrong. */
-    enum ls_status (*run)(const struct ls_lab_run *run, int *line);
+    enum ls_status (*run)(const struct ls_lab_rules *rules, const struct ls_lab_run *run, int *line);
+    const char *device; /* (optional) that `lab run` was given: of runs that name none on their own lines */
 };
 
 /* Mistakes are LS_USAGE, "svhn.lab:12: ..."; the first in the file's order. rules NULL: any key, any value. */

@@ -65,6 +65,34 @@ lab show images.lab --json --data-dir "$PWD/here"
 equal "predicted of those that are here ($(predicted) s, of all that are published $published s)" \
     "$(python3 -c 'import sys; a, b = float(sys.argv[1].split()[0]), float(sys.argv[2].split()[0]); print(a - 0.2 < (b - 0.2) / 10)' "$(predicted)" "$published")" True
 
+# Number formats that the usual device does not have.
+cat >half.lab <<'END_LAB'
+title  Half the digits
+base   model=softmax data=fake:1x8x8:4:200 batch-size=16 epochs=1 device=cpu
+question Q1: ?
+  run  whole
+  run  half precision=bf16
+END_LAB
+sed 's/ device=cpu//' half.lab >unnamed.lab
+lab run unnamed.lab --run half
+one_line_error 'a precision without a device' 2 'unnamed.lab:5: run half: precision=bf16, but no device is named, and '
+has 'what to do' err 'write device=cuda beside it, or give lab run --device cuda, on a machine with a card'
+lab run half.lab --run half
+one_line_error 'a precision that the device does not have' 2 'half.lab:5: run half: --precision bf16: the device cpu computes in f32 only'
+if [ -e "$(dirname "$lockstep")/lockstep-cuda.so" ]; then
+    for file in half unnamed; do
+        lab show $file.lab --device cuda --json
+        equal "--device cuda is considered ($file.lab)" "$code $(words half device) $(words whole device)" '0 --device cuda --device cuda'
+    done
+    CUDA_VISIBLE_DEVICES='' lab run half.lab --device cuda --run half
+    one_line_error 'no card: told before anything runs' 1 'run whole has device=cuda, which cannot compute here: '
+else
+    lab run half.lab --device cuda --run half
+    one_line_error 'no plug-in: told before anything runs' 2 'lockstep-cuda.so was not found'
+    skipped 'no CUDA plug-in: precisions of a card are not tried'
+fi
+if [ -e half ]; then bad 'something was run'; else ok 'nothing was run'; fi
+
 lab run reach.lab --only Q1,Q2 --device no-such-device --run wrong
 if [ "$code" -ne 0 ]; then ok 'a device that is not there is told'; else bad 'a device that is not there: exit code 0'; fi
 

@@ -192,7 +192,7 @@ static enum ls_status only_lr(const char *key, const char **name)
     return strcmp(key, "lr") == 0 ? LS_OK : ls_fail(LS_USAGE, "no %s here", key);
 }
 
-static enum ls_status not_two(const struct ls_lab_run *run, int *line)
+static enum ls_status not_two(const struct ls_lab_rules *rules, const struct ls_lab_run *run, int *line)
 {
     if (strcmp(ls__lab_setting(run, "lr"), "2") != 0) return LS_OK;
     *line = run->settings[0].line;
