@@ -183,7 +183,7 @@ struct ls_device_memory {
     enum ls_status (*read)(struct ls_device *device, void *host, const void *data, size_t bytes);
 };
 
-/* Launches that are recorded once and replayed with one call, all or none of these. Between begin and end launches are
+/* Launches that are recorded once and replayed with one call. Between begin and end launches are
  * kept instead of enqueued, with their addresses and values; what changes from step to step they read, when they are
  * replayed, from the last `now`. */
 struct ls_device_recording {
@@ -192,6 +192,9 @@ struct ls_device_recording {
     enum ls_status (*replay)(struct ls_device *device, void *recording);
     void (*free)(struct ls_device *device, void *recording);
     enum ls_status (*now)(struct ls_device *device, const struct ls_step_ctx *ctx); /* seed, step and lr */
+    /* (optional: a step is enqueued when the one before is known to have gone well) After settle returned a failure:
+     * the step that `now` told last before it. */
+    int64_t (*failed_step)(struct ls_device *device);
 };
 
 /* Several processes, each with a device: what one of them needs to find the others. It outlives the group. */
@@ -287,7 +290,7 @@ enum ls_status ls_backend_get(const char *name, const struct ls_backend **out) L
 bool ls_backend_exists(const char *name); /* without loading anything */
 
 /* What a plug-in exports. It may use all functions of the library, which the program exports. */
-enum { LS_BACKEND_ABI = 5 };
+enum { LS_BACKEND_ABI = 6 };
 struct ls_backend_plugin {
     int abi; /* LS_BACKEND_ABI, first in every version */
     const struct ls_backend *backend;

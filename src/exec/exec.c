@@ -56,6 +56,7 @@ void ls_exec_destroy(struct ls_exec **exec)
     ls_store_release(e->store);
     ls__sums_free(e);
     ls__images_free(e);
+    ls__ahead_free(e);
     ls__compress_release(e);
     ls__share_close(e);
     free(e);

@@ -69,6 +69,7 @@ struct ls_exec_step {
      * ls_exec_get_gradient may be used. All ranks give it or none does. */
     void (*look)(void *arg);
     void *look_arg;
+    bool may_run_ahead;       /* (optional) ls_exec_train need not wait for its end: see there */
     struct ls_sum_range sums; /* (optional) ls_exec_apply: only the updates by these; not with clip_norm or look */
     float *logits; /* (optional) ls_exec_evaluate: [batch.n,n_classes], of the shards that this process computed */
 };
@@ -87,9 +88,13 @@ void ls_exec_want(struct ls_exec *exec, bool stop, bool save);
 double ls_exec_machine_shard_seconds(const struct ls_exec *exec, int machine);
 
 /* One training step. LS_NONFINITE: the message says where the first bad value appeared; nothing was updated (over
- * several machines: not everywhere, and the store is worthless). */
+ * several machines: not everywhere, and the store is worthless). With may_run_ahead *stats may be empty (n is 0), on a
+ * device that goes on computing alone: loss, count and failure are then told by a later step, for all of them. */
 enum ls_status ls_exec_train(struct ls_exec *exec, const struct ls_exec_step *step,
                              struct ls_exec_stats *stats) LS_MUST_CHECK;
+/* After steps with may_run_ahead: all that they add to what the last *stats had (none: it is empty). Before anything
+ * but the next step. */
+enum ls_status ls_exec_catch_up(struct ls_exec *exec, struct ls_exec_stats *stats) LS_MUST_CHECK;
 /* Forward only. The last shard may be padded: plans of one size suffice. */
 enum ls_status ls_exec_evaluate(struct ls_exec *exec, const struct ls_exec_step *step,
                                 struct ls_exec_stats *stats) LS_MUST_CHECK;

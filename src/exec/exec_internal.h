@@ -13,7 +13,8 @@
  *     result.c   the end: loss, count, what other ranks want and how they fared
  *
  * apart.c has the same phases for shards that somebody hands out, and for sums that came from others.
- * On a device that records launches, a step of one shard goes through whole.c instead of pre.c to post.c.
+ * On a device that records launches, a step of one shard goes through whole.c instead of pre.c to post.c; its end may
+ * be heard of later, with that of others (ahead.c).
  *
  * How ranks and machines take part is in one table (struct together), of which an executor has one entry.
  */
@@ -130,6 +131,21 @@ struct replays {
     bool is_refused; /* recording failed once: never again */
 };
 
+/* Steps whose end the host has not heard of; ahead.c. Of each what it takes to run it again. */
+enum { MAX_AHEAD = 32 }; /* so many shards' losses add up within the fixed-point range */
+struct step_ahead {
+    struct ls_exec_step ask;
+    struct ls_batch batch;
+    uint32_t *samples;
+    uint16_t *labels;
+    int room; /* elements of both */
+};
+struct ahead {
+    struct step_ahead list[MAX_AHEAD];
+    int n;
+    int64_t n_samples; /* of all n */
+};
+
 struct together;
 
 struct ls_exec {
@@ -151,6 +167,7 @@ struct ls_exec {
     struct sum_block sums;
     struct compress compress;
     struct replays replays;
+    struct ahead ahead;
     struct kept_images {
         void *data; /* in the device's memory */
         size_t bytes;
@@ -275,7 +292,15 @@ void ls__exec_forget_recordings(struct ls_exec *e); /* addresses change */
 
 /* whole.c: a step that is one recording */
 bool ls__exec_is_whole(const struct step *s);
-enum ls_status ls__exec_run_whole(struct step *s) LS_MUST_CHECK;
+enum ls_status ls__exec_run_whole(struct step *s, bool *is_replayed) LS_MUST_CHECK;
+
+/* ahead.c */
+bool ls__ahead_may(const struct step *s); /* whether this one, replayed as a whole, need not be concluded now */
+enum ls_status ls__ahead_note(const struct step *s) LS_MUST_CHECK;
+void ls__ahead_forget(struct ls_exec *e);
+void ls__ahead_free(struct ls_exec *e);
+/* After a failure: the step itself, or the one ahead of the host that failed. */
+struct step ls__ahead_failed(const struct step *s);
 
 /* images.c */
 void ls__images_free(struct ls_exec *e);

@@ -49,7 +49,7 @@ static enum ls_status read_result(struct step *s, struct ls_exec_stats *stats)
     const struct step_result *r;
     TRY(s->e->together->result(s, &own, &r));
     s->e->n_active = r->n_active;
-    stats->n = s->ask->batch->n;
+    stats->n = s->ask->batch->n + s->e->ahead.n_samples;
     stats->loss_sum = ldexp((double)r->loss, -LS_SCALE_STATS);
     stats->n_correct = r->n_correct >> LS_SCALE_STATS;
     stats->stop_wanted = r->control[LS_CONTROL_STOP] > 0;
@@ -74,6 +74,7 @@ enum ls_status ls__exec_conclude(struct step *s, enum ls_status status, struct l
     ls__step_note(s, "sums");
     enum ls_status learned = read_result(s, stats);
     if (work.status == LS_OK) work = ls__keep(ls__step_diagnose(s, learned)); /* an enqueued launch may have failed */
+    ls__ahead_forget(e);
     if (work.status == LS_OK || is_job_lost(learned)) return ls__fail_again(&work);
     TRY(e->together->barrier(e, e->local_rank == 0 ? ls_exec_zero_sums(e) : LS_OK));
     return ls__fail_again(&work);

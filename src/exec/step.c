@@ -39,7 +39,8 @@ enum ls_status ls__step_prepare(struct step *s)
 enum ls_status ls__step_diagnose(struct step *s, enum ls_status status)
 {
     if (status != LS_NONFINITE || !s->is_training) return status;
-    return s->e->together->barrier(s->e, s->e->local_rank == 0 ? ls__exec_diagnose(s) : status);
+    const struct step failed = ls__ahead_failed(s);
+    return s->e->together->barrier(s->e, s->e->local_rank == 0 ? ls__exec_diagnose(&failed) : status);
 }
 
 /* All shards of this machine, and what is summed over them once. What fails here fails with the sums under way, so that
@@ -60,6 +61,14 @@ static enum ls_status run_shards(struct step *s)
     return status;
 }
 
+static enum ls_status run_whole(struct step *s, struct ls_exec_stats *stats)
+{
+    bool is_replayed;
+    const enum ls_status status = ls__exec_run_whole(s, &is_replayed);
+    if (status == LS_OK && is_replayed && ls__ahead_may(s)) return ls__ahead_note(s);
+    return ls__exec_conclude(s, status, stats);
+}
+
 enum ls_status ls_exec_train(struct ls_exec *e, const struct ls_exec_step *ask, struct ls_exec_stats *stats)
 {
     const struct ls_step_ctx update = {
@@ -69,7 +78,7 @@ enum ls_status ls_exec_train(struct ls_exec *e, const struct ls_exec_step *ask, 
     if (!(ask->clip_norm > 0) && !ask->look) s.update = &update;
     TRY(ls__step_find_plans(&s));
     TRY(ls__exec_now(e, &update));
-    if (ls__exec_is_whole(&s)) return ls__exec_conclude(&s, ls__exec_run_whole(&s), stats);
+    if (ls__exec_is_whole(&s)) return run_whole(&s, stats);
     enum ls_status status = run_shards(&s);
     if (status == LS_OK) status = e->together->publish(&s);
     ls__step_note(&s, "update");

@@ -42,17 +42,17 @@ static void note_copies(const struct step *s)
             s->e->store->entries[p->slots[p->ops[i].node.out[0]].stored].version = s->e->store->version;
 }
 
-enum ls_status ls__exec_run_whole(struct step *s)
+enum ls_status ls__exec_run_whole(struct step *s, bool *is_replayed)
 {
     struct ls_exec *e = s->e;
     const struct shard_cut c = ls__shard_cut(s->ask, 0);
     struct whole w = {s, ls__shard_context(s->ask, c), *s->update};
     w.shard.is_only = true;
     const struct record_key key = {s->plan->plan, LS_POST, c.first, c.n, s->ask->batch->n, s->ask->seed};
-    bool is_replayed;
+    *is_replayed = false;
     struct ls_begun begun = ls__span_begin(e->workers[0].lane, s->work, "step", s->ask->step);
     enum ls_status status = ls__shard_load(s, s->plan, c, 0);
-    if (status == LS_OK) status = ls__exec_launch(e, &key, launch_all, &w, &is_replayed);
+    if (status == LS_OK) status = ls__exec_launch(e, &key, launch_all, &w, is_replayed);
     ls__span_end(e->workers[0].lane, begun);
     if (status != LS_OK) return status;
     note_copies(s);

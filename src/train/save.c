@@ -77,6 +77,10 @@ static enum ls_status submit(struct trainer *t, struct ls_ckpt_writer *writer, b
 
 enum ls_status ls__trainer_view(struct trainer *t)
 {
+    struct ls_exec_stats stats;
+    TRY(ls_exec_catch_up(t->s.exec, &stats));
+    ls__tally_add(&t->st.epoch_tally, &stats);
+    ls__tally_add(&t->st.log_tally, &stats);
     return ls__sync_view(&t->sync, &t->st.pending);
 }
 

@@ -39,6 +39,16 @@ static enum ls_status load(struct trainer *t, struct ls_batch *batch)
     return status;
 }
 
+/* Whether nobody looks at this step's loss by itself: a device may go on without us. The first step is timed. */
+static bool may_run_ahead(const struct trainer *t)
+{
+    const struct train_state *st = &t->st;
+    const int64_t next = st->step + 1;
+    return !t->is_own_loop && !(t->o->control && t->o->control->on_step) && t->first_step_seconds > 0 &&
+           next < t->last_step && st->epoch_step + 1 < t->schedule.steps_per_epoch &&
+           !ls__run_is_line_due(next, t->o->log_every);
+}
+
 static enum ls_status load_and_train(struct trainer *t, double lr, struct ls_exec_stats *stats)
 {
     struct ls_batch batch;
@@ -49,7 +59,8 @@ static enum ls_status load_and_train(struct trainer *t, double lr, struct ls_exe
                                 .seed = (uint64_t)t->o->seed,
                                 .step = t->st.step,
                                 .lr = lr,
-                                .clip_norm = t->o->clip_norm};
+                                .clip_norm = t->o->clip_norm,
+                                .may_run_ahead = may_run_ahead(t)};
     if (ls__observe_wants_gradients(t)) {
         step.look = ls__observe_gradients;
         step.look_arg = t;

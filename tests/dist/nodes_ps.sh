@@ -60,10 +60,15 @@ equal 'a network: in the manifest' "$(of_launch nodes) $(of_launch network) $(of
 equal 'a network: what travelled' "$(value 'r["bytes_sent"] == sum(w["bytes_sent"] + w["bytes_received"] for w in r["elastic"]["workers"]) > 1e6')" True
 train -i 30 --nodes 2 --network 1gbit,0.1ms,1% --sync ps
 equal '1 % of the packets lost: weights' "$(field weights_hash)" "$reference"
-train -i 60 --nodes 2 --network 1gbit,0.1ms --sync ps --slow 2:5
-equal 'a slow node: weights' "$(field weights_hash)" "$longer"
-has 'a slow node: said' err 'node 2 is held back to 1/5 of its speed'
-equal 'a slow node does less' "$(value '(lambda s: s["node2"] < s["node1"])({w["host"]: w["shards"] for w in r["elastic"]["workers"]})')" True
+# A node is held back on the clock. Where the cores are so busy that the other one hardly runs either, only more of it shows.
+does_less() { value '(lambda s: s["node2"] < s["node1"])({w["host"]: w["shards"] for w in r["elastic"]["workers"]})'; }
+for slow in 5 20 80; do
+    train -i 60 --nodes 2 --network 1gbit,0.1ms --sync ps --slow 2:$slow
+    equal 'a slow node: weights' "$(field weights_hash)" "$longer"
+    has 'a slow node: said' err "node 2 is held back to 1/$slow of its speed"
+    if [ "$(does_less)" = True ]; then break; fi
+done
+equal "a slow node ($slow) does less" "$(does_less)" True
 foretold_within='1 / 3 < r["step_seconds"]["predicted"] / r["step_seconds"]["measured"] < 3'
 train -i 30 --nodes 2 --network 10mbit,15ms --sync ps # the far worker's parameters and sums pass the wire, one after the other
 equal '10 Mbit/s and 15 ms take their time' "$(value '(lambda w: r["train_seconds"] >= max(w["pushes"] * 0.03, (w["bytes_sent"] + w["bytes_received"]) * 8 / 20e6) and

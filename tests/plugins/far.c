@@ -7,6 +7,9 @@
  *
  * With LOCKSTEP_FAR_SUMS=1 devices of several processes add their sums themselves, through a file that all of them map;
  * LOCKSTEP_FAR_SUMS=one-cannot: rank 1 cannot, so nobody does. A machine has LOCKSTEP_FAR_CARDS of them (2).
+ *
+ * With LOCKSTEP_FAR_RECORDING=1 launches are recorded and replayed, images are kept, and steps may be enqueued before
+ * the host has heard of those before; with 0 nothing of it, but the plans are the same.
  */
 #include "backend/backend.h"
 
@@ -31,9 +34,12 @@ static struct {
     size_t used, n_live;
     enum ls_status failure;
     char message[512];
+    struct recording *recorded; /* the one that launches join; NULL: they run */
+    struct ls_step_ctx now;
+    int n_waits;
 } card = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-enum { ALIGNMENT = 256 };
+enum { ALIGNMENT = 256, MOST_SAMPLES = 4096 /* of a shard */ };
 static const size_t card_bytes = (size_t)16 << 30; /* of addresses */
 
 static void *near(const void *p)
@@ -76,6 +82,7 @@ static enum ls_status device_open_at(struct ls_device **out, int turn, bool is_o
 
 static void device_close(struct ls_device **device)
 {
+    if (getenv("LOCKSTEP_FAR_COUNT")) fprintf(stderr, "far: the host waited %d times\n", card.n_waits);
     if (card.n_live) {
         fprintf(stderr, "far: %zu allocations were not given back\n", card.n_live);
         abort();
@@ -147,6 +154,7 @@ static void lag(void)
 static enum ls_status settle(struct ls_device *device)
 {
     lag();
+    card.n_waits++;
     if (is_lost())
         return ls_fail(LS_ERROR, "far: the card failed; checkpoints are whole, --resume goes on from the newest");
     pthread_mutex_lock(&card.lock);
@@ -315,10 +323,77 @@ static bool is_update(enum ls_op op)
     return op == LS_OP_SGD || op == LS_OP_ADAMW || op == LS_OP_RUNNING_STATS;
 }
 
-static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
+static enum ls_status launch_now(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     if (is_update(b->kernel->impl->op) && (has_failed() || group.has_failed_elsewhere)) return LS_OK;
     return keep(inner_of(b)->launch(b->extra, ctx));
+}
+
+/* --- recording --- */
+
+struct recording {
+    struct recorded_launch {
+        const struct ls_bound *b;
+        struct ls_step_ctx ctx;
+    } * list;
+    int n, room;
+};
+
+static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
+{
+    struct recording *r = card.recorded;
+    if (!r) return launch_now(b, ctx);
+    if (r->n == r->room) {
+        void *list = realloc(r->list, (size_t)(r->room = 2 * r->room + 16) * sizeof *r->list);
+        if (!list) return ls_fail(LS_NOMEM, "far: no memory");
+        r->list = list;
+    }
+    r->list[r->n++] = (struct recorded_launch){b, *ctx};
+    return LS_OK;
+}
+
+static enum ls_status begin(struct ls_device *device)
+{
+    card.recorded = calloc(1, sizeof *card.recorded);
+    return card.recorded ? LS_OK : ls_fail(LS_NOMEM, "far: no memory");
+}
+
+static enum ls_status end(struct ls_device *device, void **recording)
+{
+    *recording = card.recorded;
+    card.recorded = NULL;
+    return LS_OK;
+}
+
+static enum ls_status replay(struct ls_device *device, void *recording)
+{
+    const struct recording *r = recording;
+    for (int i = 0; i < r->n; i++) {
+        struct ls_step_ctx ctx = r->list[i].ctx;
+        ctx.seed = card.now.seed;
+        ctx.step = card.now.step;
+        ctx.lr = card.now.lr;
+        enum ls_status status = launch_now(r->list[i].b, &ctx);
+        if (status != LS_OK) return status;
+    }
+    return LS_OK;
+}
+
+static void free_recording(struct ls_device *device, void *recording)
+{
+    free(((struct recording *)recording)->list);
+    free(recording);
+}
+
+static enum ls_status now(struct ls_device *device, const struct ls_step_ctx *ctx)
+{
+    if (!has_failed()) card.now = *ctx;
+    return LS_OK;
+}
+
+static int64_t failed_step(struct ls_device *device)
+{
+    return card.now.step;
 }
 
 static enum ls_status launch_join(const struct ls_bound *b, const struct ls_step_ctx *ctx, const struct ls_join *join)
@@ -328,7 +403,14 @@ static enum ls_status launch_join(const struct ls_bound *b, const struct ls_step
 
 static enum ls_status load(struct ls_device *device, const struct ls_load *l)
 {
+    const size_t image = (size_t)l->transform->c * (size_t)l->transform->h * (size_t)l->transform->w;
+    const uint8_t *pixels[MOST_SAMPLES];
     struct ls_load mine = *l;
+    if (l->kept) {
+        if (l->n > MOST_SAMPLES) return ls_fail(LS_UNSUPPORTED, "far: more than %d samples", MOST_SAMPLES);
+        for (int i = 0; i < l->n; i++) pixels[i] = (const uint8_t *)near(l->kept) + image * l->samples[i];
+        mine.pixels = pixels;
+    }
     mine.dst = near(l->dst);
     mine.dst_labels = near(l->dst_labels);
     mine.dst_samples = near(l->dst_samples);
@@ -337,27 +419,15 @@ static enum ls_status load(struct ls_device *device, const struct ls_load *l)
     return ls_backend_load(device, &mine);
 }
 
-__attribute__((constructor)) static void wrap(void)
-{
-    int n = 0;
-    for (const struct ls_impl *const *i = ls_backend_ref.impls; *i; i++) {
-        struct wrapped *w = &wrapped[(*i)->op];
-        *w = (struct wrapped){
-            .outer = {.name = "far", .op = (*i)->op, .prepare = prepare, .bind = bind, .unbind = unbind}, .inner = *i};
-        w->outer.release = (*i)->release;
-        w->outer.update = (*i)->update; /* ref's launch of an update calls it, with near addresses */
-        if ((*i)->launch) w->outer.launch = launch;
-        if ((*i)->launch_join) w->outer.launch_join = launch_join;
-        impls[n++] = &w->outer;
-    }
-}
-
 static const struct ls_device_memory memory = {
     .alloc = mem_alloc, .free = mem_free, .copy = mem_copy, .fill = mem_fill, .settle = settle};
 
 static const struct ls_device_sums sums = {.join = join, .leave = leave, .add = sum_add, .tell = sum_tell};
 
-static const struct ls_backend far_backend = {
+static const struct ls_device_recording recording = {
+    .begin = begin, .end = end, .replay = replay, .free = free_recording, .now = now, .failed_step = failed_step};
+
+static struct ls_backend far_backend = {
     .name = "far",
     .device_open = device_open,
     .device_open_at = device_open_at,
@@ -369,6 +439,27 @@ static const struct ls_backend far_backend = {
     .load = load,
     .impls = impls,
 };
+
+__attribute__((constructor)) static void wrap(void)
+{
+    const char *records = getenv("LOCKSTEP_FAR_RECORDING");
+    int n = 0;
+    far_backend.is_reduce_last = records != NULL;
+    if (records && strcmp(records, "1") == 0) {
+        far_backend.recording = &recording;
+        far_backend.can_keep_images = true;
+    }
+    for (const struct ls_impl *const *i = ls_backend_ref.impls; *i; i++) {
+        struct wrapped *w = &wrapped[(*i)->op];
+        *w = (struct wrapped){
+            .outer = {.name = "far", .op = (*i)->op, .prepare = prepare, .bind = bind, .unbind = unbind}, .inner = *i};
+        w->outer.release = (*i)->release;
+        w->outer.update = (*i)->update; /* ref's launch of an update calls it, with near addresses */
+        if ((*i)->launch) w->outer.launch = launch;
+        if ((*i)->launch_join) w->outer.launch_join = launch_join;
+        impls[n++] = &w->outer;
+    }
+}
 
 extern const struct ls_backend_plugin ls_backend_plugin;
 const struct ls_backend_plugin ls_backend_plugin = {LS_BACKEND_ABI, &far_backend};

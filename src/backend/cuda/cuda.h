@@ -146,6 +146,8 @@ enum ls_status ls__cuda_prepare_following(const struct ls_prep *prep, struct ls_
 
 /* The stream, with everything enqueued that waited. */
 cudaStream_t ls__cuda_stream(struct ls_device *device);
+struct ls_cuda_next_now
+ls__cuda_next_now(const struct ls_device *device); /* what a kernel of the next step is to set */
 /* aside.c: begin gives the stream in which the op's work goes, end comes after it; join: the other one waits for it. */
 enum ls_status ls__cuda_aside_begin(struct ls_device *device, cudaStream_t *stream) LS_MUST_CHECK;
 enum ls_status ls__cuda_aside_end(struct ls_device *device) LS_MUST_CHECK;

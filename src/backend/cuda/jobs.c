@@ -29,12 +29,17 @@ enum ls_status ls__cuda_let_jobs_go(struct ls_device *d)
     return d->jobs->n + d->updates->n > 0 ? flush(d) : LS_OK;
 }
 
+struct ls_cuda_next_now ls__cuda_next_now(const struct ls_device *d)
+{
+    return (struct ls_cuda_next_now){d->now, d->fault, d->next_now};
+}
+
 /* A launch that fails leaves its error behind, which the next call of CUDA's returns. */
 cudaStream_t ls__cuda_stream(struct ls_device *d)
 {
     ls__cuda_make_current(d);
     if (ls__cuda_small_is_waiting(d) || d->jobs->n + d->updates->n > 0) (void)flush(d);
-    if (d->has_next_now) (void)ls__cuda_run_now(d->stream, d->now, d->next_now);
+    if (d->has_next_now) (void)ls__cuda_run_now(d->stream, ls__cuda_next_now(d));
     d->has_next_now = false;
     return d->stream;
 }

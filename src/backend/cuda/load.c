@@ -149,13 +149,13 @@ static struct ls_cuda_augment augment_of(const struct ls_load *l, const struct p
     return a;
 }
 
-/* The kernels of a load whose parts lie at `landing`. now: see ls__cuda_run_augment. */
+/* The kernels of a load whose parts lie at `landing`. */
 static enum ls_status run(cudaStream_t stream, const struct ls_load *l, const struct parts *p, const char *landing,
-                          struct ls_cuda_now *now, struct ls_cuda_now values)
+                          struct ls_cuda_next_now next)
 {
     const struct ls_transform *t = l->transform;
     struct ls_cuda_more m = {.a = augment_of(l, p, landing)};
-    if (!is_more(l)) return LS_CUDA(ls__cuda_run_augment(stream, m.a, now, values));
+    if (!is_more(l)) return LS_CUDA(ls__cuda_run_augment(stream, m.a, next));
     m.is_apart = l->is_training && (t->resized_crop > 0 || ls__augment_has_colours(t));
     m.is_mixing = l->is_training && ls_transform_is_mixing(t);
     m.drawn = (const struct ls_cuda_drawn *)(landing + p->drawn);
@@ -174,8 +174,11 @@ enum ls_status ls__cuda_load(struct ls_device *d, const struct ls_load *l)
 {
     const struct parts p = parts_of(l);
     struct ls_cuda_staging *s = &d->staging[d->next_staging];
-    struct ls_cuda_now *now = d->has_next_now && !is_more(l) ? d->now : NULL; /* it goes along */
-    if (now) d->has_next_now = false;
+    struct ls_cuda_next_now next = {0};
+    if (d->has_next_now && !is_more(l)) { /* it goes along */
+        next = ls__cuda_next_now(d);
+        d->has_next_now = false;
+    }
     cudaStream_t stream = ls__cuda_stream(d);
     d->next_staging = (d->next_staging + 1) % LS_CUDA_N_STAGING;
     TRY(need(d, s, p.bytes, l->kept ? 0 : p.bytes));
@@ -184,9 +187,9 @@ enum ls_status ls__cuda_load(struct ls_device *d, const struct ls_load *l)
     if (!l->kept) {
         TRY(LS_CUDA(cudaMemcpyAsync(d->landing, s->host, p.bytes, cudaMemcpyHostToDevice, stream)));
         TRY(LS_CUDA(cudaEventRecord(s->is_free, stream)));
-        return run(stream, l, &p, d->landing, now, d->next_now);
+        return run(stream, l, &p, d->landing, next);
     }
-    TRY(run(stream, l, &p, s->host, now, d->next_now));
+    TRY(run(stream, l, &p, s->host, next));
     return LS_CUDA(cudaEventRecord(s->is_free, stream));
 }
 

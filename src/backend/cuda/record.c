@@ -44,5 +44,14 @@ static enum ls_status now(struct ls_device *d, const struct ls_step_ctx *ctx)
     return LS_OK;
 }
 
+/* Only after a failure, so it may take its time. */
+static int64_t failed_step(struct ls_device *d)
+{
+    int64_t step = -1;
+    if (cudaMemcpyAsync(&step, &d->now->step, sizeof step, cudaMemcpyDeviceToHost, ls__cuda_stream(d)) == cudaSuccess)
+        (void)cudaStreamSynchronize(d->stream);
+    return step;
+}
+
 const struct ls_device_recording ls__cuda_recording = {
-    .begin = begin, .end = end, .replay = replay, .free = release, .now = now};
+    .begin = begin, .end = end, .replay = replay, .free = release, .now = now, .failed_step = failed_step};

@@ -71,6 +71,12 @@ static __device__ __forceinline__ double block_sum(double x, double *shared)
     return x;
 }
 
+/* One thread; see struct ls_cuda_next_now. */
+static __device__ __forceinline__ void set_now(const struct ls_cuda_next_now &next)
+{
+    if (next.now && next.fault->id == 0) *next.now = next.values;
+}
+
 /* The first to fail is remembered. */
 static __device__ __forceinline__ void report(struct ls_cuda_fault *fault, int id, int detail)
 {

@@ -252,13 +252,13 @@ extern "C" cudaError_t ls__cuda_run_jobs(cudaStream_t stream, struct ls_cuda_job
     return cudaGetLastError();
 }
 
-static __global__ void set_now(struct ls_cuda_now *now, struct ls_cuda_now values)
+static __global__ void run_now(struct ls_cuda_next_now next)
 {
-    if (threadIdx.x == 0) *now = values;
+    if (threadIdx.x == 0) set_now(next);
 }
 
-extern "C" cudaError_t ls__cuda_run_now(cudaStream_t stream, struct ls_cuda_now *now, struct ls_cuda_now values)
+extern "C" cudaError_t ls__cuda_run_now(cudaStream_t stream, struct ls_cuda_next_now next)
 {
-    set_now<<<1, WARP, 0, stream>>>(now, values);
+    run_now<<<1, WARP, 0, stream>>>(next);
     return cudaGetLastError();
 }

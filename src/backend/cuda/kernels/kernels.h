@@ -49,7 +49,13 @@ struct ls_cuda_now {
     float lr;
     struct ls_cuda_adamw rates[LS_CUDA_MAX_RATES];
 };
-cudaError_t ls__cuda_run_now(cudaStream_t stream, struct ls_cuda_now *now, struct ls_cuda_now values);
+/* What a step begins with. Behind a fault it stays as it is: the host may be steps ahead, and asks which one failed. */
+struct ls_cuda_next_now {
+    struct ls_cuda_now *now; /* NULL: nothing changes */
+    const struct ls_cuda_fault *fault;
+    struct ls_cuda_now values;
+};
+cudaError_t ls__cuda_run_now(cudaStream_t stream, struct ls_cuda_next_now next);
 
 /* sums.cu: words[0] is raised by one if something has failed here; and the other way round, after the sum */
 cudaError_t ls__cuda_run_tell(cudaStream_t stream, int64_t *words, const struct ls_cuda_fault *fault);
@@ -343,8 +349,7 @@ struct ls_cuda_augment {
     uint32_t *dst_samples;
 };
 /* now, or NULL, becomes `values` besides */
-cudaError_t ls__cuda_run_augment(cudaStream_t stream, struct ls_cuda_augment a, struct ls_cuda_now *now,
-                                 struct ls_cuda_now values);
+cudaError_t ls__cuda_run_augment(cudaStream_t stream, struct ls_cuda_augment a, struct ls_cuda_next_now next);
 
 /* more.cu: what backend/augment.h adds, as the host has drawn it for one sample. */
 struct ls_cuda_box {

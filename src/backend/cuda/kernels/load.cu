@@ -13,13 +13,13 @@ static __device__ __forceinline__ float pixel_at(const struct ls_cuda_augment &a
     return (float)plane[from_y * a.w + from_x] * a.scale[c] + a.offset[c];
 }
 
-static __global__ void augment(struct ls_cuda_augment a, struct ls_cuda_now *now, struct ls_cuda_now values)
+static __global__ void augment(struct ls_cuda_augment a, struct ls_cuda_next_now next)
 {
     __shared__ struct drawn d;
     __shared__ int64_t place;
     const int64_t i = blockIdx.x, hw = (int64_t)a.h * a.w, image = a.c * hw;
     const bool is_padding = i >= a.n;
-    if (now && blockIdx.x + blockIdx.y + threadIdx.x == 0) *now = values;
+    if (blockIdx.x + blockIdx.y + threadIdx.x == 0) set_now(next);
     if (threadIdx.x == 0) {
         const uint32_t sample = is_padding ? 0 : a.samples[i];
         if (blockIdx.y == 0) a.dst_samples[i] = sample;
@@ -38,10 +38,9 @@ static __global__ void augment(struct ls_cuda_augment a, struct ls_cuda_now *now
     }
 }
 
-extern "C" cudaError_t ls__cuda_run_augment(cudaStream_t stream, struct ls_cuda_augment a, struct ls_cuda_now *now,
-                                            struct ls_cuda_now values)
+extern "C" cudaError_t ls__cuda_run_augment(cudaStream_t stream, struct ls_cuda_augment a, struct ls_cuda_next_now next)
 {
     const int64_t image = (int64_t)a.c * a.h * a.w;
-    augment<<<dim3((unsigned)a.mb, (unsigned)((image + CHUNK - 1) / CHUNK)), THREADS, 0, stream>>>(a, now, values);
+    augment<<<dim3((unsigned)a.mb, (unsigned)((image + CHUNK - 1) / CHUNK)), THREADS, 0, stream>>>(a, next);
     return cudaGetLastError();
 }
