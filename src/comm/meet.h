@@ -1,5 +1,5 @@
 /* meet.h: a transport without MPI: processes that were started one by one, each with its rank and the address of rank
- * 0, over src/wire. What meet.c and meet_join.c share.
+ * 0, over src/wire. What meet.c, meet_join.c and meet_words.c share.
  *
  * Every rank listens. How they find each other (meet_join.c):
  *
@@ -8,6 +8,7 @@
  *                            <--   WELCOME session
  *                            <--   TABLE of addresses                   when all have joined
  *       MEET to 1 .. b-1, who say MET; MEET from b+1 .. n-1
+ *       LACKS ranks          -->    for its words if they never meet        now and then
  *       READY                -->
  *                            <--   GO                                   when all are ready
  *
@@ -21,7 +22,7 @@
 #include "wire/frame.h"
 #include "wire/wire.h"
 
-enum { LS__MEET_ADDRESS = 128, LS__MEET_ERROR = 1024 };
+enum { LS__MEET_ADDRESS = 128, LS__MEET_ERROR = 1024, LS__MEET_NAMED = 8 };
 
 /* What the environment says; see comm.h. */
 struct ls__meet_config {
@@ -42,7 +43,8 @@ enum ls__meet_kind {
     MEET_GO,
     MEET_REFUSE,
     MEET_DATA,
-    MEET_BYE
+    MEET_BYE,
+    MEET_LACKS
 };
 
 struct ls__meet_node {
@@ -53,6 +55,8 @@ struct ls__meet_node {
     uint64_t n_sent, heard;         /* numbers of the last messages */
     char address[LS__MEET_ADDRESS]; /* where it listens */
     char host[64];
+    uint32_t lacks[LS__MEET_NAMED]; /* rank 0's: whom it looks for, by its own word */
+    size_t n_lacks;
 };
 
 /* A request of meet.c's. */
@@ -84,6 +88,7 @@ struct ls__meet {
     int64_t refused_ns;           /* the first of them */
     int n_busy;                   /* times rank 0 said that the rank is taken */
     int64_t ask_ns;               /* when to ask again, or 0 */
+    int64_t lacks_ns;             /* when to tell again whom this rank has not met */
     struct ls__meet_op *waiting;  /* receives, oldest first */
     struct ls__meet_early *early; /* oldest first */
     char error[LS__MEET_ERROR];
@@ -96,6 +101,12 @@ enum ls_status ls__meet_join_hear(struct ls__meet *j, uint64_t peer, const struc
                                   struct ls_frame_reader *body) LS_MUST_CHECK;
 /* A connection that we asked for is made, or is refused. */
 enum ls_status ls__meet_join_event(struct ls__meet *j, uint64_t peer, enum ls_wire_event event) LS_MUST_CHECK;
+
+/* meet_words.c: what a rank says while it waits, and why it does so no longer. */
+void ls__meet_say_waiting(const struct ls__meet *j);
+enum ls_status ls__meet_too_late(const struct ls__meet *j) LS_MUST_CHECK;        /* LS_TIMEOUT, with who is missing */
+size_t ls__meet_lacks(const struct ls__meet *j, uint32_t lacks[LS__MEET_NAMED]); /* the first that it has not met */
+void ls__meet_hear_lacks(struct ls__meet_node *node, struct ls_frame_reader *body);
 
 /* meet.c */
 int ls__meet_rank_of(const struct ls__meet *j, uint64_t peer); /* -1: nobody of the job */

@@ -1,4 +1,5 @@
-/* meet_join.c: how ranks that were started one by one find each other; the picture is in meet.h.
+/* meet_join.c: how ranks that were started one by one find each other; the picture is in meet.h, what they say of it
+ * to their users in meet_words.c.
  *
  * A rank may come before rank 0 or long after; whoever waits says so after a moment, and for whom. A wrong rank, one
  * that is there already or another number of nodes is refused with the reason, and the job goes on waiting for the
@@ -25,6 +26,7 @@ enum {
     MOST_REFUSALS = 3,
     MOST_BUSY = 6, /* the one before may not be gone yet */
     BUSY_NS = 500000000,
+    LACKS_NS = 1000000000,
     FAREWELL_MS = 500,
     PATIENCE_S = 2,
     MAX_WAITING = 1 << 20 /* messages: who sends is held back by who sums */
@@ -245,6 +247,17 @@ static enum ls_status hear_master(struct ls__meet *j, const struct ls_frame *f, 
     }
 }
 
+/* Whoever gave another node's address, or a free port that became another node's, would wait in vain. */
+static enum ls_status turn_away(struct ls__meet *j, uint64_t peer)
+{
+    char why[LS__MEET_ERROR];
+    snprintf(why, sizeof why,
+             "rank %d of %d nodes listens at %s, not rank 0: give --master the address of rank 0, with a port that is "
+             "free there",
+             j->config.rank, j->config.n, j->nodes[j->config.rank].address);
+    return refuse(j, peer, LS_USAGE, false, why);
+}
+
 enum ls_status ls__meet_join_hear(struct ls__meet *j, uint64_t peer, const struct ls_frame *f,
                                   struct ls_frame_reader *body)
 {
@@ -253,8 +266,10 @@ enum ls_status ls__meet_join_hear(struct ls__meet *j, uint64_t peer, const struc
     if (j->config.rank == 0) {
         if (f->kind == MEET_JOIN) return hear_join(j, peer, body);
         if (f->kind == MEET_READY && from > 0 && f->session == j->session) j->nodes[from].is_ready = true;
+        if (f->kind == MEET_LACKS && from > 0 && f->session == j->session) ls__meet_hear_lacks(&j->nodes[from], body);
         return LS_OK;
     }
+    if (f->kind == MEET_JOIN) return turn_away(j, peer);
     if (from == 0) return hear_master(j, f, body);
     if (f->kind == MEET_MEET) return hear_meet(j, peer, f);
     if (f->kind == MEET_MET && from > 0 && f->session == j->session) j->nodes[from].is_met = true;
@@ -277,53 +292,6 @@ enum ls_status ls__meet_join_event(struct ls__meet *j, uint64_t peer, enum ls_wi
 }
 
 /* --- waiting --- */
-
-/* "rank 1 and rank 3": those who have not come. */
-static void missing(const struct ls__meet *j, char *out, size_t size)
-{
-    size_t at = 0;
-    int n = 0;
-    out[0] = '\0';
-    for (int r = 1; r < j->config.n && at < size; r++) {
-        if (j->nodes[r].is_known && (!j->has_table || j->nodes[r].is_ready)) continue;
-        if (n++ == 8) {
-            snprintf(out + at, size - at, " and others");
-            return;
-        }
-        at += (size_t)snprintf(out + at, size - at, "%srank %d", n > 1 ? ", " : "", r);
-    }
-}
-
-static void say_waiting(const struct ls__meet *j)
-{
-    char who[160];
-    missing(j, who, sizeof who);
-    if (j->config.rank == 0)
-        ls__log(LS_LOG_INFO, "rank 0 of %d waits at %s for %s", j->config.n, j->config.master, who);
-    else if (!j->is_welcome)
-        ls__log(LS_LOG_INFO, "rank %d of %d waits for rank 0 at %s", j->config.rank, j->config.n, j->config.master);
-    else
-        ls__log(LS_LOG_INFO, "rank %d of %d has joined at %s and waits for the others", j->config.rank, j->config.n,
-                j->config.master);
-}
-
-static enum ls_status too_late(const struct ls__meet *j)
-{
-    const struct ls__meet_config *o = &j->config;
-    char who[160];
-    missing(j, who, sizeof who);
-    if (o->rank == 0)
-        return ls_fail(LS_TIMEOUT,
-                       "%s did not join at %s within %.3g s: start it there with --nodes %d --rank R --master %s", who,
-                       o->master, o->timeout, o->n, o->master);
-    if (!j->is_welcome)
-        return ls_fail(LS_TIMEOUT,
-                       "rank 0 did not answer at %s within %.3g s: see whether it was started, whether --master is its "
-                       "address and whether a firewall is between",
-                       o->master, o->timeout);
-    return ls_fail(LS_TIMEOUT, "not all %d nodes found each other within %.3g s; rank 0 at %s knows who is missing",
-                   o->n, o->timeout, o->master);
-}
 
 /* Before the table is out somebody else may come in his place; after it all are needed. */
 static enum ls_status mind_the_lost(struct ls__meet *j)
@@ -353,6 +321,19 @@ static enum ls_status mind_refusals(const struct ls__meet *j)
                                       : "it wants a key (--key FILE), or another program listens there");
 }
 
+/* Now and then to rank 0, which is the one to say why they do not find each other. */
+static enum ls_status tell_lacks(struct ls__meet *j)
+{
+    uint8_t head[HEAD_BYTES];
+    uint32_t lacks[LS__MEET_NAMED];
+    if (ls__now_ns() < j->lacks_ns) return LS_OK;
+    j->lacks_ns = ls__now_ns() + LACKS_NS;
+    size_t n = ls__meet_lacks(j, lacks);
+    struct ls_frame_writer w = ls_frame_begin(head, sizeof head);
+    ls_frame_put_u32s(&w, lacks, n);
+    return say(j, j->nodes[0].peer, MEET_LACKS, &w);
+}
+
 /* What can be done now. */
 static enum ls_status go_on(struct ls__meet *j)
 {
@@ -368,7 +349,7 @@ static enum ls_status go_on(struct ls__meet *j)
     }
     if (!j->has_table || j->is_ready) return LS_OK;
     for (int r = 1; r < j->config.n; r++)
-        if (r != j->config.rank && !j->nodes[r].is_met) return LS_OK;
+        if (r != j->config.rank && !j->nodes[r].is_met) return tell_lacks(j);
     j->is_ready = true;
     return say_word(j, j->nodes[0].peer, MEET_READY);
 }
@@ -386,9 +367,10 @@ static enum ls_status await_all(struct ls__meet *j)
             return ls_fail(LS_INTERRUPTED, "stopped while the nodes were still coming");
         if (j->is_welcome && !was_welcome) since = ls__now_ns(); /* from now on rank 0 knows who is missing */
         was_welcome = j->is_welcome;
-        if (ls__seconds_since(since) > o->timeout + (o->rank > 0 && j->is_welcome ? PATIENCE_S : 0)) return too_late(j);
+        if (ls__seconds_since(since) > o->timeout + (o->rank > 0 && j->is_welcome ? PATIENCE_S : 0))
+            return ls__meet_too_late(j);
         if (is_said || ls__now_ns() - start < SAY_NS) continue;
-        say_waiting(j);
+        ls__meet_say_waiting(j);
         is_said = true;
     }
     if (o->rank > 0)

@@ -5,7 +5,8 @@
  *
  * ZeroMQ tells by a monitor that a connection broke, but at a ROUTER not whose it was. So every peer that is known is
  * sent an empty message then, which nobody receives as a message; one that cannot be sent to is gone. The monitor's
- * word may come a moment before the ROUTER knows, so it is tried a few times.
+ * word may come a moment before the ROUTER knows, and ZeroMQ's own thread may not get a core in that moment, so it is
+ * tried again, each time after twice as long, for some 16 seconds.
  *
  * ZeroMQ's sockets are expensive to look at. Each has a file descriptor that becomes readable when something happens to
  * it, and stays so until the socket is used; so an endpoint whose sockets had nothing sleeps on these, and looks again

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { N_LOOKS = 6, QUIET_NS = 100000000, MONITOR_EVERY = 64 };
+enum { N_LOOKS = 14, QUIET_NS = 100000000, MONITOR_EVERY = 64 };
 #define LOOK_NS INT64_C(1000000) /* and twice as long before each further look */
 
 struct ls_wire_parts {
@@ -68,9 +68,10 @@ static enum ls_status look_for_gone(struct ls_wire *w)
     return LS_OK;
 }
 
-static enum ls_status look_if_due(struct ls_wire *w)
+static enum ls_status look_if_due(struct ls_wire *w, bool *has_looked)
 {
-    if (w->n_looks == 0 || ls__now_ns() < w->next_look_ns) return LS_OK;
+    *has_looked = w->n_looks > 0 && ls__now_ns() >= w->next_look_ns;
+    if (!*has_looked) return LS_OK;
     w->next_look_ns = ls__now_ns() + (LOOK_NS << (N_LOOKS - w->n_looks));
     w->n_looks--;
     return look_for_gone(w);
@@ -231,13 +232,13 @@ static bool take_wake(struct ls_wire *w)
 /* What the sockets have now. Messages first: what a peer sent before it went is told before that it went. */
 static enum ls_status take_now(struct ls_wire *w, struct ls_wire_message *m)
 {
-    const bool is_looking = w->n_looks > 0; /* which uses the socket after it was read */
+    bool has_looked = false; /* which uses the socket after it was read */
     if (w->n_since_monitor >= MONITOR_EVERY) TRY(read_monitor(w));
     TRY(take_message(w, m));
     if (m->event != LS_WIRE_NOTHING) return LS_OK;
     if (w->n_happened == 0) {
         TRY(read_monitor(w));
-        TRY(look_if_due(w));
+        TRY(look_if_due(w, &has_looked));
         if (w->n_happened > 0) TRY(take_message(w, m)); /* its last words may have come meanwhile */
         if (m->event != LS_WIRE_NOTHING) return LS_OK;
     }
@@ -247,7 +248,7 @@ static enum ls_status take_now(struct ls_wire *w, struct ls_wire_message *m)
         memmove(w->happened, w->happened + 1, --w->n_happened * sizeof *w->happened);
         return LS_OK;
     }
-    w->is_quiet = !is_looking && w->n_looks == 0;
+    w->is_quiet = !has_looked;
     w->quiet_ns = ls__now_ns();
     return LS_OK;
 }
@@ -275,7 +276,8 @@ static bool sleep_until(struct ls_wire *w, int64_t until_ns)
     if (n > 0 && (fds[0].revents || fds[1].revents)) w->is_quiet = false;
     if (n > 0 && fds[2].revents) atomic_store(&w->is_woken, true);
     w->is_rung = n > 0 && fds[3].revents;
-    if (ls__now_ns() - w->quiet_ns >= QUIET_NS) w->is_quiet = false;
+    const int64_t then = ls__now_ns();
+    if (then - w->quiet_ns >= QUIET_NS || (w->n_looks > 0 && then >= w->next_look_ns)) w->is_quiet = false;
     return n > 0 || until_ns > now;
 }
 

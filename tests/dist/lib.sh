@@ -121,6 +121,24 @@ job_end() {
     cp err.bg err
 }
 
+# --- ports ---
+# free_port [ADDRESS]: leaves port, of 127.0.0.1 or ADDRESS, which nobody else is given while this script runs. One that is only free at the moment may be the
+# one that a node of another test is given for its own ears before our rank 0 comes, and then a whole job waits in vain. So a socket that does
+# not listen holds it; who asks for that very port may listen beside it.
+free_port() {
+    port=
+    exec {held}< <(exec python3 -c '
+import os, signal, socket, sys
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+s.bind((sys.argv[1], 0))
+print(s.getsockname()[1], os.getpid(), flush=True)
+signal.pause()' "${1:-127.0.0.1}")
+    read -r port holder <&"$held"
+    pids+=("$holder")
+    exec {held}<&-
+}
+
 # --- a parameter server ---
 # What happens to a training may take as long as it likes, so such a one does not end by itself: it is ended by a signal, and has the weights
 # of one process after as many steps.

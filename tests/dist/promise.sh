@@ -96,7 +96,7 @@ cell_of() { # ROW COLUMN
 by_hand() {
     local rank others=() port
     if ! "$lockstep" doctor 2>/dev/null | grep -q '^ok *messages'; then cell=skipped; return; fi
-    port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    free_port
     for rank in 1 2; do
         LOCKSTEP_MACHINE=machine$((rank / 2)) "$lockstep" train "$@" --nodes 3 --rank $rank --master "127.0.0.1:$port" --run "$work/r" -q \
             >/dev/null 2>&1 </dev/null &

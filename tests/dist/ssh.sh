@@ -15,7 +15,7 @@ hosts=127.0.0.2,127.0.0.3
 # --- an sshd, and an ssh that knows nobody else ---
 
 ssh-keygen -q -t ed25519 -N '' -f host && ssh-keygen -q -t ed25519 -N '' -f own || skip_all "ssh-keygen makes no keys here"
-port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.2", 0)); print(s.getsockname()[1])')
+free_port 127.0.0.2
 cat >sshd.conf <<END
 Port $port
 ListenAddress 127.0.0.2

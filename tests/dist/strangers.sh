@@ -10,7 +10,7 @@ stranger=$2/stranger
 total=${3:-10000}
 "$lockstep" server --keygen keys >/dev/null 2>err || skip_all "$(sed 's/^lockstep: //' err)"
 
-port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+free_port
 address=127.0.0.1:$port
 args=(lenet5 digits -b 64 --shards 4 --schedule constant --epochs 100000 --no-eval -t 1 -p 1 --checkpoint-every none --timeout 300)
 common=("${args[@]}" --nodes 2 --master "$address" --key keys/node.key --run "$work/r" --json)
