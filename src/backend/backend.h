@@ -221,6 +221,22 @@ struct ls_device_sums {
     enum ls_status (*tell)(struct ls_device *device, int64_t *words, const int64_t *mine, int64_t n);
 };
 
+/* Moments of a step by the device's own clock, both or none of these: a host that only enqueues does not see what the
+ * device does while it waits. */
+enum ls_moment {
+    LS_MOMENT_BEGIN,  /* of the shards */
+    LS_MOMENT_SHARDS, /* they are done, the sums begin */
+    LS_MOMENT_SUMS,   /* these are done, the updates begin */
+    LS_MOMENT_END,
+    LS_N_MOMENTS
+};
+struct ls_device_clock {
+    /* Enqueues; not while launches are recorded. The moment: all that was launched before is done. */
+    enum ls_status (*mark)(struct ls_device *device, enum ls_moment moment);
+    /* The last mark of each, all marked and waited for by ls_device_memory since: ns after the first. */
+    enum ls_status (*read)(struct ls_device *device, int64_t ns[LS_N_MOMENTS]);
+};
+
 /* What convolutions and matrix products multiply. Parameters, statistics, losses and sums are float32 or wider in all
  * of them. */
 enum ls_precision { LS_PRECISION_F32, LS_PRECISION_TF32, LS_PRECISION_BF16 };
@@ -252,6 +268,8 @@ struct ls_backend {
     const struct ls_device_memory *memory;
     /* (optional, default: by way of the host) only with memory */
     const struct ls_device_sums *sums;
+    /* (optional, default: what it adds counts as computing, and shares do not follow its speed) only with sums */
+    const struct ls_device_clock *clock;
     /* (optional, default: f32 only) before the first kernel is prepared */
     enum ls_status (*set_precision)(struct ls_device *device, enum ls_precision precision);
     /* (optional, default: the CPU's, measured) what the device could compute with its precision at most */

@@ -71,7 +71,7 @@ static bool has_workers(const struct ls_options *o)
 
 static bool has_machines(const struct ls_options *o)
 {
-    return o->hosts || o->nodes > 1 || ls_comm_is_launched();
+    return o->hosts || o->nodes > 1 || o->gpus > 1 || ls_comm_is_launched();
 }
 
 static bool has_restarts(const struct ls_options *o)
@@ -111,7 +111,7 @@ static const struct {
     {"timeout", has_workers, "with --workers, --nodes or --hosts"},
     {"max-restarts", has_launcher, "with --workers or --hosts, and without an mpirun or srun of your own"},
     {"mpi-args", has_launcher, "with --workers or --hosts, and without an mpirun or srun of your own"},
-    {"balance", has_machines, "with --hosts or --nodes"},
+    {"balance", has_machines, "with --hosts, --nodes or --gpus"},
     {"listen", serves_hosts, "with --hosts and --sync ps, async or ssp:K"},
     {"key", comes_by_itself, "with --server, or --nodes, --rank and --master"},
     {"rescue-every", has_restarts, "with --max-restarts"},

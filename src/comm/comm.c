@@ -86,6 +86,14 @@ struct ls_comm_stats ls_comm_stats(const struct ls_comm *c)
                                   atomic_load(&c->n_sums)};
 }
 
+void ls_comm_count_sum(struct ls_comm *c, int64_t bytes)
+{
+    const int64_t n = c->place.n_ranks, each = 2 * (n - 1) * bytes / n;
+    atomic_fetch_add_explicit(&c->bytes_sent, (long long)each, memory_order_relaxed);
+    atomic_fetch_add_explicit(&c->bytes_received, (long long)each, memory_order_relaxed);
+    atomic_fetch_add_explicit(&c->n_sums, 1, memory_order_relaxed);
+}
+
 enum ls_status ls_comm_crew(struct ls_comm *c, int n_threads)
 {
     const int32_t mine = n_threads;

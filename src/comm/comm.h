@@ -171,6 +171,8 @@ struct ls_comm_stats {
     int64_t bytes_sent, bytes_received, n_sums; /* of this rank */
 };
 struct ls_comm_stats ls_comm_stats(const struct ls_comm *comm);
+/* `bytes` were summed over all ranks by other means (the devices' own); counted as a ring sends them. */
+void ls_comm_count_sum(struct ls_comm *comm, int64_t bytes);
 
 /* The network between the machines, as a sum finds it. */
 struct ls_comm_network {

@@ -51,12 +51,20 @@ void ls__devices_leave(struct ls_exec *e)
 static enum ls_status sum_begin(struct step *s)
 {
     ls__result_wish(s);
+    s->is_timed = s->is_training && s->e->backend->clock;
+    ls__moments_mark(s, LS_MOMENT_BEGIN);
     return LS_OK;
 }
 
+/* What this device's shards took is known when the step has ended, so the next one tells it; not the first after shares
+ * were given out anew, where it belongs to the share before. Nobody tells it then, so all speeds stay in proportion. */
 static void sum_close(struct step *s, bool has_failed)
 {
-    ls__sums_control(s->e)[LS_CONTROL_FAILED] = has_failed;
+    const struct balance *b = &s->e->balance;
+    const bool is_new = b->is_on && b->window_steps == 0;
+    int64_t *control = ls__sums_control(s->e);
+    control[LS_CONTROL_FAILED] = has_failed;
+    control[LS_CONTROL_MACHINES + s->e->machine] = s->is_timed && !is_new ? b->device_ns : 0;
 }
 
 /* Once per step; the first word before the updates, the sums before it: a device that cannot add says so by it. */
@@ -64,15 +72,24 @@ static enum ls_status sum_wait(struct step *s, int64_t end)
 {
     const struct ls_device_sums *sums = s->e->backend->sums;
     const struct sum_block *b = &s->e->sums;
+    const int64_t n = s->is_training ? b->control : b->buckets[0].end;
     if (s->is_home) return LS_OK;
     s->is_home = true;
-    TRY(sums->add(s->e->device, b->block, s->is_training ? b->control : b->buckets[0].end));
-    return sums->tell(s->e->device, b->block + b->control, ls__sums_control(s->e), b->n - b->control);
+    ls__moments_mark(s, LS_MOMENT_SHARDS);
+    TRY(sums->add(s->e->device, b->block, n));
+    TRY(sums->tell(s->e->device, b->block + b->control, ls__sums_control(s->e), b->n - b->control));
+    ls_comm_count_sum(s->e->comm, (n + b->n - b->control) * (int64_t)sizeof *b->block);
+    ls__moments_mark(s, LS_MOMENT_SUMS);
+    return LS_OK;
 }
 
 static enum ls_status publish(struct step *s)
 {
-    return sum_wait(s, s->e->sums.n);
+    struct ls_lane *lane = s->e->workers[0].lane;
+    struct ls_begun begun = ls__span_begin(lane, LS_SPAN_COMMUNICATE, "all sums", s->ask->step);
+    enum ls_status status = sum_wait(s, s->e->sums.n);
+    ls__span_end(lane, begun);
+    return status;
 }
 
 static enum ls_status result(struct step *s, struct step_result *own, const struct step_result **out)
@@ -85,9 +102,11 @@ static enum ls_status result(struct step *s, struct step_result *own, const stru
     *out = r;
     TRY(sum_wait(s, b->n));
     memset(control, 0, bytes); /* it has been told */
+    ls__moments_mark(s, LS_MOMENT_END);
     TRY(ls__result_take(s, r));
     TRY(ls__memory_read(e, b->block + b->control, bytes, control));
     memcpy(r->control, control, sizeof r->control);
+    memcpy(r->machine_ns, control + LS_CONTROL_MACHINES, (size_t)e->n_machines * sizeof *control);
     memset(control, 0, bytes);
     return LS_OK;
 }

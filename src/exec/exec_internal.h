@@ -85,6 +85,7 @@ struct balance {
     int64_t *total_shards;         /* [n_machines] */
     double *tau;                   /* [n_machines] scratch: a failing allocation here would make machines disagree */
     int window_steps;
+    int64_t device_ns; /* devices.c: in this device's shards, in the step before */
 };
 
 /* The trial of fewer ranks; active.c. Local rank 0's. */
@@ -207,7 +208,8 @@ struct step {
     bool is_at_once;                    /* they are */
     bool is_published;                  /* the result is written, and seen after the next barrier */
     int64_t shards_ns;                  /* on the clock: this machine's shards */
-    bool is_home; /* a copy of the sums that travelled is back in the device's memory; devices.c: they are enqueued */
+    bool is_home;  /* a copy of the sums that travelled is back in the device's memory; devices.c: they are enqueued */
+    bool is_timed; /* by the device's clock (moments.c) */
 };
 
 /* --- the ways to work on one step --- */
@@ -331,6 +333,17 @@ void ls__result_wish(struct step *s);
 enum ls_status ls__exec_conclude(struct step *s, enum ls_status status, struct ls_exec_stats *stats) LS_MUST_CHECK;
 
 /* --- what the phases use --- */
+
+/* moments.c: what a device did while the host waited for it */
+struct waited {
+    int64_t compute_ns, communicate_ns, update_ns;
+};
+/* Of a wait of `wait_ns` that ended when the device did: moments [LS_N_MOMENTS] in ns after the first. */
+struct waited ls__moments_split(int64_t wait_ns, const int64_t *moments);
+/* Nothing unless is_timed; a clock that fails ends that, and no step: others may be waiting for its sums. */
+void ls__moments_mark(struct step *s, enum ls_moment moment);
+/* The span that waited for the device ends, in parts if is_timed and the wait was well: status is what it returned. */
+enum ls_status ls__moments_end(struct step *s, struct ls_begun begun, enum ls_status status) LS_MUST_CHECK;
 
 /* measure.c */
 void ls__exec_give_lanes_back(struct ls_exec *e);

@@ -29,13 +29,19 @@ static void contribute(struct ls_exec *e, int bucket)
     if (e->sums.travel == e->sums.block) ls_comm_sum_part(e->comm, bucket);
 }
 
+/* The shards of such a device are done when it says so; what comes then is the first part of the sums' way. */
 static enum ls_status sum_copy(struct step *s)
 {
     struct ls_exec *e = s->e;
+    struct ls_lane *lane = e->workers[0].lane;
     if (e->sums.travel == e->sums.block) return LS_OK;
-    struct ls_begun begun = ls__span_begin(e->workers[0].lane, s->work, "sums", s->ask->step); /* as in result.c */
-    enum ls_status status = ls__sums_to_host(e);
-    ls__span_end(e->workers[0].lane, begun);
+    struct ls_begun begun = ls__span_begin(lane, s->work, "shards", s->ask->step);
+    enum ls_status status = ls__memory_settle(e);
+    s->shards_ns += ls__span_end(lane, begun);
+    if (status != LS_OK) return status;
+    begun = ls__span_begin(lane, LS_SPAN_COMMUNICATE, "all sums", s->ask->step);
+    status = ls__sums_to_host(e);
+    ls__span_end(lane, begun);
     return status;
 }
 

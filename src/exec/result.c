@@ -24,9 +24,7 @@ enum ls_status ls__result_take(struct step *s, struct step_result *r)
     int64_t sums[2], *data = s->e->store->entries[p->slots[p->graph->stats_sum].stored].data;
     struct ls_lane *lane = s->e->workers[0].lane;
     struct ls_begun begun = ls__span_begin(lane, s->work, "result", s->ask->step); /* a device may still compute */
-    enum ls_status status = ls__memory_read(s->e, data, sizeof sums, sums);
-    ls__span_end(lane, begun);
-    TRY(status);
+    TRY(ls__moments_end(s, begun, ls__memory_read(s->e, data, sizeof sums, sums)));
     r->loss = sums[0];
     r->n_correct = sums[1];
     return ls__memory_zero(s->e, data, sizeof sums);

@@ -88,6 +88,7 @@ void ls__share_note(struct step *s, const struct step_result *r)
     for (int k = 0; k < e->n_machines; k++) {
         b->window_ns[k] += r->machine_ns[k];
         b->total_ns[k] += r->machine_ns[k];
+        if (r->machine_ns[k] == 0) continue; /* not told */
         b->total_shards[k] += ls__share_first(e, s->n_shards, k + 1) - ls__share_first(e, s->n_shards, k);
     }
     balance(e, s->n_shards);

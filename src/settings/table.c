@@ -307,7 +307,7 @@ const struct ls_setting ls__settings[LS_N_SETTINGS] = {
         .help = "How long to wait for a worker that does not answer before the run ends with its name.",
         .group = "Where it runs", FREE},
     [LS_SET_BALANCE] = {.name = "balance", MEMBER(balance), .type = LS_SETTING_FLAG, .def = "on",
-        .help = "Give slower machines fewer shards, by measured speed; the weights stay the same. --no-balance: "
+        .help = "Give slower machines and cards fewer shards, by measured speed; the weights stay the same. --no-balance: "
                 "equal shares.",
         .group = "Where it runs", FREE},
     [LS_SET_RESCUE_EVERY] = {.name = "rescue-every", MEMBER(rescue_every), .arg = "N", .type = LS_SETTING_INT, .min = 0,

@@ -32,9 +32,10 @@ static bool gives_its_time(enum ls_span_kind kind)
     return kind == LS_SPAN_OTHER || kind == LS_SPAN_STEP || kind == LS_SPAN_ROUND || kind == LS_SPAN_SUM;
 }
 
-struct ls_begun ls__span_begin(struct ls_lane *lane, enum ls_span_kind kind, const char *name, int64_t arg)
+static struct ls_begun begin_at(struct ls_lane *lane, enum ls_span_kind kind, const char *name, int64_t arg,
+                                int64_t now)
 {
-    struct ls_begun begun = {.start_ns = ls__now_ns()};
+    struct ls_begun begun = {.start_ns = now};
     if (!lane) return begun;
     begun.depth = lane->depth++;
     if (begun.depth >= LS_MAX_DEPTH) return begun;
@@ -43,6 +44,11 @@ struct ls_begun ls__span_begin(struct ls_lane *lane, enum ls_span_kind kind, con
     charge(lane, begun.start_ns);
     if (gives_its_time(lane->charged)) lane->charged = kind;
     return begun;
+}
+
+struct ls_begun ls__span_begin(struct ls_lane *lane, enum ls_span_kind kind, const char *name, int64_t arg)
+{
+    return begin_at(lane, kind, name, arg, ls__now_ns());
 }
 
 struct ls_begun ls__op_begin(struct ls_lane *lane, enum ls_span_kind kind, const char *name, int op)
@@ -66,11 +72,32 @@ static void end_frame(struct ls_lane *lane, const struct frame *f, int64_t now)
     if (ring) ls__trace_ring_keep(ring, f, (int)(f - lane->frames), now);
 }
 
-int64_t ls__span_end(struct ls_lane *lane, struct ls_begun begun)
+static void end_at(struct ls_lane *lane, struct ls_begun begun, int64_t now)
 {
-    int64_t now = ls__now_ns();
     while (lane && lane->depth > begun.depth)
         if (--lane->depth < LS_MAX_DEPTH) end_frame(lane, &lane->frames[lane->depth], now);
+}
+
+int64_t ls__span_end(struct ls_lane *lane, struct ls_begun begun)
+{
+    const int64_t now = ls__now_ns();
+    end_at(lane, begun, now);
+    return now - begun.start_ns;
+}
+
+int64_t ls__span_end_in_parts(struct ls_lane *lane, struct ls_begun begun, const struct ls_span_part *parts, int n)
+{
+    const int64_t now = ls__now_ns();
+    const int64_t arg = lane && begun.depth < LS_MAX_DEPTH ? lane->frames[begun.depth].arg : 0;
+    int64_t at = now;
+    for (int i = 0; i < n; i++) at -= parts[i].ns;
+    end_at(lane, begun, at > begun.start_ns ? at : begun.start_ns);
+    for (int i = 0; i < n; i++) {
+        const int64_t start = at > begun.start_ns ? at : begun.start_ns;
+        at += parts[i].ns;
+        if (at <= start) continue;
+        end_at(lane, begin_at(lane, parts[i].kind, parts[i].name, arg, start), at);
+    }
     return now - begun.start_ns;
 }
 

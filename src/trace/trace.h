@@ -94,6 +94,14 @@ struct ls_begun {
 };
 struct ls_begun ls__span_begin(struct ls_lane *lane, enum ls_span_kind kind, const char *name, int64_t arg);
 int64_t ls__span_end(struct ls_lane *lane, struct ls_begun begun); /* how long it was, ns */
+/* The same for a wait of which one learns afterwards what it was: its last parts[0].ns + parts[1].ns + ... become spans
+ * of their own behind it, in this order. Parts that are longer than the span together lose at their beginning. */
+struct ls_span_part {
+    enum ls_span_kind kind;
+    const char *name;
+    int64_t ns;
+};
+int64_t ls__span_end_in_parts(struct ls_lane *lane, struct ls_begun begun, const struct ls_span_part *parts, int n);
 
 /* The same for work on an op: while ops are measured (below) its CPU time is added to the op's. */
 struct ls_begun ls__op_begin(struct ls_lane *lane, enum ls_span_kind kind, const char *name, int op);

@@ -34,6 +34,38 @@ equal "begun by one process, resumed by 2" "$(field weights_hash half.out)" "$on
 equal "test accuracy, counted by 2" "$(on eval2 softmax digits -i 3 -b 64 --shards 4 -w 2 >/dev/null; field test_accuracy eval2.out)" \
     "$(on eval1 softmax digits -i 3 -b 64 --shards 4 >/dev/null; field test_accuracy eval1.out)"
 
+# Where the time goes: the host only waits, the devices' clocks tell that 8 of 20 ms were sums; so on every rank.
+LOCKSTEP_FAR_LAG_MS=20 LOCKSTEP_FAR_ADDING_MS=8 on timed "${run[@]}" -w 2 >/dev/null
+LOCKSTEP_FAR_LAG_MS=20 LOCKSTEP_FAR_ADDING_MS=8 on timed-clip "${run[@]}" --clip-norm 0.1 -w 2 >/dev/null
+for name in timed timed-clip; do
+    if python3 - $name.out <<'PY' >timed.txt 2>&1
+import json, sys
+result = json.load(open(sys.argv[1]))
+steps, seconds = result["steps"], result["seconds"]
+parts = sum(v for k, v in seconds.items() if k != "hidden")
+print(f"{steps} steps, communicate {seconds['communicate']:.3f} s, compute {seconds['compute']:.3f} s, all {parts:.3f} of {result['total_seconds']:.3f} s")
+for who in [seconds, *result["ranks"]]:
+    assert who["communicate"] >= 0.008 * steps and who["compute"] >= 0.010 * steps, who
+assert abs(parts - result["total_seconds"]) < 0.05 * result["total_seconds"], parts
+# sums as a ring sends them: of n ranks each sends 2 (n - 1) / n of the block, 8 bytes for each of LeNet-5's 61,706 parameters
+assert all(61706 * 8 * steps < r["bytes_sent"] < 1.2 * 61706 * 8 * steps for r in result["ranks"]), result["ranks"]
+PY
+    then ok "$name: $(tail -n 1 timed.txt)"; else bad "$name: compute and communication: $(tail -n 1 timed.txt)"; fi
+done
+LOCKSTEP_FAR_LAG_MS=20 LOCKSTEP_FAR_SUMS=one-cannot on timed-host "${run[@]}" -w 2 >/dev/null
+positive() { python3 -c 'import sys; sys.exit(not float(sys.argv[2]) >= float(sys.argv[3]))' "$@" 2>/dev/null && ok "$1: $2 s" || bad "$1: $2 s, at least $3"; }
+positive "through the host: computing is waiting for the device" "$(python3 -c 'import json; print(json.load(open("timed-host.out"))["seconds"]["compute"])')" 0.1
+
+# A slower device gets fewer shards, and the weights stay.
+eight=(lenet5 digits -i 20 -b 64 --shards 8 --no-eval)
+alone=$(on eight1 "${eight[@]}")
+equal "one of 2 devices is slower" "$(LOCKSTEP_FAR_SLOW_MS=20000 on slow "${eight[@]}" -w 2)" "$alone"
+images=$(python3 -c 'import json; print(*(r["images"] for r in json.load(open("slow.out"))["ranks"]))')
+read -r first second <<<"$images"
+if [ "${second:-9999}" -lt $((${first:-0} * 3 / 4)) ]; then ok "it computes less: $images images"; else bad "it computes as much: $images images"; fi
+LOCKSTEP_FAR_SLOW_MS=20000 on equal "${eight[@]}" -w 2 --no-balance >/dev/null
+equal "--no-balance" "$(python3 -c 'import json; print(*(r["images"] for r in json.load(open("equal.out"))["ranks"]))')" "640 640"
+
 # A launch that fails on one device: no device updates, all end alike, the layer is named.
 for sums in 1 one-cannot; do
     LOCKSTEP_FAR_SUMS=$sums "$lockstep" train lenet5 digits -i 30 --lr 1e6 -b 64 --shards 4 --no-eval --device far -w 2 --threads 1 --run "nan-$sums" >nan.out 2>nan.err

@@ -6,12 +6,14 @@
  * failure change nothing. The weights must be ref's to the last bit.
  *
  * With LOCKSTEP_FAR_SUMS=1 devices of several processes add their sums themselves, through a file that all of them map;
- * LOCKSTEP_FAR_SUMS=one-cannot: rank 1 cannot, so nobody does. A machine has LOCKSTEP_FAR_CARDS of them (2).
+ * LOCKSTEP_FAR_SUMS=one-cannot: rank 1 cannot, so nobody does. A machine has LOCKSTEP_FAR_CARDS of them (2). Its clock
+ * is the host's; LOCKSTEP_FAR_ADDING_MS: it says that sums took so much longer, LOCKSTEP_FAR_SLOW_MS: rank 1's shards.
  *
  * With LOCKSTEP_FAR_RECORDING=1 launches are recorded and replayed, images are kept, and steps may be enqueued before
  * the host has heard of those before; with 0 nothing of it, but the plans are the same.
  */
 #include "backend/backend.h"
+#include "base/clock.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -144,11 +146,17 @@ static bool is_lost(void)
     return after && atomic_fetch_add(&n_waits, 1) >= strtol(after, NULL, 10);
 }
 
+static int64_t ns_of(const char *name)
+{
+    const char *ms = getenv(name);
+    return ms ? strtol(ms, NULL, 10) * 1000000 : 0;
+}
+
 /* LOCKSTEP_FAR_LAG_MS: for so long the device is still computing when the host asks. */
 static void lag(void)
 {
-    const char *ms = getenv("LOCKSTEP_FAR_LAG_MS");
-    if (ms) nanosleep(&(struct timespec){.tv_nsec = strtol(ms, NULL, 10) * 1000000}, NULL);
+    const int64_t ns = ns_of("LOCKSTEP_FAR_LAG_MS");
+    if (ns) nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
 }
 
 static enum ls_status settle(struct ls_device *device)
@@ -228,6 +236,7 @@ struct meeting { /* in the file */
     atomic_int n_come, round;
     int64_t piece[MOST_RANKS][PIECE];
 };
+
 static struct {
     const struct ls_device_group *of;
     struct meeting *at;
@@ -316,6 +325,25 @@ static enum ls_status sum_tell(struct ls_device *device, int64_t *words, const i
     enum ls_status status = sum_add(device, words, n);
     group.has_failed_elsewhere = x[0] != 0;
     return status;
+}
+
+/* --- the clock --- */
+
+static int64_t moments[LS_N_MOMENTS];
+
+static enum ls_status mark(struct ls_device *device, enum ls_moment moment)
+{
+    moments[moment] = ls__now_ns();
+    return LS_OK;
+}
+
+static enum ls_status read_moments(struct ls_device *device, int64_t ns[LS_N_MOMENTS])
+{
+    const int64_t slow = group.of->rank == 1 ? ns_of("LOCKSTEP_FAR_SLOW_MS") : 0;
+    const int64_t more[LS_N_MOMENTS] = {0, slow, slow + ns_of("LOCKSTEP_FAR_ADDING_MS")};
+    for (int i = 0; i < LS_N_MOMENTS; i++)
+        ns[i] = moments[i] - moments[0] + more[i < LS_MOMENT_SUMS ? i : LS_MOMENT_SUMS];
+    return LS_OK;
 }
 
 static bool is_update(enum ls_op op)
@@ -427,6 +455,8 @@ static const struct ls_device_sums sums = {.join = join, .leave = leave, .add = 
 static const struct ls_device_recording recording = {
     .begin = begin, .end = end, .replay = replay, .free = free_recording, .now = now, .failed_step = failed_step};
 
+static const struct ls_device_clock device_clock = {.mark = mark, .read = read_moments};
+
 static struct ls_backend far_backend = {
     .name = "far",
     .device_open = device_open,
@@ -436,6 +466,7 @@ static struct ls_backend far_backend = {
     .identify = identify,
     .memory = &memory,
     .sums = &sums,
+    .clock = &device_clock,
     .load = load,
     .impls = impls,
 };

@@ -78,6 +78,44 @@ static void test_outermost_wins(void **state)
     ls__trace_destroy(&trace);
 }
 
+static void test_a_wait_in_parts(void **state)
+{
+    enum { US = 1000 };
+    const struct ls_span_part some[] = {
+        {LS_SPAN_COMPUTE, "shards", 300 * US}, {LS_SPAN_COMMUNICATE, "sums", 200 * US}, {LS_SPAN_UPDATE, "updates", 0}};
+    const struct ls_span_part all[] = {{LS_SPAN_COMMUNICATE, "sums", INT64_C(3600000000000)},
+                                       {LS_SPAN_UPDATE, "updates", 400 * US}};
+    struct ls_trace *trace;
+    struct ls_totals t;
+    struct ls_span spans[8];
+    int64_t at = 0, n_lost = 0, start = ls__now_ns();
+    check_ok(ls__trace_create(&trace, start));
+    check_ok(ls__trace_listen(trace, 8, false));
+    struct ls_lane *lane = ls__trace_main(trace);
+    struct ls_begun step = ls__span_begin(lane, LS_SPAN_STEP, "step", 5), wait = step;
+    wait = ls__span_begin(lane, LS_SPAN_LOAD, "wait", 5);
+    spend();
+    int64_t first_ns = ls__span_end_in_parts(lane, wait, some, 3);
+    wait = ls__span_begin(lane, LS_SPAN_LOAD, "wait", 5);
+    spend();
+    int64_t second_ns = ls__span_end_in_parts(lane, wait, all, 2); /* longer than it was */
+    int64_t step_ns = ls__span_end(lane, step);
+    ls__lane_totals(lane, &t);
+    assert_int_equal(t.self_ns[LS_SPAN_LOAD], first_ns - 500 * US);
+    assert_int_equal(t.self_ns[LS_SPAN_COMPUTE], 300 * US);
+    assert_int_equal(t.self_ns[LS_SPAN_COMMUNICATE], 200 * US + second_ns - 400 * US);
+    assert_int_equal(t.self_ns[LS_SPAN_UPDATE], 400 * US);
+    assert_int_equal(age(lane), step.start_ns + step_ns - start);
+    assert_int_equal(ls__lane_read(lane, &at, spans, 8, &n_lost), 7);
+    for (int i = 1; i < 6; i++) assert_true(spans[i].start_ns >= spans[i - 1].end_ns);
+    for (int i = 0; i < 6; i++) assert_int_equal(spans[i].depth, 1);
+    assert_string_equal(spans[2].name, "sums");
+    assert_int_equal(spans[2].end_ns - spans[2].start_ns, 200 * US);
+    assert_int_equal(spans[2].arg, 5);
+    assert_true(ls__span_end_in_parts(NULL, wait, all, 2) >= second_ns); /* nobody measures */
+    ls__trace_destroy(&trace);
+}
+
 static void test_forgotten_and_deep(void **state)
 {
     enum { DEPTH = 40 };
@@ -328,6 +366,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_self_times_add_up),
         cmocka_unit_test(test_outermost_wins),
+        cmocka_unit_test(test_a_wait_in_parts),
         cmocka_unit_test(test_forgotten_and_deep),
         cmocka_unit_test(test_nobody_measures),
         cmocka_unit_test(test_lanes_are_taken_again),

@@ -72,7 +72,8 @@ struct ls_device {
     cudaStream_t stream;         /* take it from ls__cuda_stream */
     cudaStream_t aside;          /* aside.c; NULL until it is needed, as its events */
     cudaEvent_t aside_begin, aside_ends[LS_ASIDE];
-    int n_aside; /* ops there that the stream has not waited for, or has by way of later ones */
+    cudaEvent_t moments[LS_N_MOMENTS]; /* moments.c; NULL until they are needed */
+    int n_aside;                       /* ops there that the stream has not waited for, or has by way of later ones */
     enum ls_precision precision;
     struct ls_cuda_small *small;         /* ops not yet enqueued */
     struct ls_cuda_jobs *jobs, *updates; /* the same, after them; the second after the first */
@@ -230,6 +231,9 @@ enum ls_status ls__cuda_wait(struct ls_device *device) LS_MUST_CHECK;
 /* device.c: a card is current per thread; the one that opened the device need not be the one that launches */
 void ls__cuda_make_current(const struct ls_device *device);
 
+/* moments.c */
+extern const struct ls_device_clock ls__cuda_clock;
+void ls__cuda_moments_release(struct ls_device *device);
 /* memory.c */
 extern const struct ls_device_memory ls__cuda_memory;
 /* load.c */

@@ -97,6 +97,7 @@ static void device_close(struct ls_device **device)
     ls__cuda_sums.leave(d);
     if (d->stream) (void)cudaStreamSynchronize(d->stream);
     ls__cuda_aside_release(d);
+    ls__cuda_moments_release(d);
     ls__cuda_load_release(d);
     if (d->dnn) (void)cudnnDestroy(d->dnn);
     if (d->blas) (void)cublasLtDestroy(d->blas);
@@ -351,6 +352,7 @@ static const struct ls_backend backend = {
     .identify = identify,
     .memory = &ls__cuda_memory,
     .sums = &ls__cuda_sums,
+    .clock = &ls__cuda_clock,
     .max_threads = 1,
     .set_precision = set_precision,
     .peak_gflops = peak_gflops,
