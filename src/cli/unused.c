@@ -71,7 +71,7 @@ static bool has_workers(const struct ls_options *o)
 
 static bool has_machines(const struct ls_options *o)
 {
-    return o->hosts || o->nodes > 1 || o->gpus > 1 || ls_comm_is_launched();
+    return o->hosts || o->nodes > 1 || o->train.gpus > 1 || ls_comm_is_launched();
 }
 
 static bool has_restarts(const struct ls_options *o)

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# workers.sh LOCKSTEP: several workers on one card: the same bits by NCCL, through the host, and alone; compute and communication told apart;
+# one that is killed.
+source "$(dirname "$0")/common.sh"
+command -v mpirun >/dev/null && ls "$build"/lockstep-*mpi*.so >/dev/null 2>&1 || skip_all "several workers: no MPI here"
+# communicates WHAT RESULT: time and bytes of the sums are told, and the parts of the time make the whole
+communicates() {
+    if python3 - "$2" >communicates.txt 2>&1 <<'PY'
+import json, sys
+result = json.load(open(sys.argv[1]))
+seconds, ranks = result["seconds"], result["ranks"]
+parts = sum(v for k, v in seconds.items() if k != "hidden")
+print(", ".join(f"{k} {1e3 * seconds[k]:.1f}" for k in ("compute", "communicate", "update", "wait", "load")), "ms;", ranks[0]["bytes_sent"], "bytes")
+assert abs(parts - result["total_seconds"]) < 0.02 * result["total_seconds"], f"parts make {parts} of {result['total_seconds']} s"
+assert all(r["communicate"] > 0 and r["compute"] > 0 and r["bytes_sent"] > 61706 * 8 * result["steps"] for r in ranks), ranks
+PY
+    then ok "$1: $(tail -n 1 communicates.txt)"; else bad "$1: $(tail -n 1 communicates.txt)"; fi
+}
+
+lenet=(lenet5 digits -i 8 -b 64 --crop-pad 2 --shards 4 --timeout 30)
+one=$(on one "$device" "${lenet[@]}" 2>/dev/null)
+[ -n "$one" ] && ok "one process: $one" || bad "one process: $(tail -n 1 "one.$device.err")"
+for w in 2 4; do
+    equal "$w workers" "$(on "w$w" "$device" "${lenet[@]}" -w $w)" "$one"
+    equal "$w workers add by NCCL" "$(grep -c "through the host" "w$w.$device.err")" 0
+    communicates "$w workers by NCCL" "w$w.$device.out"
+done
+if [ "$device" = cuda ]; then
+    equal "2 workers through the host" "$(LOCKSTEP_NCCL=0 on host "$device" "${lenet[@]}" -w 2)" "$one"
+    has "which is said" "host.$device.err" "through the host: NCCL cannot be used by rank 0"
+    communicates "2 workers through the host" "host.$device.out"
+fi
+clipped=(lenet5 digits -i 4 -b 40 --shards 4 --optimizer adamw --clip-norm 0.5 --no-eval --timeout 30)
+equal "2 workers, AdamW, norm of the gradient" "$(on clip2 "$device" "${clipped[@]}" -w 2)" "$(on clip1 "$device" "${clipped[@]}")"
+small=(resnet-small fake:3x32x32:10:128 -i 3 -b 32 --shards 4 --no-eval --timeout 30)
+equal "2 workers, batch norm" "$(on two "$device" "${small[@]}" -w 2)" "$(on bn "$device" "${small[@]}")"
+if has_precision bf16; then
+    equal "4 workers, bf16" "$(on four16 "$device" "${small[@]}" -w 4 --precision bf16)" "$(on bn16 "$device" "${small[@]}" --precision bf16)"
+    # one shard: alone the step is one recording; -w 2 goes phase by phase and must give the same
+    whole=(resnet-small fake:3x32x32:10:128 -i 4 -b 32 --precision bf16 --no-eval --timeout 30)
+    equal "2 workers and one shard, bf16" "$(on one16 "$device" "${whole[@]}" -w 2)" "$(on whole "$device" "${whole[@]}")"
+fi
+on half "$device" lenet5 digits -i 4 -b 64 --crop-pad 2 --shards 4 >/dev/null
+"$lockstep" train lenet5 digits --resume "half.$device" -i 8 -b 64 --crop-pad 2 --shards 4 --device "$device" -w 2 --json >half.out 2>half.err || note "$(tail -n 1 half.err)"
+equal "resumed by 2 workers" "$(field weights_hash half.out)" "$one"
+"$lockstep" train lenet5 digits -i 30 --lr 1e6 --shards 4 --device "$device" -w 2 --timeout 30 --run nan2 >nan2.out 2>nan2.err
+equal "exit code of a diverging run of 2" $? 5
+has "it names the layer" nan2.err "came out of"
+"$lockstep" train lenet5 digits -i 10000000 -b 64 --shards 4 --no-eval --device "$device" -w 2 --timeout 10 --log-every 1 --run killed >killed.out 2>killed.err &
+launcher=$!
+eventually has_lines killed/metrics.jsonl 3
+for p in /proc/[0-9]*; do
+    [ "$(readlink "$p/cwd" 2>/dev/null)" = "$PWD" ] && tr '\0' '\n' <"$p/environ" 2>/dev/null | grep -qx 'OMPI_COMM_WORLD_RANK=1' && kill -9 "${p#/proc/}"
+done
+wait $launcher
+equal "exit code when a worker is killed" $? 6
+has "it is named" killed.err "rank 1"
+finish
