@@ -308,7 +308,7 @@ enum ls_status ls_backend_get(const char *name, const struct ls_backend **out) L
 bool ls_backend_exists(const char *name); /* without loading anything */
 
 /* What a plug-in exports. It may use all functions of the library, which the program exports. */
-enum { LS_BACKEND_ABI = 6 };
+enum { LS_BACKEND_ABI = 7 };
 struct ls_backend_plugin {
     int abi; /* LS_BACKEND_ABI, first in every version */
     const struct ls_backend *backend;

@@ -31,6 +31,7 @@ struct ls_cuda_small {
     struct ls_cuda_across across;
     struct uploaded *uploaded;
     size_t shared_bytes; /* what a block may have; 0: not asked yet */
+    bool has_teams;
 };
 
 enum ls_status ls__cuda_small_create(struct ls_device *d)
@@ -176,7 +177,7 @@ static void choose_tile(struct ls_cuda_small_op *op, int team)
 static int team_of(const struct ls_device *d, int mb)
 {
     int team = 1;
-    if (d->card->major < 9) return 1; /* no clusters */
+    if (!d->small->has_teams) return 1;
     while (team < LARGEST_TEAM && mb * team * 2 <= MANY_BLOCKS) team *= 2;
     return team;
 }
@@ -225,7 +226,7 @@ static enum ls_status enqueue(struct ls_device *d, struct ls_cuda_small_ops *par
 static enum ls_status allow(struct ls_device *d)
 {
     if (d->small->shared_bytes) return LS_OK;
-    TRY(LS_CUDA(ls__cuda_allow_small(d->card->sharedMemPerBlockOptin)));
+    TRY(LS_CUDA(ls__cuda_allow_small(d->card->sharedMemPerBlockOptin, &d->small->has_teams)));
     d->small->shared_bytes = d->card->sharedMemPerBlockOptin;
     return LS_OK;
 }

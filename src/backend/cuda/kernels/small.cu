@@ -250,13 +250,20 @@ static __global__ void __launch_bounds__(MOST_THREADS) run_samples(const struct 
     }
 }
 
-extern "C" cudaError_t ls__cuda_allow_small(size_t shared_bytes)
+static cudaError_t allow(const void *kernel, size_t shared_bytes)
 {
-    const cudaError_t error =
-        cudaFuncSetAttribute(run_samples<false>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
-    return error != cudaSuccess ? error
-                                : cudaFuncSetAttribute(run_samples<true>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                       (int)shared_bytes);
+    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
+}
+
+extern "C" cudaError_t ls__cuda_allow_small(size_t shared_bytes, bool *has_teams)
+{
+    const void *one = (const void *)run_samples<false>, *team = (const void *)run_samples<true>;
+    cudaFuncAttributes found = {};
+    cudaError_t error = allow(one, shared_bytes);
+    if (error == cudaSuccess) error = allow(team, shared_bytes);
+    if (error == cudaSuccess) error = cudaFuncGetAttributes(&found, team);
+    *has_teams = found.ptxVersion >= 90;
+    return error;
 }
 
 extern "C" cudaError_t ls__cuda_run_small(cudaStream_t stream, const struct ls_cuda_small_ops *list,

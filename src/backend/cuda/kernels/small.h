@@ -105,8 +105,9 @@ struct ls_cuda_small_shape {
 /* list: in the card's memory, where it stays as long as the launch may be replayed */
 cudaError_t ls__cuda_run_small(cudaStream_t stream, const struct ls_cuda_small_ops *list,
                                struct ls_cuda_small_shape shape);
-/* Once per card: how much shared memory a block may ask for. */
-cudaError_t ls__cuda_allow_small(size_t shared_bytes);
+/* Once per card: how much shared memory a block may ask for; and whether this build's code for the card has clusters. A
+ * card may have them and run code that was compiled for older ones. */
+cudaError_t ls__cuda_allow_small(size_t shared_bytes, bool *has_teams);
 
 /* --- over samples --- */
 enum ls_cuda_across_kind {

@@ -1,0 +1,291 @@
+/* test_cuda_small.c: how the ops of small networks are put together, on a card of the test's own: its memory is the
+ * host's, and its kernel looks at what it is given. Nothing that lives at the same time shares a place, everything is
+ * inside the shared memory asked for, every op comes once and in order, and a list is uploaded once.
+ */
+#include "backend/cuda/small.c"
+
+#include "engine.h"
+
+/* --- the card --- */
+
+static struct {
+    size_t shared_bytes;
+    bool has_teams;
+    int n_uploads, n_launches, n_across, n_ops;
+    struct ls_cuda_small_ops last;
+    struct ls_cuda_small_shape shape;
+    const float *outs[4 * LS_CUDA_SMALL_MAX_OPS]; /* of all ops since the last look */
+} card;
+
+cudaError_t cudaMalloc(void **out, size_t bytes)
+{
+    card.n_uploads++;
+    *out = malloc(bytes);
+    return cudaSuccess;
+}
+cudaError_t cudaFree(void *data)
+{
+    free(data);
+    return cudaSuccess;
+}
+cudaError_t cudaMemcpy(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind)
+{
+    memcpy(dst, src, bytes);
+    return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    return cudaSuccess;
+}
+cudaError_t ls__cuda_allow_small(size_t shared_bytes, bool *has_teams)
+{
+    *has_teams = card.has_teams;
+    return cudaSuccess;
+}
+enum ls_status ls__cuda_status(cudaError_t error, const char *call)
+{
+    return error == cudaSuccess ? LS_OK : ls_fail(LS_ERROR, "%s", call);
+}
+enum ls_status ls__cuda_let_jobs_go(struct ls_device *d)
+{
+    return LS_OK;
+}
+cudaError_t ls__cuda_run_across(cudaStream_t stream, struct ls_cuda_across *across)
+{
+    card.n_across += across->n;
+    return cudaSuccess;
+}
+
+/* A stretch of shared memory and the ops for which it is needed. */
+struct stretch {
+    int begin, end, first, last;
+    const char *what;
+    const float *data; /* of a value */
+};
+
+static void check_apart(const struct stretch *s, int n, size_t bytes)
+{
+    for (int a = 0; a < n; a++) {
+        assert_true(s[a].begin >= 0 && s[a].begin % 4 == 0);
+        assert_true((size_t)s[a].end * sizeof(float) <= bytes);
+        for (int b = 0; b < a; b++) {
+            const bool meet = s[a].first <= s[b].last && s[b].first <= s[a].last;
+            if (meet && s[a].begin < s[b].end && s[b].begin < s[a].end)
+                fail_msg("%s at [%d, %d) and %s at [%d, %d) live together", s[a].what, s[a].begin, s[a].end, s[b].what,
+                         s[b].begin, s[b].end);
+        }
+    }
+}
+
+static void hold(struct stretch *s, int *n, const struct ls_cuda_small_value *v, int op, bool is_made)
+{
+    if (!v->data) return;
+    for (int i = 0; i < *n; i++)
+        if (s[i].data == v->data) {
+            assert_false(is_made); /* once */
+            assert_int_equal(s[i].begin, v->at);
+            assert_int_equal(s[i].end, v->at + v->n);
+            s[i].last = op;
+            return;
+        }
+    if (!is_made) fail_msg("op %d reads [%d, %d), which nobody made or fetched", op, v->at, v->at + v->n);
+    s[(*n)++] = (struct stretch){v->at, v->at + v->n, op, op, "value", v->data};
+}
+
+cudaError_t ls__cuda_run_small(cudaStream_t stream, const struct ls_cuda_small_ops *list,
+                               struct ls_cuda_small_shape shape)
+{
+    static struct stretch s[8 * LS_CUDA_SMALL_MAX_OPS];
+    int n = 0;
+    card.n_launches++;
+    card.last = *list;
+    card.shape = shape;
+    assert_true(shape.shared_bytes <= card.shared_bytes);
+    assert_int_equal(shape.n, list->n);
+    s[n++] = (struct stretch){0, list->n * (int)(sizeof *list->list / sizeof(float)), -1, list->n, "the list", NULL};
+    for (int i = 0; i < list->n_fetched; i++)
+        s[n++] = (struct stretch){list->fetched[i].at,  list->fetched[i].at + list->fetched[i].n, -1, -1, "value",
+                                  list->fetched[i].data};
+    for (int i = 0; i < list->n; i++) {
+        const struct ls_cuda_small_op *op = &list->list[i];
+        for (int k = 0; k < 2; k++) hold(s, &n, &op->in[k], i, false);
+        hold(s, &n, &op->out, i, true);
+        hold(s, &n, &op->chosen, i, true);
+        if (op->kind != LS_CUDA_SMALL_CONV) continue;
+        const struct ls_cuda_small_conv *c = &op->of.conv;
+        s[n++] = (struct stretch){
+            op->weights_at, op->weights_at + c->ic * c->k * c->k * c->padded_oc, -1, list->n, "weights", NULL};
+        assert_true((c->rows == 4 && c->block == 8) || (c->rows == 2 && c->block == 8) ||
+                    (c->rows == 2 && c->block == 4) || (c->rows == 1 && c->block == 4));
+        assert_true(c->block <= c->padded_oc);
+        assert_true(list->team > 1 || c->rows > 1);
+    }
+    check_apart(s, n, shape.shared_bytes);
+    for (int i = 0; i < list->n; i++) card.outs[card.n_ops++] = list->list[i].out.data;
+    return cudaSuccess;
+}
+
+/* --- networks --- */
+
+static void open_card(struct ls_device *d, size_t shared_bytes, bool has_teams)
+{
+    static struct cudaDeviceProp properties;
+    memset(&card, 0, sizeof card);
+    *d = (struct ls_device){.card = &properties};
+    properties.sharedMemPerBlockOptin = card.shared_bytes = shared_bytes;
+    card.has_teams = has_teams;
+    check_ok(ls__cuda_small_create(d));
+}
+
+static float memory[64]; /* addresses only: value i lies at memory + i */
+
+static struct ls_cuda_small_value value(int number, int n)
+{
+    return (struct ls_cuda_small_value){.data = number < 0 ? NULL : memory + number, .n = n};
+}
+
+static struct ls_cuda_small_op conv(int in, int n_in, int out, int ic, int oc, int oh, int k)
+{
+    struct ls_cuda_small_op op = {.kind = LS_CUDA_SMALL_CONV, .in = {value(in, n_in)}, .out = value(out, oc * oh * oh)};
+    op.of.conv = (struct ls_cuda_small_conv){.ic = ic,
+                                             .ih = oh + k - 1,
+                                             .iw = oh + k - 1,
+                                             .oc = oc,
+                                             .oh = oh,
+                                             .ow = oh,
+                                             .k = k,
+                                             .padded_oc = oc <= 4 ? 4 : (oc + 7) / 8 * 8};
+    return op;
+}
+
+static struct ls_cuda_small_op simple(enum ls_cuda_small_kind kind, int a, int n_a, int b, int n_b, int out, int n)
+{
+    return (struct ls_cuda_small_op){.kind = kind, .in = {value(a, n_a), value(b, n_b)}, .out = value(out, n)};
+}
+
+/* LeNet-5, there and back; returns how many ops. */
+static int add_lenet(struct ls_device *d, int mb)
+{
+    struct ls_cuda_small_op pool1 = simple(LS_CUDA_SMALL_MAX, 1, 4704, -1, 0, 2, 1176),
+                            pool2 = simple(LS_CUDA_SMALL_MAX, 4, 1600, -1, 0, 5, 400);
+    pool1.chosen = value(3, 1176);
+    pool2.chosen = value(6, 400);
+    const struct ls_cuda_small_op ops[] = {
+        conv(0, 1024, 1, 1, 6, 28, 5),
+        pool1,
+        conv(2, 1176, 4, 6, 16, 10, 5),
+        pool2,
+        simple(LS_CUDA_SMALL_LINEAR, 5, 400, -1, 0, 7, 120),
+        simple(LS_CUDA_SMALL_LINEAR, 7, 120, -1, 0, 8, 84),
+        simple(LS_CUDA_SMALL_LINEAR, 8, 84, -1, 0, 9, 10),
+        simple(LS_CUDA_SMALL_LOSS, 9, 10, 10, 1, 11, 10),
+        simple(LS_CUDA_SMALL_LINEAR_BWD, 11, 10, -1, 0, 12, 84),
+        simple(LS_CUDA_SMALL_RELU_BWD, 8, 84, 12, 84, 13, 84),
+        simple(LS_CUDA_SMALL_LINEAR_BWD, 13, 84, -1, 0, 14, 120),
+        simple(LS_CUDA_SMALL_RELU_BWD, 7, 120, 14, 120, 15, 120),
+        simple(LS_CUDA_SMALL_LINEAR_BWD, 15, 120, -1, 0, 16, 400),
+        simple(LS_CUDA_SMALL_MAX_BWD, 16, 400, 6, 400, 17, 1600),
+        simple(LS_CUDA_SMALL_RELU_BWD, 4, 1600, 17, 1600, 18, 1600),
+        simple(LS_CUDA_SMALL_CONV_WEIGHTS, 2, 1176, 18, 1600, -1, 0),
+        conv(18, 1600, 19, 16, 6, 14, 5),
+        simple(LS_CUDA_SMALL_MAX_BWD, 19, 1176, 3, 1176, 20, 4704),
+        simple(LS_CUDA_SMALL_RELU_BWD, 1, 4704, 20, 4704, 21, 4704),
+        simple(LS_CUDA_SMALL_CONV_WEIGHTS, 0, 1024, 21, 4704, -1, 0),
+    };
+    const int n = (int)(sizeof ops / sizeof *ops);
+    for (int i = 0; i < n; i++) check_ok(ls__cuda_small_op(d, mb, &ops[i]));
+    return n;
+}
+
+static void check_order(int n)
+{
+    static const int outs[] = {1, 2, 4, 5, 7, 8, 9, 11, 12, 13, 14, 15, 16, 17, 18, -1, 19, 20, 21, -1};
+    assert_int_equal(card.n_ops, n);
+    for (int i = 0; i < n; i++) assert_ptr_equal(card.outs[i], outs[i] < 0 ? NULL : memory + outs[i]);
+    card.n_ops = 0;
+}
+
+static void test_one_list(void **state)
+{
+    struct ls_device d;
+    open_card(&d, 227 << 10, true);
+    const int n = add_lenet(&d, 128);
+    assert_true(ls__cuda_small_is_waiting(&d));
+    assert_int_equal(card.n_launches, 0);
+    check_ok(ls__cuda_small_flush(&d));
+    assert_false(ls__cuda_small_is_waiting(&d));
+    assert_int_equal(card.n_launches, 1);
+    assert_int_equal(card.last.n_fetched, 2); /* the image and its label */
+    check_order(n);
+    for (int i = 0; i < 3; i++) { /* the same again, and another batch */
+        add_lenet(&d, i < 2 ? 128 : 64);
+        check_ok(ls__cuda_small_flush(&d));
+        check_order(n);
+    }
+    assert_int_equal(card.n_uploads, 2);
+    ls__cuda_small_destroy(&d);
+}
+
+/* What does not fit is cut, down to single ops; the smallest memory is what every card of compute capability 8 has. */
+static void test_cuts(void **state)
+{
+    static const int kib[] = {163, 99, 64, 56};
+    for (int i = 0; i < 4; i++) {
+        struct ls_device d;
+        open_card(&d, (size_t)kib[i] << 10, false);
+        const int n = add_lenet(&d, 32);
+        check_ok(ls__cuda_small_flush(&d));
+        check_order(n);
+        if (kib[i] < 64) assert_true(card.n_launches > 1);
+        ls__cuda_small_destroy(&d);
+    }
+}
+
+static void test_teams(void **state)
+{
+    static const struct {
+        bool has_teams;
+        int mb, team, threads;
+    } cases[] = {{true, 16, 4, FEW_THREADS},   {true, 32, 4, FEW_THREADS},  {true, 33, 2, FEW_THREADS},
+                 {true, 64, 2, FEW_THREADS},   {true, 65, 1, MANY_THREADS}, {true, 128, 1, MANY_THREADS},
+                 {true, 129, 1, FEW_THREADS},  {true, 512, 1, FEW_THREADS}, {false, 16, 1, MANY_THREADS},
+                 {false, 512, 1, FEW_THREADS}, {true, 1, 4, FEW_THREADS}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct ls_device d;
+        open_card(&d, 227 << 10, cases[i].has_teams);
+        add_lenet(&d, cases[i].mb);
+        check_ok(ls__cuda_small_flush(&d));
+        assert_int_equal(card.shape.team, cases[i].team);
+        assert_int_equal(card.shape.threads, cases[i].threads);
+        assert_int_equal(card.shape.mb, cases[i].mb);
+        ls__cuda_small_destroy(&d);
+    }
+}
+
+/* What is added up over samples comes after all ops, and an op that reads such a sum after it. */
+static void test_sums(void **state)
+{
+    struct ls_device d;
+    open_card(&d, 227 << 10, true);
+    const struct ls_cuda_across_job job = {
+        .kind = LS_CUDA_ACROSS_SUM, .a = memory + 1, .n_a = 4, .stride = 4, .out = memory + 2};
+    const struct ls_cuda_small_op make = simple(LS_CUDA_SMALL_RELU, 0, 4, -1, 0, 1, 4),
+                                  reads = simple(LS_CUDA_SMALL_RELU, 2, 4, -1, 0, 3, 4);
+    check_ok(ls__cuda_small_op(&d, 8, &make));
+    check_ok(ls__cuda_small_sum(&d, 8, &job));
+    assert_int_equal(card.n_launches + card.n_across, 0);
+    check_ok(ls__cuda_small_op(&d, 8, &reads));
+    assert_int_equal(card.n_launches, 1);
+    assert_int_equal(card.n_across, 1);
+    check_ok(ls__cuda_small_flush(&d));
+    assert_int_equal(card.n_launches, 2);
+    assert_int_equal(card.n_across, 1);
+    ls__cuda_small_destroy(&d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_list), cmocka_unit_test(test_cuts),
+                                       cmocka_unit_test(test_teams), cmocka_unit_test(test_sums)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
