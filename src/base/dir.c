@@ -122,19 +122,6 @@ enum ls_status ls__dir_read(const struct ls_dir *d, const char *name, size_t max
     return status == LS_OK ? LS_OK : ls_fail_in(status == LS_NOMEM ? status : on_fail, "%s", d->path);
 }
 
-static enum ls_status write_all(int fd, const struct ls_piece *piece)
-{
-    const char *p = piece->data;
-    for (size_t left = piece->len; left > 0;) {
-        ssize_t n = write(fd, p, left);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return ls_fail(LS_IO, "%s", strerror(errno));
-        p += n;
-        left -= (size_t)n;
-    }
-    return LS_OK;
-}
-
 /* A full disk is noticed here. Where the file system cannot reserve, writing will tell. */
 static enum ls_status reserve(int fd, size_t bytes)
 {
@@ -150,7 +137,7 @@ static enum ls_status fill(int fd, const struct ls_piece *pieces, size_t n_piece
     size_t total = 0;
     for (size_t i = 0; i < n_pieces; i++) total += pieces[i].len;
     enum ls_status status = reserve(fd, total);
-    for (size_t i = 0; status == LS_OK && i < n_pieces; i++) status = write_all(fd, &pieces[i]);
+    for (size_t i = 0; status == LS_OK && i < n_pieces; i++) status = ls__write_all(fd, &pieces[i]);
     if (status == LS_OK && fsync(fd) != 0) status = ls_fail(LS_IO, "fsync: %s", strerror(errno));
     if (close(fd) != 0 && status == LS_OK) status = ls_fail(LS_IO, "close: %s", strerror(errno));
     return status;
@@ -173,7 +160,8 @@ static enum ls_status make_temporary(const struct ls_dir *d, const char *name, c
         if (*fd >= 0) return LS_OK;
         if (errno != EEXIST) break;
     }
-    return ls_fail(on_fail, "create %s/%s: %s", d->path, temp, strerror(errno));
+    return ls_fail(on_fail, "write %s/%s: %s", d->path, name,
+                   strerror(errno)); /* the user's name, not the temporary's */
 }
 
 enum ls_status ls__dir_write_atomic(const struct ls_dir *d, const char *name, const struct ls_piece *pieces,
@@ -197,7 +185,7 @@ enum ls_status ls__dir_try_write(const struct ls_dir *d, const char *name, const
     int fd = -1;
     TRY(make_temporary(d, name, temp, &fd, on_fail));
     enum ls_status status = reserve(fd, bytes);
-    if (status == LS_OK) status = write_all(fd, head);
+    if (status == LS_OK) status = ls__write_all(fd, head);
     unlinkat(d->fd, temp, 0);
     close(fd);
     return status == LS_OK ? LS_OK : ls_fail_in(on_fail, "write %s/%s", d->path, name);

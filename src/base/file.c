@@ -83,9 +83,35 @@ void ls__map_close(struct ls_map *map)
     *map = (struct ls_map){0};
 }
 
+/* A device, a fifo, or a way to what is open already (/dev/stdout, /dev/fd/63): something that a name stands for and
+ * that a rename would put out of its place. */
+static bool is_stream(const char *path)
+{
+    struct stat own, target;
+    if (lstat(path, &own) != 0 || stat(path, &target) != 0) return false;
+    if (S_ISCHR(target.st_mode) || S_ISBLK(target.st_mode) || S_ISFIFO(target.st_mode)) return true;
+    return S_ISLNK(own.st_mode) && (strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0);
+}
+
+static enum ls_status write_stream(const char *path, const struct ls_piece *pieces, size_t n_pieces,
+                                   enum ls_status on_fail)
+{
+    int fd = open(path, O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC | O_NONBLOCK); /* a fifo must not hang us ... */
+    if (fd < 0)
+        return ls_fail(on_fail, "write %s: %s", path,
+                       errno == ENXIO ? "nobody reads from it; start the reader first" : strerror(errno));
+    enum ls_status status = LS_OK;
+    if (fcntl(fd, F_SETFL, O_APPEND) != 0)
+        status = ls_fail(LS_IO, "%s", strerror(errno)); /* ... but a slow reader may */
+    for (size_t i = 0; status == LS_OK && i < n_pieces; i++) status = ls__write_all(fd, &pieces[i]);
+    if (close(fd) != 0 && status == LS_OK) status = ls_fail(LS_IO, "close: %s", strerror(errno));
+    return status == LS_OK ? LS_OK : ls_fail_in(on_fail, "write %s", path);
+}
+
 enum ls_status ls__file_write_atomic(const char *path, const struct ls_piece *pieces, size_t n_pieces,
                                      enum ls_status on_fail)
 {
+    if (is_stream(path)) return write_stream(path, pieces, n_pieces, on_fail);
     char folder[LS_PATH_BYTES];
     struct ls_dir dir;
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -98,6 +124,19 @@ enum ls_status ls__file_write_atomic(const char *path, const struct ls_piece *pi
     enum ls_status status = ls__dir_write_atomic(&dir, name, pieces, n_pieces, on_fail);
     ls__dir_close(&dir);
     return status;
+}
+
+enum ls_status ls__write_all(int fd, const struct ls_piece *piece)
+{
+    const char *p = piece->data;
+    for (size_t left = piece->len; left > 0;) {
+        ssize_t n = write(fd, p, left);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return ls_fail(LS_IO, "%s", strerror(errno));
+        p += n;
+        left -= (size_t)n;
+    }
+    return LS_OK;
 }
 
 bool ls__file_exists(const char *path)

@@ -6,6 +6,9 @@
  * The old file is never removed first. On any failure the temporary is removed and the target is as it was. A target
  * that is a link is replaced, not followed. The umask decides who may read what is made. dir.h has the same below a
  * folder that is held open, for folders that others might tamper with.
+ *
+ * What is no file of its own is never replaced but written into: a device, a fifo somebody reads from, and the system's
+ * links to what is open, such as /dev/stdout and the /dev/fd/63 of a shell's >(command).
  */
 #ifndef LS_BASE_FILE_H
 #define LS_BASE_FILE_H
@@ -38,6 +41,9 @@ struct ls_piece {
  * bytes. */
 enum ls_status ls__file_write_atomic(const char *path, const struct ls_piece *pieces, size_t n_pieces,
                                      enum ls_status on_fail) LS_MUST_CHECK;
+
+/* Every byte, or LS_IO with the system's reason alone. */
+enum ls_status ls__write_all(int fd, const struct ls_piece *piece) LS_MUST_CHECK;
 
 bool ls__file_exists(const char *path);
 bool ls__dir_exists(const char *path);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -278,6 +279,38 @@ static void test_only_regular_files(void **state)
     assert_false(ls__file_exists(at("absent-target")));
 }
 
+/* Devices, fifos and /dev/stdout are written into, never renamed over. */
+static void test_streams_stay(void **state)
+{
+    struct stat st;
+    char got[16] = {0}, through[64];
+    assert_int_equal(symlink("/dev/full", at("full")), 0);
+    check_fails(write_text(at("full"), "x"), LS_CHECKPOINT, strerror(ENOSPC));
+    assert_int_equal(lstat(at("full"), &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+    if (geteuid() == 0 && mknod(at("null"), S_IFCHR | 0600, makedev(1, 3)) == 0) {
+        check_ok(write_text(at("null"), "x"));
+        assert_int_equal(lstat(at("null"), &st), 0);
+        assert_true(S_ISCHR(st.st_mode));
+    }
+    assert_int_equal(mkfifo(at("read-fifo"), 0600), 0);
+    alarm(300); /* a fifo would wait for ever */
+    check_fails(write_text(at("read-fifo"), "x"), LS_CHECKPOINT, "nobody reads");
+    int fd = open(at("read-fifo"), O_RDONLY | O_NONBLOCK);
+    assert_true(fd >= 0);
+    check_ok(write_text(at("read-fifo"), "through"));
+    assert_int_equal(read(fd, got, sizeof got), 7);
+    alarm(0);
+    assert_string_equal(got, "through");
+    close(fd);
+    check_ok(write_text(at("regular"), "old"));
+    fd = open(at("regular"), O_RDWR | O_APPEND);
+    snprintf(through, sizeof through, "/proc/self/fd/%d", fd); /* what /dev/stdout is a link to */
+    check_ok(write_text(through, "new"));
+    close(fd);
+    check_holds(at("regular"), "oldnew"); /* what stood there stays */
+}
+
 static void test_trial_leaves_nothing(void **state)
 {
     struct ls_dir d;
@@ -307,6 +340,7 @@ int main(void)
         cmocka_unit_test(test_long_path),
         cmocka_unit_test(test_private_folder),
         cmocka_unit_test(test_only_regular_files),
+        cmocka_unit_test(test_streams_stay),
         cmocka_unit_test(test_trial_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
