@@ -76,7 +76,7 @@ struct ls_train_options {
 
     /* Starting from weights that are there (docs/guide/fine-tuning.md). NULL: none. Patterns of parameter names are a
      * shell's, apart by commas. */
-    const char *init;      /* a checkpoint, or a safetensors file of another program */
+    const char *init;      /* a run directory, a checkpoint, or a safetensors file of another program */
     const char *init_skip; /* what is not taken from it: "fc.*" */
     const char *freeze;    /* what is not trained */
     const char *lr_of;     /* rates of their own: "features.*=0.001", or factors: "features.*=x0.1" */

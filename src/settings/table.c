@@ -177,10 +177,10 @@ const struct ls_setting ls__settings[LS_N_SETTINGS] = {
         .help = "Parameters that are not trained, as 'features.*'; of a frozen batch norm the running statistics stay, "
                 "too.",
         .group = "Starting from weights", RUN},
-    [LS_SET_INIT] = {.name = "init", MEMBER(init), .aliases = {"pretrained"}, .arg = "FILE", .type = LS_SETTING_TEXT,
-        .is_valid = is_not_empty, .expected = "a file",
-        .help = "First weights from FILE, by name: a checkpoint, or safetensors as PyTorch writes it in float32, float16 "
-                "or bfloat16.",
+    [LS_SET_INIT] = {.name = "init", MEMBER(init), .aliases = {"pretrained"}, .arg = "FILE|RUN", .type = LS_SETTING_TEXT,
+        .is_valid = is_not_empty, .expected = "a file or a run directory",
+        .help = "First weights by name, from a run (its best checkpoint, else its newest), a checkpoint, or safetensors "
+                "as PyTorch writes it in float32, float16 or bfloat16.",
         .group = "Starting from weights", RUN},
     [LS_SET_INIT_SKIP] = {.name = "init-skip", MEMBER(init_skip), .arg = "PATTERNS", .type = LS_SETTING_TEXT,
         .is_valid = ls__patterns_is_valid, .expected = LS_PATTERNS_EXPECTED,

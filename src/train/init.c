@@ -25,12 +25,27 @@ static enum ls_status spread_hash(struct trainer *t)
     return ls_comm_broadcast(t->comm, 0, t->s.init_hash, sizeof t->s.init_hash);
 }
 
+/* A file is itself; of a run it is the best checkpoint, else the newest, as eval takes it. */
+static enum ls_status find_file(struct trainer *t)
+{
+    struct ls_ckpt *ckpt = NULL;
+    snprintf(t->init_path, sizeof t->init_path, "%s", t->o->init);
+    if (!ls__dir_exists(t->o->init)) return LS_OK;
+    enum ls_status status = ls_ckpt_open_best(&ckpt, t->o->init, t->init_path);
+    ls_ckpt_close(&ckpt);
+    return status == LS_OK ? LS_OK : ls_fail_in(status, "--init");
+}
+
 enum ls_status ls__init_open(struct trainer *t)
 {
     enum ls_status status = LS_OK;
     if (!t->o->init) return LS_OK;
-    bool is_there = ls__file_exists(t->o->init);
-    if (t->is_chief && (is_there || !t->o->resume)) status = hash_file(t->o->init, t->s.init_hash);
+    if (t->is_chief) status = find_file(t);
+    bool is_there = status == LS_OK && ls__file_exists(t->init_path);
+    if (!is_there && t->o->resume)
+        status = LS_OK; /* a run that goes on does not need it */
+    else if (t->is_chief && status == LS_OK)
+        status = hash_file(t->init_path, t->s.init_hash);
     TRY(ls_comm_agree(t->comm, status, ""));
     return spread_hash(t);
 }
@@ -57,8 +72,8 @@ enum ls_status ls__init_take(struct trainer *t)
 {
     struct ls_ckpt *ckpt = NULL;
     if (!t->o->init) return LS_OK;
-    enum ls_status status = ls_ckpt_open(&ckpt, t->o->init);
-    if (status == LS_OK) status = ls__session_take_weights(&t->s, ckpt, t->o->init, t->o->init_skip);
+    enum ls_status status = ls_ckpt_open(&ckpt, t->init_path);
+    if (status == LS_OK) status = ls__session_take_weights(&t->s, ckpt, t->init_path, t->o->init_skip);
     ls_ckpt_close(&ckpt);
     return status == LS_OK ? LS_OK : ls_fail_in(status, "--init");
 }

@@ -51,6 +51,7 @@ struct trainer {
     struct rescue rescue;
     struct ls_ckpt *resumed; /* while setting up: the checkpoint that this rank has taken over, or has a part of */
     char resumed_path[LS_PATH_BYTES];
+    char init_path[LS_PATH_BYTES]; /* the file that --init comes to, on the chief */
     struct ls_schedule schedule;
     struct train_state st;
     struct ls_progress progress;

@@ -93,6 +93,14 @@ train softmax $data -b 20 -i 3 --run source
 hash=$(field weights_hash)
 train softmax $data -b 20 -i 1 --lr 0 --init "$(latest source)" --run ours
 equal 'a checkpoint of ours' "$code $(field weights_hash)" "0 $hash"
+train softmax $data -b 20 -i 1 --lr 0 --init source --run ours-2 --resume auto
+equal 'a run of ours' "$code $(field weights_hash)" "0 $hash"
+rm -rf source
+train --resume ours-2 -i 2
+equal 'the run is not needed to go on' "$code $(field weights_hash)" "0 $hash"
+mkdir -p hollow
+train softmax $data -b 20 -i 1 --init hollow --run ours-3
+one_line_error 'a folder without a run' 4 'hollow holds no checkpoints'
 
 refused() { # WHAT CODE PART ARGS...
     train "${base[@]}" -i 1 --run refused "${@:4}"
