@@ -1,4 +1,5 @@
 /* cmd_train.c: `lockstep train`: ls_train, then its result for a person or as JSON. */
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/quote.h"
@@ -16,13 +17,30 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Commands to paste. */
-static void print_next(const struct ls_train_options *o, const struct ls_result *r, enum ls_status status)
+/* The command that goes on with a run as this one began: alone or by its launcher, as a server for workers that come
+ * from anywhere (`listen`), or as the first of the nodes, each of which is started by hand again. */
+static enum ls_status go_on_command(const struct ls_options *o, const char *listen, const struct ls_result *r,
+                                    struct ls_buf *b)
+{
+    char word[LS_QUOTED_BYTES];
+    ls__buf_addf(b, "lockstep %s --resume %s", listen ? "server" : "train",
+                 ls__quote_path(r->run_dir, word, sizeof word));
+    if (listen) ls__buf_addf(b, " --listen %s", ls__quote_word(listen, word, sizeof word));
+    if (o->master)
+        ls__buf_addf(b, " --nodes %" PRId64 " --rank %" PRId64 " --master %s",
+                     o->served_at[0] ? o->served_nodes : r->workers, o->rank,
+                     ls__quote_word(o->master, word, sizeof word));
+    if (o->key && (listen || o->master)) ls__buf_addf(b, " --key %s", ls__quote_path(o->key, word, sizeof word));
+    return ls__buf_check(b);
+}
+
+/* Commands to paste. go_on: how, when it was stopped, or NULL. */
+static void print_next(const struct ls_train_options *o, const struct ls_result *r, const char *go_on)
 {
     char run[LS_QUOTED_BYTES];
     ls__quote_path(r->run_dir, run, sizeof run);
-    if (status == LS_INTERRUPTED) {
-        printf("\nstopped; go on with:\n  lockstep train --resume %s\n", run);
+    if (go_on) {
+        printf("\nstopped; go on with:\n  %s\n", go_on);
         return;
     }
     const int64_t twice = 2 * (r->epochs > 0 ? r->epochs : 1);
@@ -110,7 +128,7 @@ static void print_elastic(const struct ls_elastic_result *e)
     printf("\n");
 }
 
-static void print_summary(const struct ls_train_options *o, const struct ls_result *r, enum ls_status status)
+static void print_summary(const struct ls_train_options *o, const struct ls_result *r, const char *go_on)
 {
     char train[LS_TEXT_BYTES], memory[LS_TEXT_BYTES], workers[32] = "";
     if (r->workers > 1) snprintf(workers, sizeof workers, "%" PRId64 " workers, ", r->workers);
@@ -123,8 +141,9 @@ static void print_summary(const struct ls_train_options *o, const struct ls_resu
     if (r->target_epoch > 0)
         printf("  target          reached in epoch %" PRId64 ": %.2f s of training, %.2f s in all\n", r->target_epoch,
                r->target_train_seconds, r->target_total_seconds);
-    printf("  speed           %.0f images/s (%" PRId64 " steps of %" PRId64 ", %s%" PRId64 " thread%s%s, %s)\n",
-           r->images_per_second, r->steps, r->batch_size, workers, r->threads, r->threads == 1 ? "" : "s",
+    printf("  speed           %.0f images/s (%" PRId64 " step%s of %" PRId64 ", %s%" PRId64 " thread%s%s, %s)\n",
+           r->images_per_second, r->steps, r->steps == 1 ? "" : "s", r->batch_size, workers, r->threads,
+           r->threads == 1 ? "" : "s",
            is_served  ? " here"
            : *workers ? " each"
                       : "",
@@ -138,7 +157,7 @@ static void print_summary(const struct ls_train_options *o, const struct ls_resu
     if (r->elastic.servers > 0) print_elastic(&r->elastic);
     printf("  weights         %s\n", r->weights_hash);
     printf("  run directory   %s\n", r->run_dir);
-    print_next(o, r, status);
+    print_next(o, r, go_on);
 }
 
 /* mpirun ends a job at the first exit code but 0: that is rank 0's, which tells. A node has an end of its own. */
@@ -148,7 +167,24 @@ static enum ls_status end_of_other(enum ls_status status)
     return ls_fail(status, "stopped; rank 0 has written a checkpoint");
 }
 
-static enum ls_status train(const struct ls_options *o, const struct ls_elastic *elastic)
+/* The result of rank 0; `status` is LS_OK or LS_INTERRUPTED and comes back, with the command to go on. */
+static enum ls_status tell(const struct ls_options *o, const struct ls_result *r, const char *listen,
+                           enum ls_status status)
+{
+    const struct ls_kept kept = ls__keep(status);
+    struct ls_buf command = LS_BUF_INIT;
+    enum ls_status told = status == LS_OK ? LS_OK : go_on_command(o, listen, r, &command);
+    if (told == LS_OK && o->train.json)
+        told = ls__print_json(ls__result_json(r));
+    else if (told == LS_OK)
+        print_summary(&o->train, r, status == LS_OK ? NULL : command.text);
+    if (told == LS_OK && status != LS_OK) told = ls_fail(status, "%s, go on with: %s", kept.message, command.text);
+    ls__buf_release(&command);
+    return told;
+}
+
+/* listen: the address of `lockstep server`, or NULL. */
+static enum ls_status train(const struct ls_options *o, const struct ls_elastic *elastic, const char *listen)
 {
     struct ls_result result = {.train_accuracy = NAN, .train_loss = NAN, .test_accuracy = NAN, .test_loss = NAN};
     struct ls_train_options options = o->train;
@@ -159,11 +195,7 @@ static enum ls_status train(const struct ls_options *o, const struct ls_elastic 
     if (status != LS_OK && status != LS_INTERRUPTED) return status;
     if (status == LS_INTERRUPTED && result.rank == 0 && !result.run_dir[0]) return status; /* before it began */
     if (result.rank > 0) return end_of_other(status);
-    if (o->train.json)
-        TRY(ls__print_json(ls__result_json(&result)));
-    else
-        print_summary(&o->train, &result, status);
-    return status;
+    return tell(o, &result, listen, status);
 }
 
 /* With a crew of its own. *restarts: left, when another server of it was lost; -1: none was. */
@@ -172,7 +204,7 @@ static enum ls_status train_once(const struct ls_options *o, int64_t *restarts)
     struct ls_crew *crew = NULL;
     *restarts = -1;
     TRY(ls__crew_create(&crew, o));
-    enum ls_status status = train(o, ls__crew_elastic(crew));
+    enum ls_status status = train(o, ls__crew_elastic(crew), NULL);
     const struct ls_kept kept = ls__keep(status);
     if (status == LS_REMOTE) *restarts = ls__crew_restarts_after_server(crew);
     ls__crew_destroy(&crew);
@@ -203,11 +235,11 @@ static enum ls_status train_with_crew(const struct ls_options *o)
 
 enum ls_status ls__cmd_train(const struct ls_options *o)
 {
-    return ls__sync_is_served(o->train.sync) ? train_with_crew(o) : train(o, NULL);
+    return ls__sync_is_served(o->train.sync) ? train_with_crew(o) : train(o, NULL, NULL);
 }
 
 enum ls_status ls__train_as_server(const struct ls_options *o, const char *listen)
 {
     const struct ls_elastic elastic = {.listen = listen, .key = o->key};
-    return train(o, &elastic);
+    return train(o, &elastic, listen);
 }

@@ -11,7 +11,6 @@
 #include "base/control.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "base/quote.h"
 #include "session/workers.h"
 #include "train/judge.h"
 #include "train/layers.h"
@@ -265,10 +264,8 @@ static enum ls_status run_all(struct trainer *t, struct ls_result *r)
     TRY(ls__observe_merge(t));
     if (is_stopped) {
         if (t->is_chief) ls__progress_end(&t->progress, NULL);
-        char run[LS_QUOTED_BYTES];
-        return ls_fail(
-            LS_INTERRUPTED, "stopped by %s after step %lld; checkpoint written, go on with: lockstep train --resume %s",
-            ls__control_stopped_by(t->o->control), (long long)t->st.step, ls__quote_path(r->run_dir, run, sizeof run));
+        return ls_fail(LS_INTERRUPTED, "stopped by %s after step %lld; checkpoint written",
+                       ls__control_stopped_by(t->o->control), (long long)t->st.step);
     }
     return LS_OK;
 }

@@ -237,6 +237,7 @@ if [ "$part" = server ]; then
     worker
     eventually at_step 20
     ended "SIGTERM"
+    has "SIGTERM: the command that serves again" t.err "go on with: lockstep server --resume $work/t --listen 127.0.0.1:0"
     wait "$pid"
     equal "SIGTERM: the worker's exit code" "$?" 75
     until=$(($(value 'r["steps"]' t.out) + 30))

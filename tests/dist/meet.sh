@@ -120,6 +120,7 @@ part_dead() {
         end_of $r
         equal "SIGTERM to rank 2: exit code of rank $r" "$code" 75
     done
+    has "SIGTERM: how this node goes on" err.0 "go on with: lockstep train --resume $work/r --nodes 3 --rank 0 --master "
     if has_checkpoint "$work/r"; then ok "SIGTERM: there is a checkpoint"; else bad "SIGTERM: no checkpoint"; fi
     free_port
     common=("${short[@]}" --nodes 2 --master "127.0.0.1:$port" --timeout 300)
