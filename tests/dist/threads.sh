@@ -8,12 +8,24 @@ source "$(dirname "$0")/lib.sh"
 args=(lenet5 digits -b 32 -t 2 -i 6 --checkpoint-every 2 --crop-pad 2 --no-eval --timeout 300)
 alone=$(hash_of "${args[@]}" --run "$work/alone")
 note "alone: $alone"
-clean() { if grep -q ThreadSanitizer err; then bad "$1: $(grep -A 40 -m 1 ThreadSanitizer err)"; else ok "$1: no race"; fi; }
+clean() { if grep -qa ThreadSanitizer err; then bad "$1: $(grep -aA 40 -m 1 ThreadSanitizer err)"; else ok "$1: no race"; fi; }
 clean alone
 
 train "${args[@]}" --sync local:2 --run "$work/local"
 equal 'local SGD' "$code" 0
 clean 'local SGD'
+
+# Parameter servers: the server's own thread for messages and its main one, ZeroMQ's beside them; several servers; updates at any time.
+if "$lockstep" doctor 2>/dev/null | grep -q '^ok *messages'; then
+    for how in '--sync ps --servers 2' '--sync async --momentum 0'; do
+        # shellcheck disable=SC2086 # words
+        train "${args[@]}" -w 2 $how --run "$work/served"
+        equal "$how" "$code" 0
+        if [[ $how == *ps* ]]; then equal "$how: weights" "$(field weights_hash)" "$alone"; fi
+        clean "$how"
+        rm -rf "$work/served"
+    done
+fi
 
 need_mpi
 equal 'two machines' "$(hash_of "${args[@]}" -w 2 --mpi-args "$as machines 1" --run "$work/machines")" "$alone"
