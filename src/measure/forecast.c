@@ -8,7 +8,6 @@
 #include "comm/comm.h"
 #include "measure/bench.h"
 #include "measure/profile.h"
-#include "predict/predict.h"
 #include "session/rehearse.h"
 
 #include <math.h>
@@ -148,6 +147,26 @@ static double common_shard_seconds(const struct found *all, int n_ranks, bool is
     return is_balanced && n > 0 ? n / speed : slowest;
 }
 
+enum ls_status ls__forecast_foretell(struct forecast *f, const struct session *s, const struct forecast_basis *b)
+{
+    struct ls_predict_profile p = {0};
+    struct ls_predict_cluster one = *b->cluster;
+    one.workers = 1;
+    one.threads = b->threads;
+    enum ls_status status = ls__profile_rehearsed(s, b->alone, b->threads, b->times, &p);
+    if (status == LS_OK) {
+        f->alone_seconds = ls_predict_step(&p, &one, LS_PREDICT_HIERARCHICAL).step_seconds;
+        ls__profile_slow_down(&p, b->alone, b->together, b->shard_seconds);
+        const struct ls_predict_point point = ls_predict_step(&p, b->cluster, b->algorithm);
+        f->step_seconds = point.step_seconds;
+        f->wire_seconds = point.wire_seconds;
+        f->n_parameters = p.n_parameters;
+        f->is_made = true;
+    }
+    ls_predict_profile_release(&p);
+    return status;
+}
+
 /* Rank 0's. */
 static enum ls_status foretell(struct forecast *f, struct session *s, const struct ls_exec_rehearsal *alone,
                                const struct ls_exec_rehearsal *r, double common_seconds)
@@ -157,22 +176,17 @@ static enum ls_status foretell(struct forecast *f, struct session *s, const stru
                                                .bandwidth = f->network.bandwidth,
                                                .busy_bandwidth = f->network.busy_bandwidth,
                                                .cpu = f->network.cpu};
-    int threads = s->threads * at->n_local;
-    struct ls_predict_cluster c = {.workers = 1, .workers_per_machine = 1, .threads = threads, .network = &network};
-    struct ls_predict_profile p = {0};
-    enum ls_status status = ls__profile_rehearsed(s, alone, threads, (double)s->shards / r->n_run, &p);
-    if (status == LS_OK) {
-        f->alone_seconds = ls_predict_step(&p, &c, LS_PREDICT_HIERARCHICAL).step_seconds;
-        ls__profile_slow_down(&p, alone, r, common_seconds);
-        c.workers = at->n_machines;
-        struct ls_predict_point point = ls_predict_step(&p, &c, LS_PREDICT_HIERARCHICAL);
-        f->step_seconds = point.step_seconds;
-        f->wire_seconds = point.wire_seconds;
-        f->n_parameters = p.n_parameters;
-        f->is_made = true;
-    }
-    ls_predict_profile_release(&p);
-    return status;
+    const int threads = s->threads * at->n_local;
+    const struct ls_predict_cluster c = {
+        .workers = at->n_machines, .workers_per_machine = 1, .threads = threads, .network = &network};
+    const struct forecast_basis basis = {.alone = alone,
+                                         .together = r,
+                                         .threads = threads,
+                                         .times = (double)s->shards / r->n_run,
+                                         .shard_seconds = common_seconds,
+                                         .cluster = &c,
+                                         .algorithm = LS_PREDICT_HIERARCHICAL};
+    return ls__forecast_foretell(f, s, &basis);
 }
 
 /* Every rank comes to every collective, whatever failed before. */

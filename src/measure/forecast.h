@@ -9,11 +9,11 @@
 #define LS_TRAIN_PREDICT_H
 
 #include "lockstep/measure.h"
+#include "predict/predict.h"
 #include "session/session.h"
 
 /* What a step costs on this machine, for predictions (predict/predict.h): measured for about o->seconds. *threads: how
  * many computed. Release the profile with ls_predict_profile_release. */
-struct ls_predict_profile;
 enum ls_status ls_predict_measure(const struct ls_bench_options *o, struct ls_predict_profile *profile,
                                   int *threads) LS_MUST_CHECK;
 
@@ -29,6 +29,19 @@ struct forecast {
     int64_t n_measured, n_seen;
 };
 
+/* What is foretold from: of one machine, and of all of them. */
+struct forecast_basis {
+    const struct ls_exec_rehearsal *alone, *together; /* on so many threads: */
+    int threads;
+    double times;                             /* as in ls__profile_rehearsed */
+    double shard_seconds;                     /* among the others */
+    const struct ls_predict_cluster *cluster; /* all of them */
+    enum ls_predict_algorithm algorithm;
+};
+/* Fills in what is predicted, and is_made. */
+enum ls_status ls__forecast_foretell(struct forecast *f, const struct session *s,
+                                     const struct forecast_basis *basis) LS_MUST_CHECK;
+
 /* All ranks of the job; takes one or two seconds. In a job of one machine it does nothing. */
 enum ls_status ls__forecast_make(struct forecast *f, struct session *s, uint64_t seed, bool is_balanced) LS_MUST_CHECK;
 
@@ -37,6 +50,7 @@ struct forecast_served {
     int n_workers, n_servers; /* no workers: nothing is foretold */
     int threads;              /* of a worker */
     bool is_near;             /* all share memory with the server: there is no network */
+    int shared_cores;         /* all servers and workers are on this computer, which has so many; 0: they are not */
     double latency, bandwidth;
     struct ls_exec_rehearsal together; /* their mean, all at once; shard_seconds: that of workers who share by speed */
     bool is_async;                     /* a step is one worker's update */

@@ -1,8 +1,6 @@
 /* forecast_served.c: the forecast of a parameter server, from what its workers have told. */
 #include "base/mem.h"
 #include "measure/forecast.h"
-#include "measure/profile.h"
-#include "predict/predict.h"
 #include "session/rehearse.h"
 
 static enum ls_status rehearse(struct session *s, const struct ls_exec_step *step, struct ls_exec_rehearsal *r)
@@ -23,33 +21,27 @@ static struct ls_exec_rehearsal as_here(const struct forecast_served *v, int thr
     return r;
 }
 
-static enum ls_status foretell(struct forecast *f, struct session *s, const struct forecast_served *v,
+static enum ls_status foretell(struct forecast *f, const struct session *s, const struct forecast_served *v,
                                const struct ls_exec_rehearsal *alone)
 {
     const struct ls_predict_network network = {.latency = v->latency, .bandwidth = v->bandwidth};
-    struct ls_predict_cluster c = {.workers = 1,
-                                   .workers_per_machine = v->is_near ? v->n_workers : 1,
-                                   .threads = s->threads,
-                                   .servers = v->n_servers,
-                                   .staleness = v->staleness,
-                                   .network = &network};
-    struct ls_predict_profile p = {0};
+    const struct ls_predict_cluster c = {.workers = v->n_workers,
+                                         .workers_per_machine = v->is_near ? v->n_workers : 1,
+                                         .threads = v->threads,
+                                         .servers = v->n_servers,
+                                         .staleness = v->staleness,
+                                         .shared_cores = v->shared_cores,
+                                         .network = &network};
     const struct ls_exec_rehearsal together = as_here(v, s->threads);
     const double pushed = (double)s->shards / (v->is_async ? 1 : v->n_workers);
-    enum ls_status status = ls__profile_rehearsed(s, alone, s->threads, pushed / alone->n_run, &p);
-    if (status == LS_OK) {
-        f->alone_seconds = ls_predict_step(&p, &c, LS_PREDICT_HIERARCHICAL).step_seconds;
-        ls__profile_slow_down(&p, alone, &together, v->together.shard_seconds);
-        c.workers = v->n_workers;
-        c.threads = v->threads;
-        const struct ls_predict_point point = ls_predict_step(&p, &c, v->is_async ? LS_PREDICT_ASYNC : LS_PREDICT_PS);
-        f->step_seconds = point.step_seconds;
-        f->wire_seconds = point.wire_seconds;
-        f->n_parameters = p.n_parameters;
-        f->is_made = true;
-    }
-    ls_predict_profile_release(&p);
-    return status;
+    const struct forecast_basis basis = {.alone = alone,
+                                         .together = &together,
+                                         .threads = s->threads,
+                                         .times = pushed / alone->n_run,
+                                         .shard_seconds = v->together.shard_seconds,
+                                         .cluster = &c,
+                                         .algorithm = v->is_async ? LS_PREDICT_ASYNC : LS_PREDICT_PS};
+    return ls__forecast_foretell(f, s, &basis);
 }
 
 enum ls_status ls__forecast_make_served(struct forecast *f, struct session *s, uint64_t seed,

@@ -97,6 +97,9 @@ struct ls_predict_cluster {
     int cores;     /* of a machine: what threads leave over is the communication's; 0: as many as threads */
     int servers;   /* LS_PREDICT_PS, LS_PREDICT_ASYNC; 0: 1 */
     int staleness; /* LS_PREDICT_ASYNC: the bound of ssp:K; -1: none */
+    /* Of the one computer on which all servers and workers are, whatever counts as a machine; 0: every machine has its
+     * own. LS_PREDICT_PS, LS_PREDICT_ASYNC: shard_seconds were measured so, and know of it. */
+    int shared_cores;
     const struct ls_predict_network *network;
 };
 

@@ -11,7 +11,8 @@
  *     async  a worker computes whole batches alone and waits for its own push and its own parameters only. With at most
  *            u of them under way an update comes every cycle/u, if the servers and their links keep up.
  *
- * On one machine they share memory: sums and parameters are copied, nothing is packed.
+ * On one machine they share memory: sums and parameters are copied, nothing is packed. Where machines are made on one
+ * computer, all that packs, adds and updates at the same time has no more threads than that has cores.
  */
 #include "predict/serve.h"
 
@@ -34,6 +35,12 @@ static int64_t divide_up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
+/* Of so many threads at work, those that have a core. */
+static double at_work(const struct ls_predict_cluster *c, double threads)
+{
+    return c->shared_cores > 0 && c->shared_cores < threads ? c->shared_cores : threads;
+}
+
 static struct serve look_at(const struct ls_predict_profile *p, const struct ls_predict_cluster *c)
 {
     const int per_machine = c->workers < c->workers_per_machine ? c->workers : c->workers_per_machine;
@@ -50,10 +57,11 @@ static struct serve look_at(const struct ls_predict_profile *p, const struct ls_
         s.join += p->buckets[i].join_seconds;
     }
     const bool is_near = s.n_machines == 1;
-    const double on_server = is_near ? s.threads * per_machine : s.threads * s.k; /* whose cores idle meanwhile */
-    s.pack = s.n * (is_near ? p->copy_seconds : p->pack_seconds) / s.threads;
+    const double on_server = at_work(c, is_near ? s.threads * per_machine : s.threads * s.k); /* idle meanwhile */
+    const double on_worker = at_work(c, s.threads * c->workers) / c->workers;                 /* all at once */
+    s.pack = s.n * (is_near ? p->copy_seconds : p->pack_seconds) / on_worker;
     s.add_one = s.n * (is_near ? p->copy_seconds : p->unpack_seconds) / on_server;
-    s.publish = s.n * p->copy_seconds / 2 / on_server + s.n * p->copy_seconds / 2 / s.threads; /* out, and in again */
+    s.publish = s.n * p->copy_seconds / 2 / on_server + s.n * p->copy_seconds / 2 / on_worker; /* out, and in again */
     s.update /= on_server;
     s.link_up = is_near ? 0 : s.bytes / c->network->bandwidth;
     s.link_down = is_near ? 0 : 4 * s.n / c->network->bandwidth;

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/pool.h"
 #include "base/status_kept.h"
 #include "elastic/parameters.h"
 #include "elastic/recording.h"
@@ -134,6 +135,7 @@ enum ls_status ls__served_foretell(struct sync *sync, struct forecast *f)
                                           .n_servers = v->split.n,
                                           .threads = t.threads,
                                           .is_near = t.is_near,
+                                          .shared_cores = sync->o->elastic->is_apart ? ls__cpu_count() : 0,
                                           .latency = t.latency,
                                           .bandwidth = t.bandwidth,
                                           .together = t.together,

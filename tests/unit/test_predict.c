@@ -217,6 +217,33 @@ static void test_one_server(void **state)
     expect_near("nothing on a wire", r.wire_bytes, 0);
 }
 
+/* Machines that are made on one computer have its cores and no more: what servers and workers do at the same time takes
+ * turns there, and more servers than cores add nothing. */
+static void test_one_computer(void **state)
+{
+    struct ls_predict_profile p = usual;
+    const double n = 3270016, update = 0.0066;
+    double before = INFINITY;
+    p.copy_seconds = 1e-9;
+    struct ls_predict_cluster c = cluster(3, 1, 1, &perfect);
+    c.servers = 3;
+    const double apart = ls_predict_step(&p, &c, LS_PREDICT_PS).step_seconds;
+    for (int cores = 1; cores <= 3; cores++) {
+        c.shared_cores = cores;
+        const double step = ls_predict_step(&p, &c, LS_PREDICT_PS).step_seconds;
+        /* three pack; three pushes are added, updated and published by the servers; three copy */
+        const double all = n * (3 * p.pack_seconds + 3 * p.unpack_seconds + 2e-9) + update;
+        expect_near("taking turns", step - apart, all / cores - all / 3);
+        expect_at_most("one core more", step, before);
+        before = step;
+    }
+    c.shared_cores = 2;
+    c.servers = 2;
+    const double two = ls_predict_step(&p, &c, LS_PREDICT_PS).step_seconds;
+    c.servers = 3;
+    expect_near("a server more than cores", ls_predict_step(&p, &c, LS_PREDICT_PS).step_seconds, two);
+}
+
 /* Updates come as often as the workers' batches, until the server or its link is what all wait for; a bound of
  * staleness is a bound of batches under way. */
 static void test_async(void **state)
@@ -416,6 +443,7 @@ int main(void)
         cmocka_unit_test(test_latency_counts_messages),
         cmocka_unit_test(test_servers_share_the_load),
         cmocka_unit_test(test_one_server),
+        cmocka_unit_test(test_one_computer),
         cmocka_unit_test(test_async),
         cmocka_unit_test(test_overlap),
         cmocka_unit_test(test_idle_threads),
