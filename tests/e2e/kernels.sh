@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # kernels.sh LOCKSTEP: no plan of the zoo, nor of a net that mixes our layouts with the library's, falls back to slow reference
-# kernels for convolution, batch norm or pooling.
+# kernels for convolution, batch norm or pooling; at every level of instructions that this machine has.
 source "$(dirname "$0")/lib.sh"
 
 "$lockstep" --version | grep -q oneDNN || skip_all "this build has no oneDNN, so everything is computed by reference kernels"
@@ -29,8 +29,12 @@ check() { # MODEL [OPTIONS]
     if [ -z "$text" ]; then ok "plan $*: no reference kernels"; else bad "plan $*: $text"; fi
 }
 
-for model in softmax mlp lenet5 svhn-cnn alexnet vgg11 resnet18 resnet-small resnet18-224; do check "$model" -b 32; done
-check svhn-cnn -b 4
-check ./mixed.net -b 32
-check ./mixed.net -b 32 --input 3x32x32
+levels=avx2
+if "$lockstep" --version | grep -q 'instruction set:.* avx512f'; then levels="avx512 avx2"; fi
+for level in $levels; do
+    for model in softmax mlp lenet5 svhn-cnn alexnet vgg11 resnet18 resnet-small resnet18-224; do check "$model" -b 32 --isa "$level"; done
+    check svhn-cnn -b 4 --isa "$level"
+    check ./mixed.net -b 32 --isa "$level"
+    check ./mixed.net -b 32 --input 3x32x32 --isa "$level"
+done
 finish

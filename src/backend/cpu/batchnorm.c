@@ -197,7 +197,8 @@ static const struct bn_passes *best_passes(void)
                                     : ls__bn_passes_any;
 }
 
-/* A kernel over input 0 in this layout, if it is one of blocking.h's; else in blocks of 16, and the plan reorders. */
+/* A kernel over input 0 in this layout, if it is one of blocking.h's; else in oneDNN's blocks, and the plan reorders.
+ */
 static enum ls_status make(const struct ls_prep *prep, const struct ls_impl *impl, struct ls_layout layout,
                            struct bn_kernel **k)
 {
@@ -205,7 +206,7 @@ static enum ls_status make(const struct ls_prep *prep, const struct ls_impl *imp
     const struct ls_value *src = ls__dnn_value_in(prep, 0);
     TRY(ls__dnn_blocking_of(prep->device, &layout, src, &blocking));
     if (blocking == DNN_OTHER) {
-        blocking = DNN_BLOCK16;
+        blocking = ls__dnn_native_blocking();
         TRY(ls__dnn_blocking_layout(prep->device, src, blocking, &layout));
     }
     TRY(ls_kernel_create(k, sizeof **k, prep, impl));

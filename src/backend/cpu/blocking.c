@@ -1,6 +1,8 @@
 /* blocking.c: activations in blocks of channels, as own kernels see them, to and from the layouts of oneDNN. */
 #include "backend/cpu/blocking.h"
 
+#include "backend/cpu/isa.h"
+
 static const dnnl_format_tag_t tags[] = {
     [DNN_BLOCK8] = dnnl_aBcd8b, [DNN_BLOCK16] = dnnl_aBcd16b, [DNN_LAST] = dnnl_acdb};
 
@@ -62,13 +64,26 @@ enum ls_status ls__dnn_view_input(const struct ls_prep *prep, struct ls_layout *
     return LS_OK;
 }
 
+enum dnn_blocking ls__dnn_native_blocking(void)
+{
+    return ls__cpu_isa_has_avx512() ? DNN_BLOCK16 : DNN_BLOCK8;
+}
+
+/* Channels that fill a vector, one after the other: only AVX-512's poolings turn them round by themselves. */
+static bool is_plain_and_slow(const struct ls_value *v, const struct ls_layout *layout)
+{
+    return layout->id == LS_LAYOUT_PLAIN && v->shape.dims[1] >= 8 && !ls__cpu_isa_has_avx512();
+}
+
 enum ls_status ls__dnn_library_md(const struct ls_prep *prep, struct dnn_md_box *box)
 {
     const struct ls_value *v = ls__dnn_value_in(prep, 0);
     struct ls_layout layout = prep->in[0], samples_last;
-    if (v->shape.n_dims == 4 && layout.id > LS_LAYOUT_PLAIN) {
+    if (v->shape.n_dims == 4) {
         TRY(ls__dnn_samples_last(prep->device, v, &samples_last));
-        if (layout.id == samples_last.id) TRY(ls__dnn_blocking_layout(prep->device, v, DNN_BLOCK16, &layout));
+        const bool is_samples_last = layout.id > LS_LAYOUT_PLAIN && layout.id == samples_last.id;
+        if (is_samples_last || is_plain_and_slow(v, &layout))
+            TRY(ls__dnn_blocking_layout(prep->device, v, ls__dnn_native_blocking(), &layout));
     }
     return ls__dnn_layout_md(prep->device, &layout, v, 1, box);
 }

@@ -29,8 +29,10 @@ struct dnn_view ls__dnn_view_of(const struct ls_shape *shape, enum dnn_blocking 
 enum ls_status ls__dnn_view_input(const struct ls_prep *prep, struct ls_layout *layout,
                                   struct dnn_view *view) LS_MUST_CHECK;
 
-/* The descriptor of input 0 for a primitive of oneDNN: as it lies, unless it lies samples last, for which oneDNN has
- * reference code only: then in blocks of 16 channels, and the plan reorders. */
+/* The blocks in which oneDNN's code for this process's instructions works: as many channels as a vector has lanes. */
+enum dnn_blocking ls__dnn_native_blocking(void);
+/* The descriptor of input 0 for a pooling of oneDNN: as it lies, unless oneDNN has only slow code for that (samples
+ * last; plain without AVX-512): then in its own blocks, and the plan reorders. */
 enum ls_status ls__dnn_library_md(const struct ls_prep *prep, struct dnn_md_box *box) LS_MUST_CHECK;
 
 #endif
