@@ -1,6 +1,8 @@
 /* words.c: writes counts, times, sizes and shares as people read them. See words.h. */
 #include "report/words.h"
 
+#include "base/quote.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -65,20 +67,28 @@ const char *ls__say_run(struct ls_page *p, const struct ls_history *h)
     return data ? ls__page_format(p, "%.200s on %.200s", model, data) : ls__page_format(p, "%.200s", model);
 }
 
-const char *ls__say_end(struct ls_page *p, const struct ls_history *h)
+/* From its newest checkpoint, if it has one. */
+static const char *say_how_to_go_on(struct ls_page *p, const struct ls_history *h)
 {
+    char name[1024];
     const int64_t *steps;
     const size_t n = ls_history_checkpoints(h, &steps);
+    if (n == 0) return "It left no checkpoint to go on from.";
+    return ls__page_format(p, "`lockstep train --resume %s` goes on from its newest checkpoint, of step %s.",
+                           ls__quote_path(ls_history_name(h), name, sizeof name),
+                           ls__say_count(p, (double)steps[n - 1]));
+}
+
+const char *ls__say_end(struct ls_page *p, const struct ls_history *h)
+{
     const enum ls_run_state state = ls_history_state(h);
     const char *why = ls_history_why(h);
     if (state == LS_RUN_DONE) return NULL;
     if (state == LS_RUN_RUNNING) return "It is still running; this is what its files told so far.";
-    if (state == LS_RUN_STOPPED) /* which says how to go on */
-        return ls__page_format(p, "It ended in good order before its last step: %.1000s.", why ? why : "stopped");
-    const char *then =
-        n ? ls__page_format(p, "`lockstep train --resume` goes on from its newest checkpoint, of step %s.",
-                            ls__say_count(p, (double)steps[n - 1]))
-          : "It left no checkpoint to go on from.";
+    const char *then = say_how_to_go_on(p, h);
+    if (state == LS_RUN_STOPPED)
+        return ls__page_format(p, "It ended in good order before its last step: %.1000s. %s", why ? why : "stopped",
+                               then);
     if (state == LS_RUN_FAILED)
         return ls__page_format(p, "It failed: %.1000s. %s", why ? why : "no reason is told", then);
     return ls__page_format(p, "It died before it could say why: it was killed, or its machine went down. %s", then);
