@@ -4,6 +4,7 @@
  * share out the cores among themselves (train/workers.c).
  */
 #include "base/buf.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "cli/launch_impl.h"
 #include "cli/machine.h"
@@ -88,6 +89,16 @@ static enum ls_status check_mpi_args(const struct launch *l)
                                           : "--workers");
 }
 
+/* mpirun listens wherever it can (launch_alone.c). */
+static void choose_network(struct launch *l)
+{
+    const bool is_here = l->n_hosts == 0 && !l->has_options;
+    l->is_alone = is_here && ls__launch_has_own_network();
+    if (is_here && !l->is_alone)
+        ls__log(LS_LOG_WARN, "this system forbids the network namespace that would keep the job to itself: until it "
+                             "ends, its processes listen on every address of this machine");
+}
+
 enum ls_status ls__launch_prepare(struct launch *l)
 {
     TRY(check_mpi_args(l));
@@ -99,7 +110,7 @@ enum ls_status ls__launch_prepare(struct launch *l)
     l->per_host = l->cmd == LS_CMD_TRAIN ? l->o->procs_per_node : 1;
     if (l->cmd == LS_CMD_TRAIN && l->o->nodes > 1) TRY(ls__launch_open_nodes(l));
     l->has_options = has_mpirun_options(l->o->mpi_args);
-    l->is_alone = l->n_hosts == 0 && !l->has_options && ls__launch_has_own_network();
+    choose_network(l);
     return l->cmd == LS_CMD_TRAIN ? choose_run_dir(l) : LS_OK;
 }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# mpi_args.sh LOCKSTEP: what the user tells mpirun beside what the launcher tells it, with every real mpirun there is.
+# mpi_args.sh LOCKSTEP: what the user tells mpirun beside what the launcher tells it, with every real mpirun there is; and what is
+# said where a job cannot have a network of its own.
 # shellcheck disable=SC2154 # what lib.sh assigns
 source "$(dirname "$0")/lib.sh"
 need_mpi
@@ -41,4 +42,21 @@ for mpi in openmpi mpich; do
     else skipped "$mpi, --nodes --network: needs root, namespaces and /dev/net/tun"; fi
 done
 
+# A user namespace in which no network namespace can be made. Nobody outside it is concerned.
+mpi=${mpis[0]}
+warning='its processes listen on every address of this machine'
+# shellcheck disable=SC2016 # the inner shell expands it
+forbidding=(unshare -Ur bash -c 'echo 0 >/proc/sys/user/max_net_namespaces && exec "$@"' -)
+if ! "${forbidding[@]}" true 2>/dev/null || "${forbidding[@]}" unshare -n true 2>/dev/null; then
+    skipped 'namespaces cannot be forbidden here'
+else
+    "${forbidding[@]}" "$lockstep" train "${tiny[@]}" -w 2 --run "$work/open" --json >out 2>err </dev/null
+    equal 'without a network of its own: exit code' $? 0
+    equal 'without a network of its own: the weights' "$(field weights_hash)" "$expected"
+    equal 'without a network of its own: said once' "$(grep -c "warning: .*$warning" err)" 1
+    if unshare -n true 2>/dev/null || unshare -Urn true 2>/dev/null; then
+        train "${tiny[@]}" -w 2 --run "$work/own"
+        equal 'with a network of its own: nothing is said' "$(grep -c warning: err)" 0
+    fi
+fi
 finish
