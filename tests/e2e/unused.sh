@@ -48,6 +48,7 @@ says 'predict --mpi-args' '--mpi-args has an effect only with --workers'
 is_said() { grep -q -- "$last" err; }
 is_settled() { is_said || is_gone "$!"; }
 waits() { # COMMAND...: until it says LAST, which is behind all warnings
+    : >err # the child empties it, too, but perhaps after we have looked
     "$lockstep" "$@" >out 2>err </dev/null &
     pids+=($!)
     eventually is_settled
