@@ -3,7 +3,7 @@
  * mpirun and its daemons listen on every address of the machine, and an idle connection from anywhere can block them.
  * No setting of theirs confines them to loopback. So the job gets a network namespace with nothing in it but loopback:
  * nobody outside reaches it. Unprivileged users need a user namespace for that, in which they stay who they are. Where
- * the system allows neither, the job runs in the common network.
+ * the system allows neither, the job runs in the common network, and the launcher warns.
  */
 #include "cli/launch_impl.h"
 

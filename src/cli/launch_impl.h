@@ -2,6 +2,7 @@
  *
  *     launch.c          the outcome of the job, restarts
  *     launch_mpi.c      which mpirun, and its command line
+ *     launch_args.c     what the user says to mpirun
  *     launch_watch.c    one attempt: start, signals, deadlines, the end of every process
  *     launch_report.c   what the workers say
  *     launch_output.c   what goes to stdout
@@ -44,6 +45,12 @@ int ls__launch_n_workers(const struct launch *l);
 void ls__launch_command(struct ls_words *w, const struct launch *l, bool is_restart);
 /* mpirun with `true` on one host: whether it gets there and back. */
 void ls__launch_trial(struct ls_words *w, const struct launch *l, const char *host);
+
+/* --- launch_args.c --- */
+
+/* Whether --mpi-args (may be NULL) sets one of these options, which are written without dashes, or parameters of Open
+ * MPI's --mca: " n np ". What stands behind a program to put before ours is that program's. */
+bool ls__mpi_args_have(const char *text, const char *names);
 
 /* --- launch_watch.c --- */
 

@@ -4,6 +4,7 @@
  * share out the cores among themselves (train/workers.c).
  */
 #include "base/buf.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "cli/launch_impl.h"
 #include "cli/machine.h"
@@ -78,8 +79,29 @@ static bool has_mpirun_options(const char *text)
     return text && text[strspn(text, " \t")] == '-';
 }
 
+/* A job with more or fewer processes than it was told to have would wait for some, or not know others. */
+static enum ls_status check_mpi_args(const struct launch *l)
+{
+    if (!ls__mpi_args_have(l->o->mpi_args, " n np c ")) return LS_OK;
+    return ls_fail(LS_USAGE, "--mpi-args '%s': how many processes there are is for %s to say", l->o->mpi_args,
+                   l->cmd != LS_CMD_TRAIN ? "--hosts"
+                   : l->o->hosts          ? "--hosts and --procs-per-node"
+                                          : "--workers");
+}
+
+/* mpirun listens wherever it can (launch_alone.c). */
+static void choose_network(struct launch *l)
+{
+    const bool is_here = l->n_hosts == 0 && !l->has_options;
+    l->is_alone = is_here && ls__launch_has_own_network();
+    if (is_here && !l->is_alone)
+        ls__log(LS_LOG_WARN, "this system forbids the network namespace that would keep the job to itself: until it "
+                             "ends, its processes listen on every address of this machine");
+}
+
 enum ls_status ls__launch_prepare(struct launch *l)
 {
+    TRY(check_mpi_args(l));
     TRY(find_mpi(l));
     ssize_t len = readlink("/proc/self/exe", l->exe, sizeof l->exe - 1);
     if (len <= 0) return ls_fail(LS_ERROR, "find this program: %s", strerror(errno));
@@ -88,7 +110,7 @@ enum ls_status ls__launch_prepare(struct launch *l)
     l->per_host = l->cmd == LS_CMD_TRAIN ? l->o->procs_per_node : 1;
     if (l->cmd == LS_CMD_TRAIN && l->o->nodes > 1) TRY(ls__launch_open_nodes(l));
     l->has_options = has_mpirun_options(l->o->mpi_args);
-    l->is_alone = l->n_hosts == 0 && !l->has_options && ls__launch_has_own_network();
+    choose_network(l);
     return l->cmd == LS_CMD_TRAIN ? choose_run_dir(l) : LS_OK;
 }
 
@@ -163,7 +185,18 @@ struct place {
     int64_t per_host, n;
     const char *device; /* the only network to use, or NULL */
     const char *shell;  /* by which the hosts are reached, or NULL: mpirun's own */
+    const char *told;   /* --mpi-args, or NULL */
 };
+
+/* A default of ours, in words apart by spaces, and perhaps a last word as it is. Where the user sets it or what it
+ * contradicts (one of `named`), ours is left out: mpirun takes neither two values nor a contradiction. */
+static void add_default(struct ls_words *w, const struct place *p, const char *named, const char *words,
+                        const char *last)
+{
+    if (ls__mpi_args_have(p->told, named)) return;
+    add_all(w, words);
+    if (last) add(w, last);
+}
 
 /* Ranks of one machine talk through memory of their own; Open MPI's would stay behind in /dev/shm when a rank is
  * killed, so it is told to use TCP for the little it has to carry. Names of hosts are taken as they are: unless told
@@ -174,63 +207,51 @@ static void add_openmpi(struct ls_words *w, const struct place *p)
     if (geteuid() == 0) add(w, "--allow-run-as-root");
     add(w, "-n");
     add_number(w, p->n);
-    add(w, "--oversubscribe");
-    add(w, "--bind-to");
-    add(w, "none");
+    add_default(w, p, " nooversubscribe ", "--oversubscribe", NULL);
+    add_default(w, p, " bind-to bind-to-core bind-to-socket bind-to-none hwloc_base_binding_policy ", "--bind-to none",
+                NULL);
     if (p->n_hosts > 0) {
         add(w, "--host");
         add_hosts(w, p->hosts, p->n_hosts, p->per_host);
-        add(w, "--map-by");
-        add(w, "slot");
+        add_default(w, p, " map-by bynode byslot npernode N rmaps_base_mapping_policy ", "--map-by slot", NULL);
         add_environment(w);
-        add_all(w, "--mca btl ^vader --mca orte_keep_fqdn_hostnames 1");
-        if (p->device) {
-            add_all(w, "--mca btl_tcp_if_include");
-            add(w, p->device);
-            add_all(w, "--mca oob_tcp_if_include");
-            add(w, p->device);
-        }
+        add_default(w, p, " btl ", "--mca btl ^vader", NULL);
+        add_default(w, p, " orte_keep_fqdn_hostnames ", "--mca orte_keep_fqdn_hostnames 1", NULL);
     } else {
-        add_all(w, "--mca pml ob1 --mca btl self,tcp --mca btl_tcp_if_include lo");
+        add_default(w, p, " pml ", "--mca pml ob1", NULL);
+        add_default(w, p, " btl ", "--mca btl self,tcp", NULL);
     }
-    if (p->shell) {
-        add(w, "--mca");
-        add(w, "plm_rsh_agent");
-        add(w, p->shell);
-    }
+    if (p->device) add_default(w, p, " btl_tcp_if_include btl_tcp_if_exclude ", "--mca btl_tcp_if_include", p->device);
+    if (p->device && p->n_hosts > 0)
+        add_default(w, p, " oob_tcp_if_include oob_tcp_if_exclude ", "--mca oob_tcp_if_include", p->device);
+    if (p->shell) add_default(w, p, " plm_rsh_agent ", "--mca plm_rsh_agent", p->shell);
 }
 
 static void add_mpich(struct ls_words *w, const struct place *p)
 {
     add(w, "-n");
     add_number(w, p->n);
-    add(w, "-bind-to");
-    add(w, "none");
+    add_default(w, p, " bind-to binding ", "-bind-to none", NULL);
     if (p->n_hosts > 0) {
         add(w, "-hosts");
         add_hosts(w, p->hosts, p->n_hosts, 0);
-        add(w, "-ppn");
-        add_number(w, p->per_host);
-        if (p->device) {
-            add(w, "-iface");
-            add(w, p->device);
+        if (!ls__mpi_args_have(p->told, " ppn perhost ")) {
+            add(w, "-ppn");
+            add_number(w, p->per_host);
         }
-    } else {
-        add_all(w, "-iface lo");
     }
-    if (p->shell) {
-        add(w, "-launcher");
-        add(w, "ssh");
-        add(w, "-launcher-exec");
-        add(w, p->shell);
-    }
+    if (p->device) add_default(w, p, " iface ", "-iface", p->device);
+    if (p->shell) add_default(w, p, " launcher bootstrap ", "-launcher ssh", NULL);
+    if (p->shell) add_default(w, p, " launcher-exec bootstrap-exec ", "-launcher-exec", p->shell);
 }
 
 static struct place place_of(const struct launch *l, char *const *hosts, int n_hosts, int64_t per_host, int64_t n)
 {
     const char *agent = getenv("LOCKSTEP_RSH");
-    if (l->nodes.n > 0) return (struct place){hosts, n_hosts, per_host, n, ls__nodes_device, l->nodes.shell};
-    return (struct place){hosts, n_hosts, per_host, n, NULL, agent && *agent ? agent : NULL};
+    struct place p = {.hosts = hosts, .n_hosts = n_hosts, .per_host = per_host, .n = n, .told = l->o->mpi_args};
+    p.device = l->nodes.n > 0 ? ls__nodes_device : n_hosts == 0 ? "lo" : NULL;
+    p.shell = l->nodes.n > 0 ? l->nodes.shell : agent && *agent ? agent : NULL;
+    return p;
 }
 
 static void add_mpirun(struct ls_words *w, const struct launch *l, const struct place *p)

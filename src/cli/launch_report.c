@@ -131,26 +131,32 @@ void ls__reports_close(struct ls_reports *r)
     r->workers = NULL;
 }
 
-static bool take_cause(struct ls_reports *r, const char *line)
+static bool is_of_job(const struct ls_reports *r, const char *line)
 {
     char token[LS_TOKEN_BYTES];
+    return sscanf(line + 1, "lockstep %19s", token) == 1 && strcmp(token, r->token) == 0;
+}
+
+static bool take_cause(struct ls_reports *r, const char *line)
+{
     int rank, text = 0;
-    if (sscanf(line + 1, "lockstep %19s cause %d %n", token, &rank, &text) != 2 || text == 0) return false;
-    if (strcmp(token, r->token) != 0) return false;
+    if (sscanf(line + 1, "lockstep %*s cause %d %n", &rank, &text) != 1 || text == 0) return false;
     ls__log(r->has_cause ? LS_LOG_DEBUG : LS_LOG_ERROR, "%s", line + 1 + text);
     r->has_cause = r->is_told = true; /* whether or not it lives to its end */
     return true;
 }
 
-/* line: from RS to before LF, ending in '\0'. False if it is none of ours. */
+/* line: from RS to before LF, ending in '\0'. False if it is none of this job's, and so for people. A rank that mpirun
+ * was not told to start is of the job, but counts for nothing. */
 static bool take_report(struct ls_reports *r, const char *line)
 {
+    if (!is_of_job(r, line)) return false;
     if (take_cause(r, line)) return true;
-    char token[LS_TOKEN_BYTES], what[8], host[64] = "";
+    char what[8], host[64] = "";
     int rank;
     long number;
-    int n = sscanf(line + 1, "lockstep %19s %7s %d %ld %63s", token, what, &rank, &number, host);
-    if (n < 4 || strcmp(token, r->token) != 0 || rank < 0 || rank >= r->n) return false;
+    int n = sscanf(line + 1, "lockstep %*s %7s %d %ld %63s", what, &rank, &number, host);
+    if (n < 3 || rank < 0 || rank >= r->n) return true;
     struct ls_worker *w = &r->workers[rank];
     if (strcmp(what, "here") == 0 && !w->is_here) {
         w->is_here = true;

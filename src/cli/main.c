@@ -54,6 +54,7 @@ static enum ls_status run_worker(const struct ls_options *o)
 {
     if (o->n_args > 0)
         return ls_fail(LS_USAGE, "--server %s says what is trained: leave '%s' out", o->server, o->args[0]);
+    if (ls__crew_place().slot < 0) ls__options_warn_told(o);
     ls__signals_install();
     TRY(ls__slow_begin(o, ls__crew_place().node));
     return ls__cmd_worker(o);
@@ -63,6 +64,7 @@ static enum ls_status run_keeper(const struct ls_options *o)
 {
     if (o->n_args > 0)
         return ls_fail(LS_USAGE, "--chief %s says what is trained: leave '%s' out", o->chief, o->args[0]);
+    if (ls__crew_place().slot < 0) ls__options_warn_told(o);
     ls__signals_install();
     return ls__cmd_keeper(o);
 }
@@ -96,7 +98,7 @@ static enum ls_status run_with(struct ls_options *o, enum ls_cmd cmd, int *exit_
     TRY(ls__meet_check_resumed(o));
     TRY(ls__options_resolve(o, cmd));
     if (cmd == LS_CMD_TRAIN && o->repeat > 1) return ls__repeat(o, exit_code);
-    if (cmd == LS_CMD_TRAIN && !ls__report_is_wanted()) ls__options_warn_unused(o); /* the launcher has said it */
+    if (!ls__report_is_wanted()) ls__options_warn_unused(o, cmd); /* the launcher has said it */
     if (ls__launch_is_wanted(cmd, o)) return ls__launch(cmd, o, exit_code);
     if (cmd == LS_CMD_TRAIN) ls__state_remove_left(); /* perhaps no launcher is ever started on this machine */
     if (is_training) ls__signals_install();

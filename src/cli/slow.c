@@ -8,6 +8,7 @@
 #include "settings/sync_names.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,20 +29,25 @@ bool ls__slow_parse(const char *text, int64_t *node, double *factor)
            *factor <= MAX_FACTOR;
 }
 
-/* From 1; 0: not known. A node made on this machine has its name as host name; elsewhere it follows from the rank. A
- * parameter server is on the first. */
+/* What the launcher knows and the ranks are not told in options; 1 of a job that others started. */
+static int64_t processes_of_node(void)
+{
+    const char *text = getenv("LOCKSTEP_LAUNCH_OPTIONS");
+    json_t *options = text ? json_loads(text, 0, NULL) : NULL;
+    const int64_t n = json_integer_value(json_object_get(options, "procs_per_node"));
+    json_decref(options);
+    return n > 0 ? n : 1;
+}
+
+/* From 1; 0: not known. A parameter server is on the first. */
 static int64_t own_node(const struct ls_options *o)
 {
     if (ls__sync_is_served(o->train.sync)) return o->nodes > 0 ? 1 : 0;
-    static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"};
-    const int64_t each = o->procs_per_node > 1 ? o->procs_per_node : 1;
-    char host[64] = "";
-    int64_t number;
-    gethostname(host, sizeof host - 1);
-    if (o->nodes > 0 && strncmp(host, "node", 4) == 0 && ls__parse_i64(host + 4, 1, o->nodes, &number)) return number;
+    static const char *const variables[] = {"LOCKSTEP_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"};
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         const char *text = getenv(variables[i]);
-        if (text && ls__parse_i64(text, 0, 1 << 20, &number)) return number / each + 1;
+        int64_t number;
+        if (text && ls__parse_i64(text, 0, 1 << 20, &number)) return number / processes_of_node() + 1;
     }
     return 0;
 }

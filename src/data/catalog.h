@@ -63,6 +63,9 @@ struct ls_expect ls__set_expect(const struct ls_set *set);
 /* "svhn+extra" -> svhn and true. NULL if the spec is not one of the catalogue's. */
 const struct ls_set *ls__catalog_from_spec(const char *spec, bool *with_extra);
 
+/* Channels of the images of any spec (catalogue, built in, folder), by its text alone; 0: no such data. */
+int ls__data_channels(const char *spec);
+
 /* The folders that are searched, in order: data_dir (may be NULL), $LOCKSTEP_DATA, the cache folder, the system's. */
 struct ls_roots {
     char path[6][LS_PATH_BYTES];

@@ -40,10 +40,11 @@ static const struct ls_format {
     const char *name;
     const char *arg; /* what follows the colon; NULL: nothing may */
     enum ls_status (*open)(struct ls_dataset *ds, const char *arg, const struct ls_data_options *options);
+    int c; /* channels; 0: the argument says it */
 } formats[] = {
-    {.name = "digits", .open = open_digits},
-    {.name = "digits-rgb", .open = open_digits_rgb},
-    {.name = "folder", .arg = "PATH", .open = open_folder},
+    {.name = "digits", .open = open_digits, .c = 1},
+    {.name = "digits-rgb", .open = open_digits_rgb, .c = 3},
+    {.name = "folder", .arg = "PATH", .open = open_folder, .c = 3},
     {.name = "fake", .arg = "CxHxW:CLASSES:N", .open = open_fake},
 };
 enum { N_FORMATS = sizeof formats / sizeof formats[0] };
@@ -55,6 +56,16 @@ static const struct ls_format *find_format(const char *spec, const char **arg)
     for (int i = 0; i < N_FORMATS; i++)
         if (strlen(formats[i].name) == name_len && memcmp(formats[i].name, spec, name_len) == 0) return &formats[i];
     return NULL;
+}
+
+int ls__data_channels(const char *spec)
+{
+    const char *arg;
+    bool with_extra;
+    const struct ls_format *format = find_format(spec, &arg);
+    const struct ls_set *set = ls__catalog_from_spec(spec, &with_extra);
+    if (format && format->c == 0 && arg) return (int)strtol(arg, NULL, 10); /* opening it checks the rest */
+    return format ? format->c : set ? set->c : 0;
 }
 
 static enum ls_status unknown_spec(const char *spec)

@@ -259,7 +259,7 @@ part_different() {
     LOCKSTEP_PLUGINS=$work/other refused 'another version' 1 "version: 9${version#?}" --mpi-args "$as instead 2 $work/other/lockstep --"
 
     refused 'another number of workers' '1 2 6' '4 workers were asked for' --mpi-args "$as other 2 --workers 4 --"
-    refused 'wrong number of processes' 2 'workers were asked for' --mpi-args='-n 2'
+    refused 'wrong number of processes' 2 'how many processes there are is for --workers to say' --mpi-args='-n 2'
 
     python3 "$here/lib.py" mnist data 2>/dev/null || bad 'a small data set could not be made'
     run=$work/nodata

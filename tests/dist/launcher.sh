@@ -54,6 +54,7 @@ said() { # WHAT CODE REPORTS...: each report a line
 said 'both end well' 0 'here 0 11 x' 'here 1 12 x' 'end 1 0' 'end 0 0'
 said 'rank 0 was stopped' 75 'here 0 11 x' 'here 1 12 x' 'end 1 0' 'end 0 75'
 said 'the cause, not its echo' 3 'here 0 11 x' 'here 1 12 x' 'end 0 6' 'end 1 3'
+said 'a rank too many is not seen' 0 'here 0 11 x' 'here 7 13 x' 'here 1 12 x' 'cause' 'end 7 0' 'end 1 0' 'end 0 0'
 said 'rank 0 says nothing' 6 'here 0 11 x' 'here 1 12 x' 'end 1 0'
 { cat words; echo 'say "here 0 11 x"; say "here 1 12 x"; token=0000000000000000; say "end 0 0"; exit 0'; } | fake
 fake_train -w 2
@@ -77,7 +78,7 @@ equal 'a long list of hosts' "$(grep -o 'host-with-a-long-name-[0-9]*:1' args | 
 fake_train --hosts nosuch.invalid
 has 'an unknown host is named' err 'host nosuch.invalid of --hosts has no address'
 fake_train -w 2 --mpi-args "--mca btl_tcp_if_include eth1"
-if grep -A 1 -x btl_tcp_if_include args | grep -qx eth1; then ok '--mpi-args as the guide writes it'; else bad "--mpi-args: $(cat err)"; fi
+equal '--mpi-args as the guide writes it' "$(grep -A 1 -x btl_tcp_if_include args | paste -sd ' ')" 'btl_tcp_if_include eth1'
 
 # Whatever form it was typed in, the workers get one. What the launcher alone reads they do not get.
 worker_args() { sed -n "\\,^$lockstep\$,,\$p" args | tail -n +3 | tr '\n' ' '; }

@@ -64,8 +64,9 @@ part_promise() {
         args=($line --no-eval -t 1)
         alone=$(hash_of "${args[@]}")
         machine='' per_machine=1
-        nodes 3 "${args[@]}"
+        nodes 3 "${args[@]}" --slow 2:1.1
         equal "$line: 3 nodes that share memory" "$hash" "$alone"
+        equal "$line: --slow 2:1.1: the second of them" "$(grep -l 'node 2 is held back' err.?)" err.1
         machine=m per_machine=1
         nodes 3 "${args[@]}"
         equal "$line: 3 nodes, each a machine" "$hash" "$alone"

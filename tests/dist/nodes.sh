@@ -17,8 +17,9 @@ train() { # ARGS...
 }
 of_launch() { python3 -c "import json, sys; print(json.load(open('$work/r/manifest.json'))['launch'][sys.argv[1]])" "$1"; }
 
-train -w 4 --nodes 2
+train -w 4 --nodes 2 --slow 2:1.1
 equal '-w 4 --nodes 2: exit code' $code 0
+equal '-w 4 --nodes 2 --slow 2:1.1: both workers of the node' "$(grep -c 'node 2 is held back' err)" 2
 equal '-w 4 --nodes 2: weights' "$(field weights_hash)" "$reference"
 has '-w 4 --nodes 2: said' err '2 nodes on this machine, 2 workers each: plain processes that count as machines'
 has '-w 4 --nodes 2: they are machines' err 'on 2 machines'

@@ -11,6 +11,7 @@
 #include "cli/help_man.c"
 #include "cli/options.c"
 #include "cli/slow.c"
+#include "cli/unused.c"
 
 #include "backend/backend.h"
 #include "other_value.h"
@@ -536,6 +537,23 @@ static void test_what_this_build_cannot(void **state)
     assert_string_equal(o.train.device, "ref");
 }
 
+/* An option that does nothing beside others is not taken in silence: of each it is said when it has an effect. */
+static void test_every_effect_is_said(void **state)
+{
+    const unsigned of_training = 1u << LS_CMD_TRAIN | 1u << LS_CMD_SERVER;
+    const char *only;
+    for (const struct ls_option *option = ls__options; option->setting; option++) {
+        const char *name = option->setting->name;
+        if (option->commands & of_training && !ls__option_effect(name, &only))
+            fail_msg("src/cli/unused.c does not say when --%s has an effect", name);
+    }
+    assert_false(ls__option_effect("no-such-option", &only));
+    assert_true(ls__option_effect("lr", &only));
+    assert_null(only);
+    assert_true(ls__option_effect("trace-steps", &only));
+    assert_string_equal(only, "with --trace");
+}
+
 /* --- texts --- */
 
 /* What people are told of --sync names every way. */
@@ -685,6 +703,7 @@ int main(void)
         cmocka_unit_test(test_the_last_one_wins),
         cmocka_unit_test(test_adamw_has_its_own_defaults),
         cmocka_unit_test(test_what_this_build_cannot),
+        cmocka_unit_test(test_every_effect_is_said),
         cmocka_unit_test(test_sync_texts),
         cmocka_unit_test(test_sync_names),
         cmocka_unit_test(test_help_mentions_every_option),
