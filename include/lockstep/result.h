@@ -38,6 +38,8 @@ struct ls_elastic_worker {
     int64_t pushes, rejected;
     double total_seconds; /* since it joined, until it left */
     double wait_seconds, compute_seconds;
+    /* Of total_seconds those that it stood still because the server trained nothing; not in wait_seconds. */
+    double evaluate_seconds, checkpoint_seconds, other_seconds;
     double staleness_mean; /* of its updates: others applied between its parameters and them */
     int64_t staleness_max;
     int64_t joined_step, left_step;     /* -1: it stayed */

@@ -255,6 +255,8 @@ struct ls_backend {
     /* (optional, default: device_open) A machine may have several: that of the process whose turn it is, counted from 0
      * among those of the machine. is_own: it shares it with no other process, and fails where there are too few. */
     enum ls_status (*device_open_at)(struct ls_device **out, int turn, bool is_own);
+    /* (optional, default: not told) How many of its kind this machine has; more processes than that share them. */
+    int (*device_count)(const struct ls_device *device);
     void (*device_close)(struct ls_device **device);
     /* "oneDNN 2.6.3, avx512_core": part of the run's identity */
     void (*describe)(const struct ls_device *device, char *text, size_t size);

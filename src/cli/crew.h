@@ -30,6 +30,7 @@ struct ls_crew_place {
     int at, n;    /* of those that share the machine */
     int node;     /* from 1; 0: none */
     bool is_near; /* no network is between it and the server */
+    bool is_here; /* it sees the server's files: is_near, or a node made on the same machine */
 };
 struct ls_crew_place ls__crew_place(void);
 

@@ -204,11 +204,11 @@ static int machine_of(const struct ls_places *p, int slot)
 
 void ls__places_slot(const struct ls_places *p, int slot, char out[LS_SLOT_TEXT])
 {
-    const bool is_far = p->nodes.n > 0 || p->n_hosts > 0;
+    const char *distance = p->n_hosts > 0 ? "far" : p->nodes.n > 0 ? "node" : "near";
     const bool is_keeper = slot >= p->n; /* its cores are all of the machine's */
     const int at = is_keeper ? p->first_keeper + slot - p->n : slot % p->each;
     snprintf(out, LS_SLOT_TEXT, "%d:%d/%d:%d:%s", slot, at, is_keeper ? p->first_keeper + p->n_keepers : p->each,
-             machine_of(p, slot) + 1, is_far ? "far" : "near");
+             machine_of(p, slot) + 1, distance);
 }
 
 void ls__places_name(const struct ls_places *p, int slot, char *out, size_t size)

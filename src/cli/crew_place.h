@@ -10,9 +10,10 @@
  * worker from its standard input, which the server holds open. When that is closed, the server is gone, and the worker
  * ends.
  *
- * Environment, for a worker: LOCKSTEP_SLOT=SLOT:K/N:NODE:near|far: which of the job's workers it is; of those that
- * share a machine's cores (of a server: which of the servers besides the first); its node, from 1; whether a network is
- * between it and the server. LOCKSTEP_TICKET.
+ * Environment, for a worker: LOCKSTEP_SLOT=SLOT:K/N:NODE:near|node|far: which of the job's workers it is; of those
+ * that share a machine's cores (of a server: which of the servers besides the first); its node, from 1; whether a
+ * network is between it and the server, of nodes made on this machine, which see its files, or of machines that need
+ * not. LOCKSTEP_TICKET.
  */
 #ifndef LS_CLI_CREW_PLACE_H
 #define LS_CLI_CREW_PLACE_H

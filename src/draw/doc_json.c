@@ -187,7 +187,7 @@ static enum ls_status read_series(const struct reader *r, json_t *from, struct l
 {
     static const struct field fields[] = {
         {"label", TEXT, offsetof(struct ls_draw_series, label), NULL},
-        {"mode", CHOICE, offsetof(struct ls_draw_series, mode), "line|steps|points|ideal"},
+        {"mode", CHOICE, offsetof(struct ls_draw_series, mode), "line|steps|points|ideal|thin"},
         {"x", NUMBERS, offsetof(struct ls_draw_series, x), NULL},
         {"y", NUMBERS, offsetof(struct ls_draw_series, y), NULL},
         {"low", NUMBERS, offsetof(struct ls_draw_series, low), NULL},

@@ -52,16 +52,19 @@ enum ls_draw_mode {
     LS_DRAW_LINE,
     LS_DRAW_STEPS, /* a line that stays until the next point */
     LS_DRAW_POINTS,
-    LS_DRAW_IDEAL /* a thin dotted line: what would be perfect */
+    LS_DRAW_IDEAL, /* a thin dotted line: what would be perfect */
+    LS_DRAW_THIN   /* a line as thin as can be: one more of what another line shows */
 };
 
 struct ls_draw_series {
     const char *label;
     enum ls_draw_mode mode;
     size_t n;
-    const double *x;          /* [n]; NULL: 0, 1, 2, ... Bars have none: the n-th value belongs to the n-th name */
-    const double *y;          /* [n] */
-    const double *low, *high; /* [n]; of lines a band, of points and bars the ends of a whisker; NULL: none */
+    const double *x; /* [n]; NULL: 0, 1, 2, ... Bars have none: the n-th value belongs to the n-th name */
+    const double *y; /* [n] */
+    /* [n]; of lines a band, of points and bars the ends of a whisker; NULL: none. In a stack they are places on the
+     * axis, not above the bars below. */
+    const double *low, *high;
     const double *target;     /* [n]; of bars: a mark across each; NULL: none */
     const char *const *texts; /* [n]; of bars: written at their ends; NULL: the value. Of points: beside them */
     bool has_points;          /* a line shows its points too */

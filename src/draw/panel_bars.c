@@ -122,6 +122,16 @@ static void tip_of(const struct bars *b, const struct ls_draw_series *s, size_t 
     b->p->ops->tip(b->p, tip);
 }
 
+/* Its whisker, if it has one; returns where that ends, else NAN. */
+static double draw_spread(const struct bars *b, const struct ls_draw_series *s, size_t g, double across)
+{
+    const double low = s->low ? ls__scale_at(&b->s, s->low[g]) : NAN,
+                 high = s->high ? ls__scale_at(&b->s, s->high[g]) : NAN;
+    if (isnan(low) || isnan(high)) return NAN;
+    draw_whisker(b, kept_inside(b, low), kept_inside(b, high), across + b->thick / 2);
+    return kept_inside(b, high);
+}
+
 static void draw_beside(const struct bars *b, size_t g, double across)
 {
     for (int i = 0; i < b->panel->n_series; i++, across += b->thick) {
@@ -135,12 +145,8 @@ static void draw_beside(const struct bars *b, size_t g, double across)
         tip_of(b, s, g);
         draw_bar(b, b->base, end, across + 1, b->thick - 2, ls__series_ink(b->panel, i));
         b->p->ops->end_tip(b->p);
-        double low = s->low ? ls__scale_at(&b->s, s->low[g]) : NAN,
-               high = s->high ? ls__scale_at(&b->s, s->high[g]) : NAN;
-        if (!isnan(low) && !isnan(high)) {
-            draw_whisker(b, kept_inside(b, low), kept_inside(b, high), across + b->thick / 2);
-            end = b->is_lying ? fmax(end, kept_inside(b, high)) : fmin(end, kept_inside(b, high));
-        }
+        const double high = draw_spread(b, s, g, across);
+        if (!isnan(high)) end = b->is_lying ? fmax(end, high) : fmin(end, high);
         double target = s->target ? ls__scale_at(&b->s, s->target[g]) : NAN;
         if (!isnan(target)) {
             target = kept_inside(b, target);
@@ -172,6 +178,8 @@ static void draw_stack(const struct bars *b, size_t g, double across)
         struct ls_point at = place(b, (from + to) / 2, across + b->thick / 2);
         b->p->ops->text(b->p, (struct ls_point){at.x, at.y + 4}, text, &style);
     }
+    for (int i = 0; i < b->panel->n_series; i++)
+        if (g < b->panel->series[i].n) (void)draw_spread(b, &b->panel->series[i], g, across);
 }
 
 static void group_name(const struct bars *b, size_t g, char *out, size_t size)

@@ -186,7 +186,10 @@ static enum ls_status draw_line(struct xy *d, int i)
     enum ls_ink ink = ls__series_ink(d->panel, i);
     struct ls_track t;
     enum ls_status status = ls__track_line(&t, s->x, s->y, s->n, &d->sx, &d->sy);
-    double width = (s->mode == LS_DRAW_IDEAL ? 1.6 : 2) + 3.0 * (s->behind > 8 ? 8 : s->behind);
+    double width = (s->mode == LS_DRAW_THIN    ? 0.7
+                    : s->mode == LS_DRAW_IDEAL ? 1.6
+                                               : 2) +
+                   3.0 * (s->behind > 8 ? 8 : s->behind);
     char name[LS_LABEL_BYTES];
     ls__text_clean(name, sizeof name, s->label);
     if (name[0]) d->p->ops->tip(d->p, name);

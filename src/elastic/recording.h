@@ -1,5 +1,5 @@
-/* recording.h: what a worker on its server's machine records of itself, in the run directory: resources.csv and, with
- * --trace, trace.json in ranks/N, where N is its number and 1: rank 0 is the server.
+/* recording.h: what a worker on its server's machine, or on a node made there, records of itself, in the run directory:
+ * resources.csv and, with --trace, trace.json in ranks/N, where N is its number and 1: rank 0 is the server.
  *
  * The server says where, with the options, under the keys below. A worker elsewhere records nothing: what it did is in
  * the server's table of ranks.

@@ -117,6 +117,12 @@ enum ls_status ls__server_wait(struct ls_server *s, enum ls_server_event *event,
                                struct ls_server_push *push) LS_MUST_CHECK;
 void ls__server_settle(struct ls_server *s, struct ls_server_push *push);
 
+/* Between two rounds the training does something else, and whoever waits for work waits for that. */
+struct ls_server_pause {
+    double evaluate, checkpoint, other; /* seconds */
+};
+void ls__server_paused(struct ls_server *s, const struct ls_server_pause *pause);
+
 int ls__server_n_workers(struct ls_server *s); /* that are there */
 void ls__server_report(struct ls_server *s, struct ls_elastic_result *out);
 

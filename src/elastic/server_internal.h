@@ -44,6 +44,7 @@ struct server_worker {
     double staleness_sum;
     int64_t n_settled;             /* pushes */
     struct ls_elastic_worker told; /* for the report */
+    struct ls_server_pause paused; /* since its last push */
     uint32_t asked;                /* the last TRY that it got; 0: none */
     struct ls_talk_tried tried;    /* its last answer */
 };

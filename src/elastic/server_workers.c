@@ -159,13 +159,38 @@ static void note_rate(struct server_worker *w, int n_items)
     w->rate = w->rate > 0 ? 0.7 * w->rate + 0.3 * rate : rate;
 }
 
+void ls__server_paused(struct ls_server *s, const struct ls_server_pause *pause)
+{
+    pthread_mutex_lock(&s->lock);
+    for (int i = 0; i < s->n_workers; i++) {
+        struct server_worker *w = &s->workers[i];
+        if (!w->is_here || !w->is_ready) continue;
+        w->paused.evaluate += pause->evaluate;
+        w->paused.checkpoint += pause->checkpoint;
+        w->paused.other += pause->other;
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* Who computed meanwhile lost less by a pause than it lasted: at most the seconds in which the worker did nothing. What
+ * it lost is told of apart, and returned. */
+static double tell_pause(struct ls_elastic_worker *told, const struct ls_server_pause *p, double idle)
+{
+    const double all = p->evaluate + p->checkpoint + p->other, part = all > idle ? idle / all : 1;
+    told->evaluate_seconds += part * p->evaluate;
+    told->checkpoint_seconds += part * p->checkpoint;
+    told->other_seconds += part * p->other;
+    return part * all;
+}
+
 void ls__server_note_push(struct ls_server *s, struct server_worker *w, const struct ls_talk_push *push,
                           bool is_counted, size_t bytes)
 {
     w->told.pushes++;
     w->told.rejected += !is_counted;
     w->told.compute_seconds += push->compute_seconds;
-    w->told.wait_seconds += push->wait_seconds;
+    w->told.wait_seconds += push->wait_seconds - tell_pause(&w->told, &w->paused, push->wait_seconds);
+    w->paused = (struct ls_server_pause){0};
     w->told.bytes_sent += (int64_t)bytes;
     if (!is_counted) return;
     if (!s->round.is_batches) note_rate(w, (int)push->n_items);
@@ -224,6 +249,7 @@ void ls__server_report(struct ls_server *s, struct ls_elastic_result *out)
         *told = w->told;
         told->pushes -= n_waiting(s, i);
         told->total_seconds = ls__seconds_since(w->joined_ns) - (w->is_here ? 0 : ls__seconds_since(w->left_ns));
+        (void)tell_pause(told, &w->paused, INFINITY); /* behind its last push it does nothing */
         told->staleness_mean = w->n_settled > 0 ? w->staleness_sum / (double)w->n_settled : 0;
     }
     pthread_mutex_unlock(&s->lock);

@@ -115,7 +115,7 @@ static enum ls_status take_task(struct worker *w, struct ls_contact_task *task)
     TRY(status);
     open_box(w, &told);
     ls__record_close(&w->record); /* it may have another number now */
-    if (w->o->is_near) w->record = ls__recording_open(&w->task, told.worker, w->host);
+    if (w->o->is_here) w->record = ls__recording_open(&w->task, told.worker, w->host);
     const struct session *s = &w->task.s;
     ls_exec_sums(s->exec, &n_sums);
     ls__log(LS_LOG_INFO, "computing for %s: %s on %s, %d thread%s", w->o->address, w->task.told.model_name,

@@ -12,6 +12,7 @@ struct ls_worker_options {
     const char *ticket;          /* that a server gave who started it; NULL: none */
     int slot;                    /* which of those it started; -1 */
     bool is_near;                /* no network is between them: packing sums takes longer than sending them */
+    bool is_here;                /* the server's run directory is its own, too: it records itself there */
     const char *listen;          /* of a keeper (keeper.h): where workers find it; NULL: a worker */
     int number;                  /* of a keeper: which one it is to be, from 1; 0: any */
     bool typed;                  /* `own` also says what is to be trained: refused where the server trains another */

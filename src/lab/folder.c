@@ -91,6 +91,7 @@ static enum ls_status carry_over(struct ls_lab_state *to, const struct ls_lab_st
         job->state = old->state;
         job->exit_code = old->exit_code;
         job->seconds = old->seconds;
+        job->others_seconds = old->others_seconds;
         job->tries = old->tries;
         TRY(ls__arena_text(&to->memory, &job->message, old->message, strlen(old->message)));
     }

@@ -216,7 +216,8 @@ void ls__lab_state_destroy(struct ls_lab_state **state);
 
 /* NULL: that repeat of the run was not asked for (--only). */
 const struct ls_lab_job *ls__lab_find_job(const struct ls_lab_state *state, int run, int repeat);
-/* Whether a job of the state belongs to one of its runs; a question without any is left out of the report. */
+/* Whether all of its runs were asked for; one that was not (--only) may share some with one that was. A question that
+ * was not is left out of plan and report. */
 bool ls__lab_is_asked(const struct ls_lab_state *state, const struct ls_lab_question *question);
 
 /* What scaling made of the runs of a question, a line for runs alike: "all runs: batch-size 8 instead of 128"; nothing

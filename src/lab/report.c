@@ -1,6 +1,7 @@
 /* report.c: the report of a lab as a page (lab.h). */
 #include "report/report.h"
 #include "base/mem.h"
+#include "base/quote.h"
 #include "lab/report_impl.h"
 #include "report/words.h"
 
@@ -50,14 +51,6 @@ static const struct ls_history *any_run(const struct ls_lab_view *v)
     for (int r = 0; r < v->lab->n_runs; r++)
         if (v->seen[r].n_done > 0) return v->seen[r].done[0];
     return NULL;
-}
-
-/* A question that was not asked for (--only) may share runs with one that was. */
-static bool is_asked(const struct ls_lab_view *v, const struct ls_lab_question *q)
-{
-    for (int i = 0; i < q->n_runs; i++)
-        if (v->seen[q->runs[i]].n_asked == 0) return false;
-    return true;
 }
 
 static int count_done(const struct ls_lab_view *v, const struct ls_lab_question *q)
@@ -118,7 +111,7 @@ static void add_summary(const struct ls_lab_view *v)
     ls__lab_warn_of_others(v);
     for (int i = 0; i < v->lab->n_questions; i++) {
         const struct ls_lab_question *q = &v->lab->questions[i];
-        if (!is_asked(v, q)) continue;
+        if (!ls__lab_is_asked(v->state, q)) continue;
         const char *first = ls__lab_sentences(v, q).first;
         ls__page_point(v->p, "%s: %s", q->id,
                        *first                  ? first
@@ -152,18 +145,32 @@ static void add_missing_of(const struct ls_lab_view *v, const struct ls_lab_ques
     if (*names) ls__page_note(v->p, "Not all is there: trainings done of %s.", names);
 }
 
-static void add_network_note(const struct ls_lab_view *v, const struct ls_lab_question *q)
+/* Where the nodes of a run were; NULL: it had none but this machine, or machines of their own. */
+static const char *network_note(const struct ls_lab_view *v, int run)
 {
+    const struct ls_history *h = ls__lab_first(v, run);
+    char is_shaped[8] = "";
+    const double n = h ? ls_history_number(h, "launch.nodes") : NAN,
+                 cores = h ? ls_history_number(h, "machine.cpus") : 0;
+    const char *network = n > 1 ? ls_history_text(h, "launch.network") : NULL;
+    if (!network) return NULL;
+    ls_history_value(h, "launch.is_shaped", is_shaped, sizeof is_shaped);
+    if (strcmp(is_shaped, "true") != 0)
+        return "The network was not shaped (that needs root): nodes were plain processes that talk through loopback.";
+    return ls__page_format(v->p,
+                           "The %.0f nodes of the network %s are network namespaces on one computer, whose %.0f core%s "
+                           "they share; the link of each has that shape.",
+                           n, network, cores, cores == 1 ? "" : "s");
+}
+
+static void add_network_notes(const struct ls_lab_view *v, const struct ls_lab_question *q)
+{
+    const char *told = "";
     for (int i = 0; i < q->n_runs; i++) {
-        const struct ls_history *h = ls__lab_first(v, q->runs[i]);
-        char is_shaped[8] = "";
-        if (!h || !ls_history_text(h, "launch.network") || !(ls_history_number(h, "launch.nodes") > 1)) continue;
-        ls_history_value(h, "launch.is_shaped", is_shaped, sizeof is_shaped);
-        if (strcmp(is_shaped, "true") == 0) continue;
-        ls__page_note(
-            v->p,
-            "The network was not shaped (that needs root): nodes were plain processes that talk through loopback.");
-        return;
+        const char *note = network_note(v, q->runs[i]);
+        if (!note || strstr(told, note)) continue;
+        told = ls__page_format(v->p, "%s%s", told, note);
+        ls__page_note(v->p, "%s", note);
     }
 }
 
@@ -175,7 +182,7 @@ static void add_question(const struct ls_lab_view *v, const struct ls_lab_questi
     ls__lab_setting_table(v, q);
     for (int i = 0; i < words.n; i++) ls__page_point(v->p, "%s", words.lines[i]);
     add_missing_of(v, q);
-    add_network_note(v, q);
+    add_network_notes(v, q);
     for (int i = 0; count_done(v, q) > 0 && i < q->n_shows; i++) {
         ls__page_end(v->p); /* a table as wide as the one before is one of its own */
         ls__lab_figures(v, q, q->shows[i]);
@@ -215,6 +222,43 @@ static void add_interrupted(const struct ls_lab_view *v)
                       names);
 }
 
+/* As `lab run` takes it: of those that ship the name. That of a sweep is in no file but the folder's. */
+static const char *lab_word(const struct ls_lab_view *v)
+{
+    for (const struct ls_lab_entry *e = ls__labs; e->name; e++)
+        if (strlen(e->text) == v->lab->file_len && memcmp(e->text, v->lab->file, v->lab->file_len) == 0) return e->name;
+    return strcmp(v->lab->name, "sweep") == 0 ? "lab.txt" : ls__page_format(v->p, "%s.lab", v->lab->name);
+}
+
+/* What to type to have all of it again. */
+static const char *command_of(const struct ls_lab_view *v)
+{
+    const struct ls_lab_state *s = v->state;
+    char data_dir[LS_QUOTED_BYTES];
+    const char *text = ls__page_format(v->p, "lockstep lab run %s", lab_word(v));
+    const char *const options[][2] = {{"only", s->only}, {"device", s->device}, {"workers", s->workers}};
+    if (strcmp(s->scale, "1") != 0) text = ls__page_format(v->p, "%s --scale %s", text, s->scale);
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+        if (*options[i][1]) text = ls__page_format(v->p, "%s --%s %s", text, options[i][0], options[i][1]);
+    if (s->repeat > 0) text = ls__page_format(v->p, "%s --repeat %d", text, s->repeat);
+    if (s->is_stand_in) text = ls__page_format(v->p, "%s --stand-in", text);
+    if (!*s->data_dir) return text;
+    ls__quote_path(s->data_dir, data_dir, sizeof data_dir);
+    return ls__page_format(v->p, "%s --data-dir %s", text, data_dir);
+}
+
+/* The commits that the runs were trained with, of most labs one. */
+static const char *commits_of(const struct ls_lab_view *v)
+{
+    const char *all = "";
+    for (int r = 0; r < v->lab->n_runs; r++)
+        for (int k = 0; k < v->seen[r].n_done; k++) {
+            const char *one = ls_history_text(v->seen[r].done[k], "lockstep_commit");
+            if (one && !strstr(all, one)) all = ls__page_format(v->p, "%s%s%.64s", all, *all ? ", " : "", one);
+        }
+    return all;
+}
+
 static void add_environment(const struct ls_lab_view *v, bool knows_others)
 {
     static const char *const pairs[][2] = {{"CPUs", "machine.cpus"},         {"device", "machine.backend"},
@@ -230,9 +274,8 @@ static void add_environment(const struct ls_lab_view *v, bool knows_others)
         const char *value = ls__say_value(v->p, h, pairs[i][1]);
         if (*value) ls__page_pair(v->p, pairs[i][0], value);
     }
-    if (*v->state->device) ls__page_pair(v->p, "asked for: --device", v->state->device);
-    if (*v->state->workers) ls__page_pair(v->p, "asked for: --workers", v->state->workers);
-    if (*v->state->only) ls__page_pair(v->p, "asked for: --only", v->state->only);
+    if (*commits_of(v)) ls__page_pair(v->p, "its commit", commits_of(v));
+    ls__page_pair(v->p, "command", command_of(v));
     if (!h) ls__page_note(v->p, "No run is done, so nothing is known.");
     if (h && !knows_others) ls__page_note(v->p, "How busy the machine was with other programs was not recorded.");
     add_interrupted(v);
@@ -272,7 +315,7 @@ static enum ls_status write_report(struct ls_lab_view *v, const char *dir)
                                  v->state->n_jobs);
     add_summary(v);
     for (int i = 0; i < v->lab->n_questions; i++)
-        if (is_asked(v, &v->lab->questions[i])) add_question(v, &v->lab->questions[i]);
+        if (ls__lab_is_asked(v->state, &v->lab->questions[i])) add_question(v, &v->lab->questions[i]);
     add_missing(v);
     const bool knows_others = ls__lab_others_section(v);
     add_environment(v, knows_others);

@@ -1,4 +1,5 @@
-/* report_figures.c: pictures of a question (report_impl.h). Bars are medians, whiskers the range over repeats. */
+/* report_figures.c: pictures of a question (report_impl.h). Bars are medians, whiskers the range over repeats; of bars
+ * on top of each other that of all of them together. Curves of further repeats are thin. */
 #include "lab/report_impl.h"
 
 #include "report/figures.h"
@@ -20,6 +21,9 @@ static void add_panels(const struct ls_lab_view *v, const char *name, struct ls_
     ls__page_figure(v->p, name, picture);
 }
 
+/* Curves that a picture has room for. */
+enum { MOST_CURVES = 24 };
+
 /* --- bars --- */
 
 /* What a figure of bars shows. */
@@ -29,10 +33,19 @@ struct bar {
     double scale;
 };
 
-/* One bar per run and measure, of the runs that have the first of them. With whiskers where there is one measure. */
-static void add_bars(const struct ls_lab_view *v, const struct ls_lab_question *q, const char *name, const char *title,
-                     const struct bar *bars, int n_bars, struct ls_draw_axis axis, bool is_stacked)
+/* The ends of a whisker; NAN: there is none. */
+static void set_whisker(const struct ls_spread *s, double scale, double *low, double *high)
 {
+    *low = s->low < s->high ? s->low * scale : NAN;
+    *high = s->low < s->high ? s->high * scale : NAN;
+}
+
+/* One bar per run and measure, of the runs that have the first of them. Of a stack `whole` is what all bars are
+ * together. */
+static void add_bars(const struct ls_lab_view *v, const struct ls_lab_question *q, const char *name, const char *title,
+                     const struct bar *bars, int n_bars, struct ls_draw_axis axis, const struct bar *whole)
+{
+    const bool is_stacked = whole;
     struct ls_draw_panel *panel = ls__page_alloc(v->p, 1, sizeof *panel);
     struct ls_draw_series *series = ls__page_alloc(v->p, (size_t)n_bars, sizeof *series);
     const char **names = ls__page_alloc(v->p, (size_t)q->n_runs, sizeof *names);
@@ -50,14 +63,15 @@ static void add_bars(const struct ls_lab_view *v, const struct ls_lab_question *
             if (first.n == 0) continue;
             names[n] = v->lab->runs[q->runs[i]].name;
             y[n] = s.n ? s.median * bars[b].scale : is_stacked ? 0 : NAN;
-            low[n] = s.low < s.high ? s.low * bars[b].scale : NAN;
-            high[n] = s.low < s.high ? s.high * bars[b].scale : NAN;
+            set_whisker(&s, bars[b].scale, &low[n], &high[n]);
+            if (is_stacked) s = ls__lab_spread(v, q->runs[i], whole->measure);
+            if (is_stacked) set_whisker(&s, whole->scale, &low[n], &high[n]);
             texts[n] = ls__lab_say_as(v->p, s.digits, y[n]);
             n++;
         }
         series[b] = (struct ls_draw_series){.label = bars[b].label, .n = n, .y = y};
         if (!is_stacked) series[b].texts = texts;
-        if (n_bars == 1) series[b].low = low, series[b].high = high;
+        if (!is_stacked || b == 0) series[b].low = low, series[b].high = high;
     }
     *panel = (struct ls_draw_panel){.kind = LS_DRAW_BARS,
                                     .title = title,
@@ -69,7 +83,7 @@ static void add_bars(const struct ls_lab_view *v, const struct ls_lab_question *
     if (series[0].n > 0) add_panels(v, name, panel, 1, 1);
 }
 
-/* --- curves and resources, of the first repeats --- */
+/* --- curves and resources --- */
 
 /* Whole epochs, where they are few. */
 static void set_ticks(const struct ls_lab_view *v, struct ls_draw_panel *panel)
@@ -83,11 +97,54 @@ static void set_ticks(const struct ls_lab_view *v, struct ls_draw_panel *panel)
     for (int i = 0; i <= (int)top; i++) ticks[panel->x.n_ticks++] = i;
 }
 
-/* Without panels in which no run has two points. NULL: none is left. */
-static const struct ls_draw_picture *curves_over(const struct ls_lab_view *v, struct ls_history *const *runs, int n,
-                                                 const char *const *labels, enum ls_over over)
+/* What a picture of curves shows: runs with a repeat that is done. */
+struct shown {
+    const int *runs; /* [n] indices into lab->runs */
+    const char **labels;
+    int n, n_repeats; /* the most of any */
+};
+
+/* The k-th repeats, a panel for each value; NULL labels: nameless. */
+static const struct ls_draw_picture *curves_of(const struct ls_lab_view *v, const struct shown *s, int k,
+                                               enum ls_over over)
 {
-    const struct ls_draw_picture *all = ls__figure_together(v->p, runs, n, labels, over);
+    struct ls_history **runs = ls__page_alloc(v->p, (size_t)s->n, sizeof *runs);
+    const char **labels = ls__page_alloc(v->p, (size_t)s->n, sizeof *labels);
+    if (!runs || !labels) return NULL;
+    for (int i = 0; i < s->n; i++) {
+        const struct ls_lab_seen *seen = &v->seen[s->runs[i]];
+        runs[i] = seen->done[k < seen->n_done ? k : 0]; /* once more what is there: nobody sees it */
+        labels[i] = k == 0 ? s->labels[i] : "";
+    }
+    return ls__figure_together(v->p, runs, s->n, labels, over);
+}
+
+/* The curves of the other repeats behind a panel's own. */
+static void add_repeats(const struct ls_lab_view *v, const struct shown *s, enum ls_over over,
+                        struct ls_draw_panel *panel)
+{
+    const size_t most = (size_t)panel->n_series * (size_t)s->n_repeats;
+    struct ls_draw_series *series = ls__page_alloc(v->p, most, sizeof *series);
+    if (!series) return;
+    size_t n = (size_t)panel->n_series;
+    memcpy(series, panel->series, n * sizeof *series);
+    for (int k = 1; k < s->n_repeats; k++) {
+        const struct ls_draw_picture *more = curves_of(v, s, k, over);
+        for (int i = 0; more && i < more->n_panels; i++)
+            for (int j = 0; strcmp(more->panels[i].title, panel->title) == 0 && j < more->panels[i].n_series; j++)
+                if (n < most) {
+                    series[n] = more->panels[i].series[j];
+                    series[n++].mode = LS_DRAW_THIN;
+                }
+    }
+    panel->series = series;
+    panel->n_series = (int)n;
+}
+
+/* Without panels in which no run has two points. NULL: none is left. */
+static const struct ls_draw_picture *curves_over(const struct ls_lab_view *v, const struct shown *s, enum ls_over over)
+{
+    const struct ls_draw_picture *all = curves_of(v, s, 0, over);
     struct ls_draw_picture *picture = ls__page_alloc(v->p, 1, sizeof *picture);
     struct ls_draw_panel *panels = ls__page_alloc(v->p, 2, sizeof *panels);
     int n_panels = 0;
@@ -98,6 +155,7 @@ static const struct ls_draw_picture *curves_over(const struct ls_lab_view *v, st
         if (!has_line) continue;
         panels[n_panels] = all->panels[i];
         if (over == LS_OVER_EPOCHS) set_ticks(v, &panels[n_panels]);
+        add_repeats(v, s, over, &panels[n_panels]);
         n_panels++;
     }
     *picture = *all;
@@ -107,22 +165,34 @@ static const struct ls_draw_picture *curves_over(const struct ls_lab_view *v, st
     return n_panels ? picture : NULL;
 }
 
+/* Below a picture that has room for `most` runs of n. */
+static void say_shown(const struct ls_lab_view *v, int most, int n, const char *first)
+{
+    if (n > most)
+        ls__page_note(v->p, "%s%sThe picture has the first %d of %d runs.", first, *first ? " " : "", most, n);
+    else if (*first)
+        ls__page_note(v->p, "%s", first);
+}
+
 static void add_curves(const struct ls_lab_view *v, const struct ls_lab_question *q)
 {
-    struct ls_history **runs = ls__page_alloc(v->p, (size_t)q->n_runs, sizeof *runs);
-    const char **labels = ls__page_alloc(v->p, (size_t)q->n_runs, sizeof *labels), *name = name_of(v, q, "curves");
-    int n = 0;
-    for (int i = 0; runs && labels && i < q->n_runs; i++) {
-        if (v->seen[q->runs[i]].n_done == 0) continue;
-        runs[n] = v->seen[q->runs[i]].done[0];
-        labels[n++] = v->lab->runs[q->runs[i]].name;
+    int *runs = ls__page_alloc(v->p, (size_t)q->n_runs, sizeof *runs);
+    struct shown s = {.runs = runs, .labels = ls__page_alloc(v->p, (size_t)q->n_runs, sizeof *s.labels)};
+    const char *name = name_of(v, q, "curves");
+    for (int i = 0; runs && s.labels && i < q->n_runs; i++) {
+        const int n_done = v->seen[q->runs[i]].n_done;
+        if (n_done == 0) continue;
+        runs[s.n] = q->runs[i];
+        s.labels[s.n++] = v->lab->runs[q->runs[i]].name;
+        if (n_done > s.n_repeats) s.n_repeats = n_done;
     }
-    if (n == 0) return;
-    const struct ls_draw_picture *picture = curves_over(v, runs, n, labels, LS_OVER_EPOCHS);
+    if (s.n == 0) return;
+    const struct ls_draw_picture *picture = curves_over(v, &s, LS_OVER_EPOCHS);
     if (!picture)
         ls__page_note(v->p, "No curves: nothing was logged twice. `log-every=1` logs the loss of every step.");
     ls__page_tab(v->p, name, "over epochs", picture);
-    ls__page_tab(v->p, name, "over time", curves_over(v, runs, n, labels, LS_OVER_SECONDS));
+    ls__page_tab(v->p, name, "over time", curves_over(v, &s, LS_OVER_SECONDS));
+    say_shown(v, picture ? MOST_CURVES : s.n, s.n, s.n_repeats > 1 ? "Thin curves are further repeats." : "");
 }
 
 static void add_resources(const struct ls_lab_view *v, const struct ls_lab_question *q)
@@ -130,16 +200,17 @@ static void add_resources(const struct ls_lab_view *v, const struct ls_lab_quest
     enum { MOST = 12 };
     static const char *const titles[] = {"CPU", "Memory"}, *const columns[] = {"cpu", "mem_real"};
     struct ls_draw_panel *panels = ls__page_alloc(v->p, 2, sizeof *panels);
-    int n_panels = 0;
+    int n_panels = 0, n_known = 0;
     for (int k = 0; panels && k < 2; k++) {
         struct ls_draw_series *series = ls__page_alloc(v->p, MOST, sizeof *series);
         int n = 0;
-        for (int i = 0; series && i < q->n_runs && n < MOST; i++) {
+        n_known = 0;
+        for (int i = 0; series && i < q->n_runs; i++) {
             const struct ls_history *h = ls__lab_first(v, q->runs[i]);
             const double *times = NULL;
             size_t n_points = 0;
             double *sum = h ? ls__lab_added(v->p, h, columns[k], &times, &n_points) : NULL;
-            if (!sum || n_points < 2) continue;
+            if (!sum || n_points < 2 || n_known++ >= MOST) continue;
             for (size_t j = 0; k == 1 && j < n_points; j++) sum[j] *= 1048576;
             series[n] = (struct ls_draw_series){
                 .label = v->lab->runs[q->runs[i]].name, .n = n_points, .x = times, .y = sum, .colour = i + 1};
@@ -156,6 +227,7 @@ static void add_resources(const struct ls_lab_view *v, const struct ls_lab_quest
             .height = 240};
     }
     add_panels(v, name_of(v, q, "resources"), panels, n_panels, 1);
+    if (n_panels > 0) say_shown(v, MOST, n_known, "The picture is of the first repeat of each run.");
 }
 
 void ls__lab_figures(const struct ls_lab_view *v, const struct ls_lab_question *q, enum ls_lab_show show)
@@ -167,28 +239,29 @@ void ls__lab_figures(const struct ls_lab_view *v, const struct ls_lab_question *
                                        {LS_LAB_UPDATE, "update", 1},
                                        {LS_LAB_COMMUNICATE, "communicate", 1},
                                        {LS_LAB_WAIT, "wait", 1},
-                                       {LS_LAB_LOAD, "load", 1}};
+                                       {LS_LAB_LOAD, "load", 1}},
+                            spent[] = {{LS_LAB_SPENT, NULL, 1}};
     const struct ls_draw_axis seconds = {.label = "seconds", .has_zero = true}, percent = {.label = "% right"};
     const struct ls_draw_axis ms = {.label = "ms per step", .has_zero = true}, mb = {.label = "MB/s", .has_zero = true};
     const char *name = name_of(v, q, ls__lab_show_words[show]);
     switch (show) {
     case LS_SHOW_TIME:
-        add_bars(v, q, name, "Time of training", time, 1, seconds, false);
+        add_bars(v, q, name, "Time of training", time, 1, seconds, NULL);
         break;
     case LS_SHOW_ACCURACY:
-        add_bars(v, q, name, "Accuracy on test data", accuracy, 1, percent, false);
+        add_bars(v, q, name, "Accuracy on test data", accuracy, 1, percent, NULL);
         break;
     case LS_SHOW_COMMUNICATION:
-        add_bars(v, q, name, "Where the time of training went", parts, 5, seconds, true);
+        add_bars(v, q, name, "Where the time of training went", parts, 5, seconds, spent);
         break;
     case LS_SHOW_BANDWIDTH:
-        add_bars(v, q, name, "Rate while communicating", rate, 1, mb, false);
+        add_bars(v, q, name, "Rate while communicating", rate, 1, mb, NULL);
         break;
     case LS_SHOW_TARGET:
-        add_bars(v, q, name, "Time to the target, since the start", target, 1, seconds, false);
+        add_bars(v, q, name, "Time to the target, since the start", target, 1, seconds, NULL);
         break;
     case LS_SHOW_PREDICTED:
-        add_bars(v, q, name, "A step, predicted and measured", steps, 2, ms, false);
+        add_bars(v, q, name, "A step, predicted and measured", steps, 2, ms, NULL);
         break;
     case LS_SHOW_SPEEDUP:
         ls__lab_speedup_figure(v, q);

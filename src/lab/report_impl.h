@@ -69,6 +69,7 @@ enum ls_lab_measure {
     LS_LAB_COMMUNICATE, /* that no computing hid */
     LS_LAB_WAIT,        /* for other ranks of its machine */
     LS_LAB_LOAD,
+    LS_LAB_SPENT,        /* the five before, together: what shares are shares of, the same process over the same time */
     LS_LAB_HIDDEN,       /* communication behind computing */
     LS_LAB_BYTES,        /* sent, by all ranks */
     LS_LAB_BYTES_STEP,   /* of them in a step */
@@ -97,6 +98,8 @@ struct ls_spread {
     enum ls_lab_digits digits;
 };
 struct ls_spread ls__lab_spread(const struct ls_lab_view *v, int run, enum ls_lab_measure m);
+/* Of one of the parts over LS_LAB_SPENT, of each repeat: such medians never add up to more than 1. */
+struct ls_spread ls__lab_share(const struct ls_lab_view *v, int run, enum ls_lab_measure part);
 /* Sorts the values. */
 struct ls_spread ls__lab_spread_of(double *values, int n, enum ls_lab_digits digits);
 /* The run that tells of what is the same in all repeats; NULL: none is done. */
@@ -104,10 +107,12 @@ const struct ls_history *ls__lab_first(const struct ls_lab_view *v, int run);
 double ls__lab_workers(const struct ls_lab_view *v, int run); /* NAN: not known */
 double ls__lab_threads(const struct ls_lab_view *v, int run); /* of each worker */
 /* What a run computed with: workers times threads, at most the cores of the machine where all are on one; of other
- * devices than the CPU the workers. */
+ * devices than the CPU the workers, at most the devices of that machine. */
 double ls__lab_units(const struct ls_lab_view *v, int run);
-/* Whether its workers have more threads in all than their one machine has cores; *cores of it. */
-bool ls__lab_is_crowded(const struct ls_lab_view *v, int run, double *cores);
+const char *ls__lab_unit_name(const struct ls_lab_view *v, int run); /* "core", or "device" */
+/* Whether its workers have more threads in all than their one machine has cores, or are more than its devices; *n of
+ * them. */
+bool ls__lab_is_crowded(const struct ls_lab_view *v, int run, double *n);
 
 enum ls_lab_verdict {
     LS_LAB_UNKNOWN, /* one of them has no value */

@@ -138,6 +138,9 @@ static double value_of(const struct ls_lab_view *v, const struct ls_history *h, 
     case LS_LAB_LOAD:
     case LS_LAB_HIDDEN:
         return part_of(h, m);
+    case LS_LAB_SPENT:
+        return part_of(h, LS_LAB_COMPUTE) + part_of(h, LS_LAB_UPDATE) + part_of(h, LS_LAB_COMMUNICATE) +
+               part_of(h, LS_LAB_WAIT) + part_of(h, LS_LAB_LOAD);
     case LS_LAB_BYTES_STEP:
         return steps > 0 ? ls_history_number(h, "bytes_sent") / steps : NAN;
     case LS_LAB_BYTE_RATE:
@@ -175,6 +178,7 @@ static enum ls_lab_digits digits_of(enum ls_lab_measure m)
     case LS_LAB_COMMUNICATE:
     case LS_LAB_WAIT:
     case LS_LAB_LOAD:
+    case LS_LAB_SPENT:
     case LS_LAB_HIDDEN:
     case LS_LAB_TARGET_TRAIN:
     case LS_LAB_TARGET_ALL:
@@ -203,6 +207,18 @@ struct ls_spread ls__lab_spread(const struct ls_lab_view *v, int run, enum ls_la
     return ls__lab_spread_of(values, n, digits_of(m));
 }
 
+struct ls_spread ls__lab_share(const struct ls_lab_view *v, int run, enum ls_lab_measure part)
+{
+    const struct ls_lab_seen *seen = &v->seen[run];
+    double values[LS_LAB_MAX_REPEATS];
+    int n = 0;
+    for (int k = 0; k < seen->n_done; k++) {
+        const double value = value_of(v, seen->done[k], part) / value_of(v, seen->done[k], LS_LAB_SPENT);
+        if (isfinite(value)) values[n++] = value;
+    }
+    return ls__lab_spread_of(values, n, LS_LAB_USUAL);
+}
+
 const struct ls_history *ls__lab_first(const struct ls_lab_view *v, int run)
 {
     return v->seen[run].n_done > 0 ? v->seen[run].done[0] : NULL;
@@ -223,22 +239,31 @@ double ls__lab_threads(const struct ls_lab_view *v, int run)
 static bool is_on_cores(const struct ls_history *h)
 {
     const char *device = h ? ls_history_text(h, "device") : NULL;
-    return device && strcmp(device, "cpu") == 0;
+    return device && (strcmp(device, "cpu") == 0 || strcmp(device, "ref") == 0);
 }
 
-bool ls__lab_is_crowded(const struct ls_lab_view *v, int run, double *cores)
+const char *ls__lab_unit_name(const struct ls_lab_view *v, int run)
+{
+    return is_on_cores(ls__lab_first(v, run)) ? "core" : "device";
+}
+
+/* If nobody had to share. */
+static double units_wanted(const struct ls_lab_view *v, int run)
+{
+    return ls__lab_workers(v, run) * (is_on_cores(ls__lab_first(v, run)) ? ls__lab_threads(v, run) : 1);
+}
+
+bool ls__lab_is_crowded(const struct ls_lab_view *v, int run, double *n)
 {
     const struct ls_history *h = ls__lab_first(v, run);
-    *cores = h ? ls_history_number(h, "machine.cpus") : NAN;
-    if (!is_on_cores(h) || ls_history_text(h, "launch.hosts")) return false;
-    return ls__lab_workers(v, run) * ls__lab_threads(v, run) > *cores;
+    *n = h ? ls_history_number(h, is_on_cores(h) ? "machine.cpus" : "machine.devices") : NAN;
+    return h && !ls_history_text(h, "launch.hosts") && units_wanted(v, run) > *n;
 }
 
 double ls__lab_units(const struct ls_lab_view *v, int run)
 {
-    double cores;
-    if (!is_on_cores(ls__lab_first(v, run))) return ls__lab_workers(v, run);
-    return ls__lab_is_crowded(v, run, &cores) ? cores : ls__lab_workers(v, run) * ls__lab_threads(v, run);
+    double n;
+    return ls__lab_is_crowded(v, run, &n) ? n : units_wanted(v, run);
 }
 
 enum ls_lab_verdict ls__lab_compare(const struct ls_spread *a, const struct ls_spread *b)

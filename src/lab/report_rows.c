@@ -107,10 +107,12 @@ void ls__lab_hash_table(const struct ls_lab_view *v, const struct ls_lab_questio
 
 /* --- nodes --- */
 
+/* A machine's workers, or the server's process, which is none of them. */
 struct node {
     const char *host;
+    bool is_server;
     int n_ranks;
-    double images, seconds, communicate, wait, sent, cpu, memory;
+    double images, seconds, communicate, wait, sent, cpu, memory; /* cpu, memory: NAN: not measured of all its ranks */
 };
 
 static double number(const json_t *object, const char *key)
@@ -118,15 +120,25 @@ static double number(const json_t *object, const char *key)
     return json_number_value(json_object_get(object, key));
 }
 
-/* Of resources.csv of a rank. */
+/* Of resources.csv of a rank; NULL: it has none. */
 static void add_resources(struct node *n, const struct ls_curve *c)
 {
-    const double *cpu = ls_curve_values(c, "cpu"), *memory = ls_curve_values(c, "mem_real");
+    const double *cpu = c ? ls_curve_values(c, "cpu") : NULL, *memory = c ? ls_curve_values(c, "mem_real") : NULL;
     double sum = 0, most = 0;
     for (size_t i = 0; cpu && i < c->n; i++) sum += isfinite(cpu[i]) ? cpu[i] : 0;
     for (size_t i = 0; memory && i < c->n; i++) most = fmax(most, memory[i]);
-    if (cpu && c->n) n->cpu += sum / (double)c->n;
-    n->memory += most;
+    n->cpu += cpu && c->n ? sum / (double)c->n : NAN;
+    n->memory += memory && c->n ? most : NAN;
+}
+
+static void add_rank(struct node *node, const json_t *rank)
+{
+    node->n_ranks++;
+    node->images += number(rank, "images");
+    node->seconds = fmax(node->seconds, number(rank, "total_seconds"));
+    node->communicate = fmax(node->communicate, number(rank, "communicate"));
+    node->wait = fmax(node->wait, number(rank, "wait"));
+    node->sent += number(rank, "bytes_sent");
 }
 
 static int find_nodes(const struct ls_history *h, struct node *nodes, int max)
@@ -137,22 +149,39 @@ static int find_nodes(const struct ls_history *h, struct node *nodes, int max)
     json_array_foreach(ranks, i, one)
     {
         const char *host = json_string_value(json_object_get(one, "host"));
+        const bool is_server = i == 0 && ls__lab_is_served(h);
         int at = 0;
         if (!host) continue;
-        while (at < n && strcmp(nodes[at].host, host) != 0) at++;
+        while (at < n && (nodes[at].is_server || strcmp(nodes[at].host, host) != 0)) at++;
         if (at == max) continue;
-        if (at == n) nodes[n++] = (struct node){.host = host};
-        struct node *node = &nodes[at];
-        node->n_ranks++;
-        node->images += number(one, "images");
-        node->seconds = fmax(node->seconds, number(one, "total_seconds"));
-        node->communicate = fmax(node->communicate, number(one, "communicate"));
-        node->wait = fmax(node->wait, number(one, "wait"));
-        node->sent += number(one, "bytes_sent");
-        const struct ls_curve *c = i < LS_MAX_RANKS ? ls_history_resources(h, (int)i) : NULL;
-        if (c) add_resources(node, c);
+        if (at == n) nodes[n++] = (struct node){.host = host, .is_server = is_server};
+        add_rank(&nodes[at], one);
+        add_resources(&nodes[at], i < LS_MAX_RANKS ? ls_history_resources(h, (int)i) : NULL);
     }
     return n;
+}
+
+/* Machines are numbered in the order in which they come; a server's is that of its workers, too. */
+static int number_of(const struct node *nodes, int k)
+{
+    int number = 1;
+    for (int i = 0; i < k && strcmp(nodes[i].host, nodes[k].host) != 0; i++) {
+        bool is_new = true;
+        for (int j = 0; j < i; j++) is_new &= strcmp(nodes[j].host, nodes[i].host) != 0;
+        number += is_new;
+    }
+    return number;
+}
+
+static const char *node_name(const struct ls_lab_view *v, const struct ls_history *h, const struct node *nodes, int k)
+{
+    const char *own = ls_history_text(h, "machine.host"), *name = nodes[k].host;
+    char is_shaped[8] = "";
+    ls_history_value(h, "launch.is_shaped", is_shaped, sizeof is_shaped); /* then this machine is none of its nodes */
+    if (own && strcmp(own, name) == 0 && strcmp(is_shaped, "true") != 0) name = "this machine";
+    if (v->ask->is_public && ls_history_text(h, "launch.hosts"))
+        name = ls__page_format(v->p, "machine %d", number_of(nodes, k));
+    return nodes[k].is_server ? ls__page_format(v->p, "%s, server", name) : name;
 }
 
 void ls__lab_nodes_table(const struct ls_lab_view *v, const struct ls_lab_question *q)
@@ -170,28 +199,28 @@ void ls__lab_nodes_table(const struct ls_lab_view *v, const struct ls_lab_questi
                                        "memory, most (MiB)"};
     enum { N = sizeof head / sizeof head[0] };
     ls__page_row(v->p, head, N);
+    bool is_any_missing = false;
     for (int i = 0; i < q->n_runs; i++) {
         struct node nodes[MOST];
         const struct ls_history *h = ls__lab_first(v, q->runs[i]);
-        int n = h ? find_nodes(h, nodes, MOST) : 0;
-        const char *own = h ? ls_history_text(h, "machine.host") : NULL;
+        const int n = h ? find_nodes(h, nodes, MOST) : 0;
         for (int k = 0; k < n; k++) {
-            const bool is_this = own && strcmp(own, nodes[k].host) == 0, is_named = ls_history_text(h, "launch.hosts");
+            const struct node *node = &nodes[k];
             const char *cells[N] = {v->lab->runs[q->runs[i]].name,
-                                    v->ask->is_public && is_named ? ls__page_format(v->p, "machine %d", k + 1)
-                                    : is_this                     ? "this machine"
-                                                                  : nodes[k].host,
-                                    ls__page_format(v->p, "%d", nodes[k].n_ranks),
-                                    ls__say_count(v->p, nodes[k].images),
-                                    ls__lab_say_as(v->p, LS_LAB_SECONDS, nodes[k].seconds),
-                                    ls__lab_say_as(v->p, LS_LAB_SECONDS, nodes[k].communicate),
-                                    ls__lab_say_as(v->p, LS_LAB_SECONDS, nodes[k].wait),
-                                    ls__lab_say(v->p, nodes[k].sent / 1048576),
-                                    ls__lab_say(v->p, nodes[k].cpu),
-                                    ls__lab_say(v->p, nodes[k].memory)};
+                                    node_name(v, h, nodes, k),
+                                    node->is_server ? "" : ls__page_format(v->p, "%d", node->n_ranks),
+                                    node->is_server ? "" : ls__say_count(v->p, node->images),
+                                    ls__lab_say_as(v->p, LS_LAB_SECONDS, node->seconds),
+                                    ls__lab_say_as(v->p, LS_LAB_SECONDS, node->communicate),
+                                    ls__lab_say_as(v->p, LS_LAB_SECONDS, node->wait),
+                                    ls__lab_say(v->p, node->sent / 1048576),
+                                    ls__lab_say(v->p, node->cpu),
+                                    ls__lab_say(v->p, node->memory)};
+            is_any_missing |= !isfinite(node->cpu) || !isfinite(node->memory);
             ls__page_row(v->p, cells, N);
         }
     }
-    ls__page_note(v->p, "Of the first repeat of each run. Times are "
-                        "the longest of a node's workers, the rest their sum.");
+    ls__page_note(v->p,
+                  "Of the first repeat of each run. Times are the longest of a node's workers, the rest their sum.%s",
+                  is_any_missing ? " CPU and memory are empty where they were not measured." : "");
 }

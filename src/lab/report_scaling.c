@@ -1,6 +1,6 @@
-/* report_scaling.c: speed-ups over workers as a picture: a line for each training, and what would be ideal
- * (report_impl.h). Of the ideal each number of workers has one value, the largest of the trainings that have it: what a
- * training computes with is workers times threads, at most the cores that they share.
+/* report_scaling.c: speed-ups over workers as a picture: a line for each training in a band of what its repeats would
+ * say, and what would be ideal (report_impl.h). Of the ideal each number of workers has one value, the largest of the
+ * trainings that have it: what a training computes with is workers times threads, at most the cores that they share.
  */
 #include "lab/report_impl.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct point {
-    double x, y, ideal;
+    double x, y, low, high, ideal;
 };
 
 /* Runs of a training: the one with the fewest workers, and those that are compared with it. */
@@ -51,20 +51,30 @@ static void find_family(const struct ls_lab_view *v, const struct ls_lab_questio
     *f = (struct family){.points = ls__page_alloc(v->p, (size_t)q->n_runs + 1, sizeof *f->points)};
     if (!f->points) return;
     f->label = label_of(v, q, first);
-    add_point(f, (struct point){ls__lab_workers(v, first), 1, 1});
+    add_point(f, (struct point){ls__lab_workers(v, first), 1, 1, 1, 1});
     for (int i = 0; i < q->n_runs; i++) {
         struct ls_spread rate = ls__lab_spread(v, q->runs[i], LS_LAB_RATE);
         if (ls__lab_reference(v, q, q->runs[i]) != first || rate.n == 0) continue;
-        add_point(f, (struct point){ls__lab_workers(v, q->runs[i]), rate.median / one.median,
-                                    ls__lab_units(v, q->runs[i]) / ls__lab_units(v, first)});
+        add_point(f, (struct point){ls__lab_workers(v, q->runs[i]), rate.median / one.median, rate.low / one.high,
+                                    rate.high / one.low, ls__lab_units(v, q->runs[i]) / ls__lab_units(v, first)});
     }
 }
 
 static void draw_family(const struct ls_lab_view *v, const struct family *f, struct ls_draw_series *out)
 {
-    double *x = ls__page_alloc(v->p, f->n, sizeof *x), *y = ls__page_alloc(v->p, f->n, sizeof *y);
-    for (size_t k = 0; x && y && k < f->n; k++) x[k] = f->points[k].x, y[k] = f->points[k].y;
-    if (x && y) *out = (struct ls_draw_series){.label = f->label, .n = f->n, .x = x, .y = y, .has_points = true};
+    double *x = ls__page_alloc(v->p, f->n, sizeof *x), *y = ls__page_alloc(v->p, f->n, sizeof *y),
+           *low = ls__page_alloc(v->p, f->n, sizeof *low), *high = ls__page_alloc(v->p, f->n, sizeof *high);
+    bool has_spread = false;
+    if (!x || !y || !low || !high) return;
+    for (size_t k = 0; k < f->n; k++) {
+        x[k] = f->points[k].x;
+        y[k] = f->points[k].y;
+        low[k] = f->points[k].low;
+        high[k] = f->points[k].high;
+        has_spread |= low[k] < high[k];
+    }
+    *out = (struct ls_draw_series){.label = f->label, .n = f->n, .x = x, .y = y, .has_points = true};
+    if (has_spread) out->low = low, out->high = high;
 }
 
 /* Its numbers of workers into those of all, each once. */
@@ -74,7 +84,7 @@ static void add_ideal(struct family *all, const struct family *f)
         size_t at = 0;
         while (at < all->n && all->points[at].x != f->points[k].x) at++;
         if (at == all->n)
-            add_point(all, (struct point){f->points[k].x, f->points[k].ideal, f->points[k].ideal});
+            add_point(all, (struct point){.x = f->points[k].x, .y = f->points[k].ideal});
         else
             all->points[at].y = fmax(all->points[at].y, f->points[k].ideal);
     }
@@ -96,7 +106,7 @@ void ls__lab_speedup_figure(const struct ls_lab_view *v, const struct ls_lab_que
         for (int k = 0; k < q->n_runs; k++) is_first |= ls__lab_reference(v, q, q->runs[k]) == q->runs[i];
         if (is_first) find_family(v, q, q->runs[i], &f);
         if (f.n < 2) continue;
-        for (size_t k = 0; k < f.n; k++) top = fmax(top, f.points[k].y);
+        for (size_t k = 0; k < f.n; k++) top = fmax(top, f.points[k].high);
         draw_family(v, &f, &series[n++]);
         add_ideal(&ideal, &f);
     }

@@ -155,7 +155,9 @@ static void add_measures(const struct ls_lab_view *v, const struct ls_lab_questi
                       "weights; communicate: for sums of others, with nothing to compute meanwhile; hidden: "
                       "communication behind computing, in none of the others; wait: threads without work, for the "
                       "last one or for other workers (a single process waits too), of a parameter server's workers all "
-                      "that is not computing; load: for the next batch.");
+                      "that is not computing while the server trains, not while it evaluates or saves; load: for the "
+                      "next batch. Shares in the sentences are of compute, update, communicate, wait and load "
+                      "together.");
 }
 
 /* --- speed-up --- */
@@ -253,7 +255,7 @@ static void add_curves(const struct ls_lab_view *v, const struct ls_lab_question
                                 has_test ? ls__say_count(v->p, steps[best]) : ""};
         ls__page_row(v->p, cells, n);
     }
-    ls__page_note(v->p, "Curves and this table are of the first repeat of each run.");
+    ls__page_note(v->p, "This table is of the first repeat of each run.");
 }
 
 void ls__lab_tables(const struct ls_lab_view *v, const struct ls_lab_question *q, enum ls_lab_show show)

@@ -4,19 +4,13 @@
 #include <math.h>
 #include <string.h>
 
-static double share(const struct ls_lab_view *v, int run, enum ls_lab_measure m)
-{
-    struct ls_spread part = ls__lab_spread(v, run, m), time = ls__lab_spread(v, run, LS_LAB_TIME);
-    return part.n > 0 && time.n > 0 ? part.median / time.median : NAN;
-}
-
 /* Reasons that were measured, for a run that is not at nine tenths of the ideal. Threads wait in any run: other workers
  * are the reason only for what the run with the fewest does not wait. */
 static void say_why(const struct ls_lab_view *v, int run, int one, struct ls_lab_text *t)
 {
     const char *name = v->lab->runs[run].name;
-    double communicate = share(v, run, LS_LAB_COMMUNICATE), wait = share(v, run, LS_LAB_WAIT),
-           wait_alone = share(v, one, LS_LAB_WAIT);
+    double communicate = ls__lab_share(v, run, LS_LAB_COMMUNICATE).median,
+           wait = ls__lab_share(v, run, LS_LAB_WAIT).median, wait_alone = ls__lab_share(v, one, LS_LAB_WAIT).median;
     if (communicate >= 0.05)
         ls__lab_sentence(t, "%.0f %% of the time of %s was communication that no computing hid.", 100 * communicate,
                          name);
@@ -26,18 +20,19 @@ static void say_why(const struct ls_lab_view *v, int run, int one, struct ls_lab
                          ls__lab_is_served(ls__lab_first(v, run)) ? "the server and " : "");
 }
 
-/* What bounds the ideal. */
-static void say_cores(const struct ls_lab_view *v, int run, int one, struct ls_lab_text *t)
+/* What bounds the ideal. is_faster: beyond noise, and then there was something to win after all. */
+static void say_bounds(const struct ls_lab_view *v, int run, int one, bool is_faster, struct ls_lab_text *t)
 {
-    double cores;
-    const char *name = v->lab->runs[run].name;
-    if (ls__lab_is_crowded(v, run, &cores))
-        ls__lab_sentence(t, "The %.0f workers of %s share %.0f core%s.", ls__lab_workers(v, run), name, cores,
-                         cores == 1 ? "" : "s");
+    double n;
+    const char *name = v->lab->runs[run].name, *unit = ls__lab_unit_name(v, run);
+    if (ls__lab_is_crowded(v, run, &n))
+        ls__lab_sentence(t, "The %.0f workers of %s share %.0f %s%s.", ls__lab_workers(v, run), name, n, unit,
+                         n == 1 ? "" : "s");
     if (ls__lab_units(v, run) == ls__lab_units(v, one))
-        ls__lab_sentence(t,
-                         "%s and %s computed with as many cores (%.0f): there is nothing that more workers could add.",
-                         name, v->lab->runs[one].name, ls__lab_units(v, one));
+        ls__lab_sentence(t, "%s and %s computed with as many %ss (%.0f): %s.", name, v->lab->runs[one].name, unit,
+                         ls__lab_units(v, one),
+                         is_faster ? "what is above the ideal does not come from more of them"
+                                   : "there is nothing that more workers could add");
 }
 
 static bool is_weak(const struct ls_lab_view *v, int a, int b)
@@ -56,13 +51,14 @@ void ls__lab_say_speedups(const struct ls_lab_view *v, const struct ls_lab_quest
         if (ls__lab_is_told(q, run, one)) continue;
         double ratio = a.median / b.median, ideal = ls__lab_units(v, run) / ls__lab_units(v, one);
         has_weak |= is_weak(v, run, one);
-        if (ls__lab_compare(&a, &b) == LS_LAB_NOISE)
+        const bool is_noise = ls__lab_compare(&a, &b) == LS_LAB_NOISE;
+        if (is_noise)
             ls__lab_sentence(t, "%s: no speed-up over %s beyond noise.", v->lab->runs[run].name,
                              v->lab->runs[one].name);
         else
             ls__lab_finding(t, fabs(log(ratio)), "%s: a speed-up of %.2f over %s, %.0f %% of the ideal %.3g.",
                             v->lab->runs[run].name, ratio, v->lab->runs[one].name, 100 * ratio / ideal, ideal);
-        say_cores(v, run, one, t);
+        say_bounds(v, run, one, ratio > 1 && !is_noise, t);
         if (ratio < 0.9 * ideal) say_why(v, run, one, t);
     }
     if (has_weak)

@@ -213,16 +213,13 @@ static void say_ends(const struct ls_lab_view *v, const struct ls_lab_question *
 static void say_communication(const struct ls_lab_view *v, const struct ls_lab_question *q, struct ls_lab_text *t)
 {
     for (int i = 0; i < q->n_runs; i++) {
-        struct ls_spread compute = ls__lab_spread(v, q->runs[i], LS_LAB_COMPUTE),
-                         sent = ls__lab_spread(v, q->runs[i], LS_LAB_COMMUNICATE),
-                         wait = ls__lab_spread(v, q->runs[i], LS_LAB_WAIT),
-                         time = ls__lab_spread(v, q->runs[i], LS_LAB_TIME);
-        if (!(ls__lab_workers(v, q->runs[i]) > 1) || time.n == 0 || compute.n == 0 || sent.n == 0) continue;
+        struct ls_spread compute = ls__lab_share(v, q->runs[i], LS_LAB_COMPUTE);
+        if (!(ls__lab_workers(v, q->runs[i]) > 1) || compute.n == 0) continue;
         if (ls__lab_is_told(q, q->runs[i], -1)) continue;
         const bool is_served = ls__lab_is_served(ls__lab_first(v, q->runs[i]));
+        struct ls_spread rest = ls__lab_share(v, q->runs[i], is_served ? LS_LAB_WAIT : LS_LAB_COMMUNICATE);
         ls__lab_sentence(t, "%s: %.0f %% of the time computed, %.0f %% %s.", v->lab->runs[q->runs[i]].name,
-                         100 * compute.median / time.median,
-                         100 * (is_served ? wait.median : sent.median) / time.median,
+                         100 * compute.median, 100 * rest.median,
                          is_served ? "waited for the server and for others" : "communicated with nothing to compute");
     }
 }

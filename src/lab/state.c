@@ -33,8 +33,8 @@ const struct ls_lab_job *ls__lab_find_job(const struct ls_lab_state *state, int 
 bool ls__lab_is_asked(const struct ls_lab_state *state, const struct ls_lab_question *question)
 {
     for (int i = 0; i < question->n_runs; i++)
-        if (ls__lab_find_job(state, question->runs[i], 1)) return true;
-    return false;
+        if (!ls__lab_find_job(state, question->runs[i], 1)) return false;
+    return true;
 }
 
 /* --- writing --- */

@@ -39,7 +39,7 @@ static const char style[] =
     "th{color:var(--faint);font-weight:600}td:first-child{white-space:nowrap}td.n,th.n{text-align:right;font-variant-"
     "numeric:tabular-nums;white-space:"
     "nowrap}table.many{font-size:.78rem}table.many th,table.many td{padding:.22rem "
-    ".42rem;overflow-wrap:normal}table.many td{white-space:nowrap}\n"
+    ".42rem;overflow-wrap:normal;white-space:normal}table.many td:first-child{white-space:nowrap}\n"
     "pre{background:var(--card);border:1px solid var(--edge);border-radius:8px;padding:.8rem "
     "1rem;overflow-x:auto;white-space:pre-wrap;"
     "overflow-wrap:anywhere;font:13px/1.5 ui-monospace,Menlo,Consolas,monospace}\n"

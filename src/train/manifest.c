@@ -1,6 +1,7 @@
 /* manifest.c: see manifest.h. docs/formats/run-directory.md lists the keys. */
 #include "train/manifest.h"
 
+#include "base/commit.h"
 #include "base/json.h"
 #include "data/classes.h"
 #include "settings/setting.h"
@@ -44,8 +45,10 @@ static json_t *machine_json(const struct session *s)
     gethostname(host, sizeof host - 1);
     s->backend->describe(s->device, backend, sizeof backend);
     s->backend->identify(s->device, &id);
-    return json_pack("{s:s,s:s,s:s,s:s,s:I}", "host", host, "backend", s->backend->name, "library", backend, "isa",
-                     id.isa, "cpus", (json_int_t)sysconf(_SC_NPROCESSORS_ONLN));
+    const int n_devices = s->backend->device_count ? s->backend->device_count(s->device) : 0;
+    return json_pack("{s:s,s:s,s:s,s:s,s:I,s:o}", "host", host, "backend", s->backend->name, "library", backend, "isa",
+                     id.isa, "cpus", (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "devices",
+                     n_devices > 0 ? json_integer(n_devices) : json_null());
 }
 
 /* The tuning table and how many ops of the plan follow it; null without one. */
@@ -81,11 +84,12 @@ enum ls_status ls__manifest_write(struct ls_run *run, const struct ls_train_opti
     TRY(ls_plan_hash(ls_exec_plan(s->exec, s->shard_size, true), plan_hash));
     strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     json_t *manifest = json_pack(
-        "{s:s,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "lockstep_version", LOCKSTEP_VERSION,
-        "started", started, "model", ls_model_name(s->model), "model_hash", model_hash, "plan_hash", plan_hash,
-        "batch_size", (json_int_t)s->batch_size, "shards", (json_int_t)s->shards, "shard_size",
-        (json_int_t)s->shard_size, "threads", (json_int_t)s->threads, "options", ls__options_json(o, LS_ROLE_ALL),
-        "launch", launch_json(o), "train_data", data_json(s->train), "validation_data", data_json(s->validation),
-        "test_data", data_json(s->test), "tune", tune_json(s), "machine", machine_json(s));
+        "{s:s,s:o,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "lockstep_version", LOCKSTEP_VERSION,
+        "lockstep_commit", *ls__commit ? json_string(ls__commit) : json_null(), "started", started, "model",
+        ls_model_name(s->model), "model_hash", model_hash, "plan_hash", plan_hash, "batch_size",
+        (json_int_t)s->batch_size, "shards", (json_int_t)s->shards, "shard_size", (json_int_t)s->shard_size, "threads",
+        (json_int_t)s->threads, "options", ls__options_json(o, LS_ROLE_ALL), "launch", launch_json(o), "train_data",
+        data_json(s->train), "validation_data", data_json(s->validation), "test_data", data_json(s->test), "tune",
+        tune_json(s), "machine", machine_json(s));
     return ls__run_manifest(run, manifest);
 }

@@ -133,7 +133,8 @@ static void write_rows(struct trainer *t)
 /* --- what the loop calls --- */
 
 /* A server's workers are told of as ranks behind it, in the order in which they came. Those that came while the server
- * was getting ready were not waiting for the training: that is their setup. */
+ * was getting ready were not waiting for the training: that is their setup. What they stood still while it evaluated or
+ * wrote a checkpoint is no waiting either. */
 static struct done done_by(const struct ls_elastic_worker *w, const struct done *server)
 {
     struct done d = {.images = w->images,
@@ -142,9 +143,14 @@ static struct done done_by(const struct ls_elastic_worker *w, const struct done 
                      .total_seconds = w->total_seconds > w->compute_seconds ? w->total_seconds : w->compute_seconds,
                      .seconds = {.compute = w->compute_seconds}};
     const double idle = d.total_seconds - w->compute_seconds,
+                 paused = w->evaluate_seconds + w->checkpoint_seconds + w->other_seconds,
+                 part = paused > idle ? idle / paused : 1, left = idle - part * paused,
                  before = d.total_seconds - (server->total_seconds - server->seconds.setup);
-    d.seconds.setup = before < 0 ? 0 : before < idle ? before : idle;
-    d.seconds.wait = idle - d.seconds.setup; /* for shards, for others, for parameters */
+    d.seconds.evaluate = part * w->evaluate_seconds;
+    d.seconds.checkpoint = part * w->checkpoint_seconds;
+    d.seconds.other = part * w->other_seconds;
+    d.seconds.setup = before < 0 ? 0 : before < left ? before : left;
+    d.seconds.wait = left - d.seconds.setup; /* for shards, for others, for parameters */
     snprintf(d.host, sizeof d.host, "%s", w->host);
     return d;
 }

@@ -99,7 +99,9 @@ static enum ls_status open_server(struct sync *sync, struct served *v, int64_t s
     ls__log(LS_LOG_INFO, "parameter server at %s (%s)", ls__server_address(v->server),
             o->elastic->key ? "with keys" : "this machine only, no keys");
     if (o->elastic->on_listening) o->elastic->on_listening(o->elastic->context, ls__server_address(v->server));
-    return ls__server_await(v->server);
+    TRY(ls__server_await(v->server));
+    ls__lane_totals(sync->s->lane, &v->seen); /* what was before counts as their setup */
+    return LS_OK;
 }
 
 enum ls_status ls__served_open(struct sync *sync, int64_t staleness)
@@ -144,9 +146,23 @@ enum ls_status ls__served_foretell(struct sync *sync, struct forecast *f)
     return ls__forecast_make_served(f, sync->s, (uint64_t)sync->o->seed, &found);
 }
 
+/* What this process did besides training since it last was here. */
+static void tell_pauses(const struct sync *sync)
+{
+    struct served *v = sync->state;
+    const struct ls_totals before = v->seen;
+    ls__lane_totals(sync->s->lane, &v->seen);
+    const struct ls_server_pause pause = {
+        .evaluate = 1e-9 * (double)(v->seen.self_ns[LS_SPAN_EVALUATE] - before.self_ns[LS_SPAN_EVALUATE]),
+        .checkpoint = 1e-9 * (double)(v->seen.self_ns[LS_SPAN_CHECKPOINT] - before.self_ns[LS_SPAN_CHECKPOINT]),
+        .other = 1e-9 * (double)(v->seen.self_ns[LS_SPAN_OTHER] - before.self_ns[LS_SPAN_OTHER])};
+    if (pause.evaluate + pause.checkpoint + pause.other > 0) ls__server_paused(v->server, &pause);
+}
+
 void ls__served_tell(const struct sync *sync, struct ls_elastic_result *out)
 {
     const struct served *v = sync->state;
+    tell_pauses(sync);
     ls__server_report(v->server, out);
 }
 
@@ -176,6 +192,7 @@ enum ls_status ls__served_wait(struct sync *sync, int64_t step, enum ls_server_e
 {
     struct served *v = sync->state;
     struct ls_begun begun = ls__span_begin(sync->s->lane, LS_SPAN_COMMUNICATE, "workers", step);
+    tell_pauses(sync);
     enum ls_status status = ls__server_wait(v->server, event, push);
     ls__span_end(sync->s->lane, begun);
     TRY(status);

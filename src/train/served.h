@@ -3,6 +3,7 @@
 #define LS_TRAIN_SERVED_H
 
 #include "elastic/server.h"
+#include "trace/trace.h"
 #include "train/sync.h"
 
 struct served {
@@ -16,6 +17,7 @@ struct served {
     bool is_published;                 /* the newest parameters */
     unsigned char *applied;            /* async: [steps_per_epoch] batches of this epoch that are in the store */
     bool is_begun;                     /* async: the epoch's round */
+    struct ls_totals seen;             /* of the main lane, as of the last pause that was told */
 };
 
 /* Listens, and tells who wants to know. staleness: the bound, or -1. */

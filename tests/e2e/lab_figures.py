@@ -120,11 +120,12 @@ class Check:
                 self.near(f"{show}, {name}: begins", x, axis.place(start))
             if width > 0.5:
                 self.near(f"{show}, {name}: ends", x + width, place)
-            if len(kinds) == 1:
-                whisker = [p for p in caps if p[0][1] == p[1][1] and y <= p[0][1] <= y + height]
-                self.same(f"{show}, {name}: whiskers", len(whisker), int(spread.low < spread.high))
-                for (at, _), value in zip(whisker[0] if whisker else [], (spread.low, spread.high)):
-                    self.near(f"{show}, {name}: whisker", at, axis.place(value * scale))
+            whisker = [p for p in caps if p[0][1] == p[1][1] and y <= p[0][1] <= y + height]
+            if is_stacked:  # of all parts together
+                spread = question.spread(name.rsplit(", ", 1)[0], "spent")
+            self.same(f"{show}, {name}: whiskers", len(whisker), int(spread.low < spread.high))
+            for (at, _), value in zip(whisker[0] if whisker else [], (spread.low, spread.high)):
+                self.near(f"{show}, {name}: whisker", at, axis.place(value * scale))
 
     @staticmethod
     def common_name(names):
@@ -136,7 +137,7 @@ class Check:
         return "-".join(parts[0][:same]) or names[0]
 
     def speedups(self, question):
-        members, ideal = {}, {}
+        members, ideal, bands = {}, {}, []
         for run in question.q["runs"]:
             if question.reference(run) and question.spread(run, "rate").n:
                 members.setdefault(question.reference(run), []).append(run)
@@ -145,6 +146,9 @@ class Check:
             base = question.spread(one, "rate").median
             label = self.common_name([one] + runs)
             families[label] = [(question.workers(one), 1)] + [(question.workers(r), question.spread(r, "rate").median / base) for r in runs]
+            rates = [question.spread(r, "rate") for r in [one] + runs]
+            if any(rate.low / rates[0].high < rate.high / rates[0].low for rate in rates[1:]):
+                bands.append([min(rate.low / rates[0].high for rate in rates[1:]), max(rate.high / rates[0].low for rate in rates[1:])])
             for workers, most in [(question.workers(one), 1)] + [(question.workers(r), question.ideal(r)) for r in runs]:
                 ideal[workers] = max(most, ideal.get(workers, 0))
         root = self.picture(f"{question.q['id']}-speed-up", bool(families))
@@ -164,6 +168,12 @@ class Check:
                 self.near(f"speed-up, {one}: across", cx, x.place(workers))
                 if len({w for w, _ in made}) == len(made):
                     self.near(f"speed-up, {one}: up", cy, y.place(ratio))
+        areas = [points(e.get("d").rstrip("Z")) for e in root.iter(SVG + "path") if e.get("fill-opacity")]
+        self.same("speed-up: bands", len(areas), len(bands))
+        for area, (low, high) in zip(areas, bands):
+            if high >= 1 >= low:  # else the first point, 1, is beyond it
+                self.near("speed-up, band: from", max(p[1] for p in area), y.place(low))
+                self.near("speed-up, band: to", min(p[1] for p in area), y.place(high))
         dotted = [(text, e) for text, elements in tips(root) for e in elements if e.tag == SVG + "path" and text == "ideal"]
         self.same("speed-up: ideal lines", len(dotted), 1)
         for (px, py), workers in zip(points(dotted[0][1].get("d")) if dotted else [], sorted(ideal)):
@@ -213,6 +223,11 @@ class Check:
                     self.near(f"curves over {name}, {split}, {run}: the last point", places[-1][1], y.place(values[-1]))
                     if split == "test" and len(values) < 100:
                         self.same(f"curves over {name}, {run}: tests", len(places), len(values))
+            n_repeats = max(len(question.runs[r]) for r in runs)
+            for panel, split in zip((p for p in root.iter(SVG + "svg") if p.get("data-x")), panels):
+                n_thin = sum(e.get("stroke-width") == "0.7" for e in panel.iter(SVG + "path"))
+                n_lines = sum(len(v) > 1 for v in self.logged(runs, split).values())
+                self.same(f"curves over {name}, {split}: thin lines", n_thin, n_lines * (n_repeats - 1))
 
     def resources(self, question):
         runs = {r: question.first(r) for r in question.q["runs"] if question.first(r)}

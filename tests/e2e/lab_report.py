@@ -14,6 +14,7 @@ import sys
 OF_WORKERS = {"workers", "nodes", "procs-per-node", "network", "hosts", "threads", "checkpoint-every", "log-every"}
 OF_LENGTH = OF_WORKERS | {"iterations", "epochs"}
 MIB = 1 / 1048576
+PARTS = ("compute", "update", "communicate", "wait", "load")  # of a worker's time in training
 
 
 # --- the lab ---
@@ -175,6 +176,10 @@ class Run:
             return self.at("bytes_sent") / steps if steps > 0 else math.nan
         if name == "cpu_percent_mean":
             return self.cpu_mean()
+        if name == "spent":
+            return sum(self.measure(f"seconds.{part}") for part in PARTS)
+        if name.startswith("share."):
+            return self.measure(f"seconds.{name[len('share.'):]}") / self.measure("spent") if self.measure("spent") > 0 else math.nan
         part = name[len("seconds."):] if name.startswith("seconds.") else ""
         if part in ("compute", "update", "communicate", "wait", "load", "hidden") and self.first_worker():
             return self.first_worker()[part]
@@ -184,7 +189,7 @@ class Run:
 def unit_of(measure):
     if measure in ("test_accuracy", "target_epoch"):
         return "%" if measure == "test_accuracy" else "1"
-    return "s" if measure == "time" or re.match(r"seconds\.|total_seconds|target_.*_seconds", measure) else ""
+    return "s" if measure in ("time", "spent") or re.match(r"seconds\.|total_seconds|target_.*_seconds", measure) else ""
 
 
 class Spread:
@@ -273,12 +278,22 @@ class Question:
         return self.first(run).at("workers") if self.first(run) else math.nan
 
     def units(self, run):
-        """What computes: threads of all workers, and no more of them than cores where they share a machine."""
+        """What computes: threads of all workers, or devices, and no more of them than there are where they share a machine."""
+        wanted, there = self.wanted(run), self.there_are(run)
+        return there if wanted > there else wanted
+
+    def on_cores(self, run):
+        return self.first(run).result["device"] in ("cpu", "ref")
+
+    def wanted(self, run):
         h = self.first(run)
-        if h.result["device"] != "cpu":
-            return h.at("workers")
-        threads = h.at("workers") * h.at("threads")
-        return threads if (h.manifest.get("launch") or {}).get("hosts") else min(threads, h.at("machine.cpus"))
+        return h.at("workers") * (h.at("threads") if self.on_cores(run) else 1)
+
+    def there_are(self, run):
+        h = self.first(run)
+        if (h.manifest.get("launch") or {}).get("hosts"):
+            return math.nan
+        return h.at("machine.cpus") if self.on_cores(run) else h.at("machine.devices")
 
     def ideal(self, run):
         return self.units(run) / self.units(self.reference(run))
@@ -405,20 +420,21 @@ class Question:
         rows = [["run", "node", "workers", "images", "from start to end (s)", "communicate (s)", "wait (s)", "sent (MiB)", "CPU, mean (% of a core)",
                  "memory, most (MiB)"]]
         for run in self.q["runs"]:
-            h, by_host = self.first(run), {}
+            h, nodes = self.first(run), {}
+            is_served = h is not None and isinstance(h.result.get("elastic"), dict)
             for i, rank in enumerate((h.result.get("ranks") or []) if h else []):
                 samples = h.resources[i] if i < len(h.resources) and h.resources[i] else []
-                node = by_host.setdefault(rank["host"], {"n": 0, "images": 0, "t": 0, "c": 0, "w": 0, "sent": 0, "cpu": 0, "mem": 0})
+                node = nodes.setdefault((is_served and i == 0, rank["host"]), {"n": 0, "images": 0, "t": 0, "c": 0, "w": 0, "sent": 0, "cpu": 0, "mem": 0})
                 node["n"] += 1
                 node["images"] += rank["images"]
                 node["t"], node["c"], node["w"] = max(node["t"], rank["total_seconds"]), max(node["c"], rank["communicate"]), max(node["w"], rank["wait"])
                 node["sent"] += rank["bytes_sent"]
-                if samples:
-                    node["cpu"] += sum(float(s["cpu"] or 0) for s in samples) / len(samples)
-                    node["mem"] += max(float(s["mem_real"]) for s in samples)
-            for host, n in by_host.items():
-                rows.append([run, "this machine" if host == h.manifest["machine"]["host"] else host, str(n["n"]), count(n["images"]), say(n["t"], "s"), say(n["c"], "s"), say(n["w"], "s"), say(n["sent"] * MIB), say(n["cpu"]),
-                             say(n["mem"])])
+                node["cpu"] += sum(float(s["cpu"] or 0) for s in samples) / len(samples) if samples else math.nan
+                node["mem"] += max(float(s["mem_real"]) for s in samples) if samples else math.nan
+            for (is_server, host), n in nodes.items():
+                is_here = host == h.manifest["machine"]["host"] and not (h.manifest.get("launch") or {}).get("is_shaped")
+                rows.append([run, ("this machine" if is_here else host) + ", server" * is_server, "" if is_server else str(n["n"]), "" if is_server else count(n["images"]),
+                             say(n["t"], "s"), say(n["c"], "s"), say(n["w"], "s"), say(n["sent"] * MIB), say(n["cpu"]), say(n["mem"])])
         return rows
 
     # --- sentences ---
@@ -480,15 +496,16 @@ class Question:
                 self.tell(f"{run}: no speed-up over {one} beyond noise.", 0, (run, one))
             else:
                 self.tell(f"{run}: a speed-up of {ratio:.2f} over {one}, {100 * ratio / ideal:.0f} % of the ideal {'%.3g' % ideal}.", abs(math.log(ratio)), (run, one))
-            cpus = h.at("machine.cpus")
-            if h.result["device"] == "cpu" and not (h.manifest.get("launch") or {}).get("hosts") and h.at("workers") * h.at("threads") > cpus:
-                self.tell(f"The {h.at('workers'):.0f} workers of {run} share {cpus:.0f} core{'' if cpus == 1 else 's'}.", 0, (run, one))
+            there, unit = self.there_are(run), "core" if self.on_cores(run) else "device"
+            if self.wanted(run) > there:
+                self.tell(f"The {h.at('workers'):.0f} workers of {run} share {there:.0f} {unit}{'' if there == 1 else 's'}.", 0, (run, one))
             if ideal == 1:
-                self.tell(f"{run} and {one} computed with as many cores ({self.units(one):.0f}): there is nothing that more workers could add.", 0, (run, one))
+                why = "what is above the ideal does not come from more of them" if ratio > 1 and not overlap(a, b) else "there is nothing that more workers could add"
+                self.tell(f"{run} and {one} computed with as many {unit}s ({self.units(one):.0f}): {why}.", 0, (run, one))
             if ratio >= 0.9 * ideal:
                 continue
-            communicate, wait = (self.spread(run, f"seconds.{k}").median / self.spread(run, "time").median for k in ("communicate", "wait"))
-            alone = self.spread(one, "seconds.wait").median / self.spread(one, "time").median
+            communicate, wait = (self.spread(run, f"share.{k}").median for k in ("communicate", "wait"))
+            alone = self.spread(one, "share.wait").median
             if communicate >= 0.05:
                 self.tell(f"{100 * communicate:.0f} % of the time of {run} was communication that no computing hid.", 0, (run, one))
             if wait - alone >= 0.05:
@@ -573,12 +590,12 @@ class Question:
 
     def say_communication(self):
         for run in self.q["runs"]:
-            time, compute, sent = (self.spread(run, m) for m in ("time", "seconds.compute", "seconds.communicate"))
-            if "speed-up" not in self.q["show"] and self.workers(run) > 1 and time.n and compute.n and sent.n:
-                other = self.spread(run, "seconds.wait") if self.first(run).first_worker() else sent
-                doing = "waited for the server and for others" if self.first(run).first_worker() else "communicated with nothing to compute"
-                self.tell(f"{run}: {100 * compute.median / time.median:.0f} % of the time computed, "
-                          f"{100 * other.median / time.median:.0f} % {doing}.", 0, (run,))
+            compute = self.spread(run, "share.compute")
+            if "speed-up" not in self.q["show"] and self.workers(run) > 1 and compute.n:
+                is_served = isinstance(self.first(run).result.get("elastic"), dict)
+                other = self.spread(run, "share.wait" if is_served else "share.communicate")
+                doing = "waited for the server and for others" if is_served else "communicated with nothing to compute"
+                self.tell(f"{run}: {100 * compute.median:.0f} % of the time computed, {100 * other.median:.0f} % {doing}.", 0, (run,))
 
     def say_predictions(self):
         self.say_forecast()
@@ -727,6 +744,29 @@ class Question:
         scaled = f" Ours is scaled to {self.q['scale']}, theirs is not." if self.q["scale"] != "1" else ""
         return part + scaled + " (?): it is not certain that the figure is of this run." * bool(self.q["unsure"])
 
+    def networks(self):
+        """Where the nodes of runs were that asked for a network."""
+        told = []
+        for run in self.q["runs"]:
+            launch = (self.first(run).manifest.get("launch") or {}) if self.first(run) else {}
+            if not launch.get("network") or not launch.get("nodes", 0) > 1:
+                continue
+            cpus = self.first(run).at("machine.cpus")
+            told.append(f"The {launch['nodes']} nodes of the network {launch['network']} are network namespaces on one computer, whose {cpus:.0f} core{'' if cpus == 1 else 's'} "
+                        "they share; the link of each has that shape." if launch.get("is_shaped") else
+                        "The network was not shaped (that needs root): nodes were plain processes that talk through loopback.")
+        return list(dict.fromkeys(told))
+
+    def shown(self, show):
+        """What is said below a picture of what it shows."""
+        done = [r for r in self.q["runs"] if self.first(r)]
+        if show == "resources":
+            known = [r for r in done if self.first(r).resources and len(self.first(r).resources[0] or []) > 1]
+            return ["The picture is of the first repeat of each run." + f" The picture has the first 12 of {len(known)} runs." * (len(known) > 12)] if known else []
+        if show != "curves" or not any(len(self.runs[r]) > 1 for r in done) and len(done) <= 24:
+            return []
+        return ["Thin curves are further repeats." * any(len(self.runs[r]) > 1 for r in done) + f" The picture has the first 24 of {len(done)} runs." * (len(done) > 24)]
+
     def expected(self, source):
         """Lines of the section: rows as lists, texts as they are."""
         q = self.q
@@ -745,8 +785,10 @@ class Question:
                    if len(self.runs[r]) < sum(n == r for n, _ in self.jobs) or not any(n == r for n, _ in self.jobs)]
         if missing:
             lines.append(f"Not all is there: trainings done of {', '.join(missing)}.")
+        lines += self.networks()
         if any(self.runs[r] for r in q["runs"]):
             for show in q["show"]:
+                lines += self.shown(show)
                 made = {"speed-up": self.speedups, "curves": self.curves, "hash": self.hashes, "nodes": self.nodes}.get(show, lambda: self.measures(show))
                 lines += made()
         if q["published"] and source:
@@ -804,6 +846,34 @@ def others(jobs, run):
     return Spread([j["others_cpu_seconds"] / j["seconds"] for j in done], "%")
 
 
+def check_parts(runs):
+    """Problems of how a rank's time is told apart: what it did adds up to its time, and no worker waits while its server evaluates."""
+    problems = []
+    for name, repeats in runs.items():
+        for h in repeats:
+            for rank in h.result.get("ranks") or []:
+                told = sum(rank[part] for part in PARTS + ("setup", "checkpoint", "evaluate", "other"))
+                if abs(told - rank["total_seconds"]) > 0.01 + 0.01 * rank["total_seconds"]:
+                    problems.append(f"{name}, rank {rank['rank']}: its parts are {told:.3f} s of {rank['total_seconds']:.3f} s")
+            server = (h.result.get("ranks") or [None])[0]
+            for worker in (h.result.get("elastic") or {}).get("workers") or []:
+                if worker["joined_step"] == 0 and worker["left_step"] is None and not worker["evaluate_seconds"] > 0.8 * server["evaluate"] - 0.01:
+                    problems.append(f"{name}: the server evaluated for {server['evaluate']:.3f} s, a worker stood still for {worker['evaluate_seconds']:.3f} s of it")
+    return problems
+
+
+def check_environment(folder, state, runs, found):
+    """Problems of what is said of the command and the program."""
+    pairs = {line[0]: line[1] for line in found.get("## Environment", []) if isinstance(line, list) and len(line) == 2}
+    commits = list(dict.fromkeys(c for name in state["order"] for h in runs[name] for c in [h.manifest.get("lockstep_commit")] if c))
+    command = f"lockstep lab run {state['lab']}" + ".lab" * os.path.exists(f"{folder}/../{state['lab']}.lab")
+    command += "".join(f" --{key} {state[key]}" for key in ("scale", "only", "device", "workers") if state[key] not in ("", "1", None) or (key == "workers" and state[key]))
+    command += f" --repeat {state['repeat']}" * bool(state["repeat"]) + " --stand-in" * bool(state["stand_in"])
+    command += f" --data-dir {state['data_dir']}" if state["data_dir"] else ""
+    wanted = {"command": command, "its commit": ", ".join(commits) or None}
+    return [f"environment, {key}: expected {value}, found {pairs.get(key)}" for key, value in wanted.items() if pairs.get(key) != value]
+
+
 def check_facts(jobs, runs, names, found):
     """Problems of what is told of images and of other programs."""
     top = next(lines for head, lines in found.items() if head.startswith("# "))
@@ -820,8 +890,8 @@ def check_facts(jobs, runs, names, found):
     return problems
 
 
-NOTES = ("No curves: nothing was logged twice. ", "Speed-up is images per second, checkpoints included, over those of ", "Seconds of the first worker. Compute: ", "Curves and this table are of the first repeat", "Of the first repeat of each run. Times",
-         "The network was not shaped (that needs root)", "MB/s: what a worker sent over")
+NOTES = ("No curves: nothing was logged twice. ", "Speed-up is images per second, checkpoints included, over those of ", "Seconds of the first worker. Compute: ", "This table is of the first repeat", "Of the first repeat of each run. Times",
+         "MB/s: what a worker sent over")
 
 
 def plain(text):
@@ -874,6 +944,9 @@ def main():
     problems, n_lines = [f"a table without a head of its own: {line}" for line in merged_tables(folder + "/report.md")], 0
     top = next(lines for head, lines in found.items() if head.startswith("# "))
     problems += check_facts(jobs, runs, list(questions[0]["settings"]), found)
+    problems += check_parts(runs)
+    state = {**json.load(open(folder + "/state.json")), "order": list(questions[0]["settings"])}
+    problems += check_environment(folder, state, runs, found)
     for q in questions:
         if not all((r, 1) in jobs for r in q["runs"]):
             if f"## {q['id']}: {q['title']}" in found:

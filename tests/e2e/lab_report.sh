@@ -11,6 +11,8 @@ has_mpi=$(for mpi in openmpi mpich; do
     if [ -e "$(dirname "$lockstep")/lockstep-$mpi.so" ] && command -v "mpirun.$mpi" >/dev/null; then echo yes; break; fi
 done)
 
+has_ps=$("$lockstep" server --keygen keys >/dev/null 2>&1 && echo yes)
+
 follows() { # WHAT DIR
     local said
     if said=$(python3 "$here/lab_report.py" "$2" 2>&1); then ok "$1: $said"; else bad "$1: $said"; fi
@@ -86,6 +88,16 @@ question Q5: Workers
   show  time speed-up communication bandwidth hash predicted nodes curves
   published time alone=100 more-2=60
 END
+if [ -n "$has_ps" ]; then cat >>all.lab <<'END'; fi
+question Q10: A server, which evaluates for most of the time
+  base  data=fake:1x64x64:4:400 epochs=2 batch-size=200 eval-every=1 sync=ps threads=1
+  run   served
+  vary  workers 2
+  run   apart
+  vary  nodes 2
+  vary  network 1gbit,0.1ms
+  show  communication nodes resources
+END
 python3 - <<'END'
 import os, struct
 os.makedirs("data/MNIST/raw")
@@ -124,6 +136,84 @@ for picture in Q1-time Q1-accuracy Q1-curves Q1-resources Q2-communication Q3-ta
     if [ -s "all/report/$picture.svg" ]; then ok "a picture: $picture"; else bad "no picture $picture"; fi
 done
 
+if [ -n "$has_mpi" ]; then
+    # Faster with as many cores: that it cannot be is not said.
+    cp -r all faster
+    python3 - <<'END'
+import json
+for k in (1, 2):
+    path = f"faster/runs/more-2-r{k}/result.json"
+    result = json.load(open(path))
+    result["train_seconds"] = min(json.load(open(f"faster/runs/alone-r{i}/result.json"))["train_seconds"] for i in (1, 2)) / (2 + k)
+    json.dump(result, open(path, "w"))
+END
+    "$lockstep" lab report faster >out 2>err </dev/null
+    follows 'faster than the ideal' faster
+    equal 'faster than the ideal: no reason why that cannot be' "$(grep -c 'more-2 and alone computed with as many cores .*: what is above the ideal does not come from more' faster/report.md) \
+$(grep -c 'more-2 and alone .* there is nothing' faster/report.md)" '1 0'
+fi
+if [ -n "$has_ps" ]; then
+    has 'a server is no worker' all/report.md '| served-2 | this machine, server |  |  |'
+    has 'its workers are two' all/report.md '| served-2 | this machine | 2 | 800 |'
+    equal 'shares of a served run' "$(sed -n 's/^- served-2: \([0-9]*\) % of the time computed, \([0-9]*\) % waited for the server and for others\.$/\1 \2/p' all/report.md |
+        awk '{ print ($1 + $2 <= 101) }')" 1
+    if grep -q 'network namespaces on one computer' all/report.md; then
+        has 'the shape of the links' all/report.md "The 2 nodes of the network 1gbit,0.1ms are network namespaces on one computer, whose $(getconf _NPROCESSORS_ONLN) core"
+        equal 'CPU and memory of every node' "$(grep -c '^| apart-2-1gbit\\_0.1ms | node[12]\(, server\)\? |.*| [0-9.]* | [1-9][0-9.]* |$' all/report.md)" 3
+    else
+        has 'no shape of links' all/report.md 'The network was not shaped (that needs root)'
+    fi
+fi
+
+# More workers than devices.
+plugins=$(dirname "$lockstep")/plugins
+if [ -n "$has_mpi" ] && [ -e "$plugins/lockstep-far.so" ]; then
+    cat >far.lab <<'END'
+title Devices
+base  model=softmax data=fake:1x8x8:4:400 iterations=10 batch-size=16 device=far threads=1 no-eval=on
+question Q1: Two workers on one
+  run   w
+  vary  workers 1 2
+  show  speed-up
+END
+    for cards in 1 2; do
+        LOCKSTEP_PLUGINS=$plugins LOCKSTEP_FAR_CARDS=$cards "$lockstep" lab run far.lab --run far$cards >out 2>err </dev/null
+        follows "two workers, devices: $cards" far$cards
+    done
+    has 'a device that two share: why' far1/report.md 'The 2 workers of w-2 share 1 device.'
+    has 'a device that two share: the ideal is 1' far1/report.md 'w-2 and w-1 computed with as many devices (1): '
+    equal 'a device of its own: nothing is shared' "$(grep -c 'share 1 device\|as many devices' far2/report.md)" 0
+fi
+
+# Many runs.
+cat >many.lab <<'END'
+title Many
+base  model=softmax data=fake:1x8x8:4:40 iterations=1 batch-size=8 no-eval=on
+question Q1: Seeds
+  run   of
+  vary  seed 1 2 3 4 5 6 7 8 9 10 11 12 13
+  show  resources
+END
+"$lockstep" lab run many.lab --run many >out 2>err </dev/null
+follows 'more runs than a picture has room for' many
+has 'that is said' many/report.md 'The picture has the first 12 of 13 runs.'
+
+# The same report as PDF, and on a page that is 1000 pixels wide.
+if "$lockstep" lab report many -o many.pdf >out 2>err </dev/null; then
+    if said=$(python3 "$here/pdf_text.py" all/report.pdf "$(sed -n 's/^title  *//p; s/^question  *//p' all.lab)" 2>&1); then ok "PDF: $said"; else bad "PDF: $said"; fi
+else
+    skipped "no PDF: $(head -n 1 err)"
+fi
+if command -v chromium >/dev/null; then
+    sed -e 's,<meta http-equiv[^>]*>,,' -e 's,</body>,<script>document.body.innerHTML = [...document.querySelectorAll(".wide")].filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.innerText).join("; ") + "wide: done"</script></body>,' \
+        all/report.html >wide.html
+    chromium --headless --no-sandbox --disable-gpu --user-data-dir="$PWD/chromium" --window-size=1000,800 --dump-dom "file://$PWD/wide.html" >dom 2>err </dev/null
+    equal 'no table is cut off at 1000 pixels' "$(tr '\n\t' '  ' <dom | sed -n 's/.*<body>\(.*\)wide: done.*/\1/p')" ''
+    has 'the page was looked at' dom 'wide: done'
+else
+    skipped 'the width of tables: chromium is not installed'
+fi
+
 has 'pictures are called what they show' all/report.md '![Time of training](<report/Q1-time.svg>)'
 has 'inside, too' all/report/Q1-time.svg '<title>Time of training</title>'
 equal 'whole epochs below the curves of two' \
@@ -143,6 +233,10 @@ END
 }
 shorter_bar changed/report/Q1-time.svg
 if python3 "$here/lab_figures.py" changed >said 2>&1; then bad 'a bar of the wrong length: not found'; else has 'a bar of the wrong length is found' said 'ends: drawn at'; fi
+
+# Of questions that share runs the one that is asked for.
+"$lockstep" lab show all.lab --only Q6 >out 2>err </dev/null
+equal 'only one question is planned' "$(grep -o '^ *Q[0-9]*' out | sort -u | tr -d ' \n')" Q6
 
 # For others to read: no paths of this machine.
 cat >private.lab <<END
@@ -179,6 +273,10 @@ END
 equal 'a program that only computes is noticed' "$(cat said)" ''
 follows 'beside other programs' busy
 has 'and warned of' busy/report.md 'The machine was busy with other programs, so times are disturbed'
+"$lockstep" lab run busy >out 2>err </dev/null
+equal 'gone on with, though all is done: exit code' $? 0
+follows 'gone on with' busy
+has 'gone on with: warned of still' busy/report.md 'The machine was busy with other programs, so times are disturbed'
 quiet() { # CORES
     python3 - "$1" <<'END'
 import json, sys

@@ -74,10 +74,15 @@ static enum ls_status device_open(struct ls_device **out)
     return card.far ? LS_OK : map_card();
 }
 
-static enum ls_status device_open_at(struct ls_device **out, int turn, bool is_own)
+static int device_count(const struct ls_device *device)
 {
     const char *cards = getenv("LOCKSTEP_FAR_CARDS");
-    const int n = cards ? (int)strtol(cards, NULL, 10) : 2;
+    return cards ? (int)strtol(cards, NULL, 10) : 2;
+}
+
+static enum ls_status device_open_at(struct ls_device **out, int turn, bool is_own)
+{
+    const int n = device_count(NULL);
     if (is_own && turn >= n) return ls_fail(LS_UNSUPPORTED, "far: %d cards, none for process %d", n, turn);
     return device_open(out);
 }
@@ -461,6 +466,7 @@ static struct ls_backend far_backend = {
     .name = "far",
     .device_open = device_open,
     .device_open_at = device_open_at,
+    .device_count = device_count,
     .device_close = device_close,
     .describe = describe,
     .identify = identify,

@@ -129,6 +129,12 @@ static enum ls_status device_open(struct ls_device **out)
     return device_open_at(out, 0, false);
 }
 
+static int device_count(const struct ls_device *d)
+{
+    int n = 0;
+    return cudaGetDeviceCount(&n) == cudaSuccess ? n : 0;
+}
+
 static enum ls_status set_precision(struct ls_device *d, enum ls_precision precision)
 {
     d->precision = precision;
@@ -347,6 +353,7 @@ static const struct ls_backend backend = {
     .name = "cuda",
     .device_open = device_open,
     .device_open_at = device_open_at,
+    .device_count = device_count,
     .device_close = device_close,
     .describe = describe,
     .identify = identify,
