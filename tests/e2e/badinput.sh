@@ -326,6 +326,10 @@ flag --schedule multistep --milestones a,b
 flag --schedule multistep
 flag --milestones 5,3 --schedule multistep
 flag --optimizer adam
+for wrong in nonsense openmpi/../openmpi; do
+    LOCKSTEP_MPI=$wrong refused "LOCKSTEP_MPI=$wrong" 2 "LOCKSTEP_MPI is \"$wrong\"; expected openmpi or mpich" train "${tiny[@]}" -w 2 --run r -q
+    LOCKSTEP_MPI=$wrong OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 refused "LOCKSTEP_MPI=$wrong, a worker" 2 'expected openmpi or mpich' train "${tiny[@]}" --run r -q
+done
 
 # --- not finite ---
 for model in softmax lenet5 resnet-small; do
