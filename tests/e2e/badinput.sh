@@ -350,5 +350,11 @@ done
 "$lockstep" train lenet5 fake:1x28x28:10:96 -b 32 --epochs 3 --lr 1e6 --schedule constant --optimizer adamw --run r2 -q >out 2>err </dev/null
 code=$?
 one_line_error 'adamw with --lr 1e6' 5 'step'
+# A single step far too long: only the evaluation sees what it did.
+"$lockstep" train softmax digits --lr 1e5 --momentum 0 -i 1 --run r3 -q --json >out 2>err </dev/null
+code=$?
+one_line_error 'weights that diverged in the last step' 5 'evaluation: the loss is not finite, or above'
+has 'and what to do' err 'train again with a lower --lr, --warmup-epochs or --clip-norm'
+if [ -e r3/result.json ]; then bad 'a diverged evaluation leaves a result'; else ok 'a diverged evaluation leaves no result'; fi
 
 finish
