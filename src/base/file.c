@@ -93,19 +93,37 @@ static bool is_stream(const char *path)
     return S_ISLNK(own.st_mode) && (strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0);
 }
 
+static enum ls_status open_stream(const char *path, int *fd, enum ls_status on_fail)
+{
+    *fd = open(path, O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC | O_NONBLOCK); /* a fifo must not hang us ... */
+    if (*fd < 0)
+        return ls_fail(on_fail, "write %s: %s", path,
+                       errno == ENXIO ? "nobody reads from it; start the reader first" : strerror(errno));
+    if (fcntl(*fd, F_SETFL, O_APPEND) == 0) return LS_OK; /* ... but a slow reader may */
+    int error = errno;
+    close(*fd);
+    *fd = -1;
+    return ls_fail(on_fail, "write %s: %s", path, strerror(error));
+}
+
 static enum ls_status write_stream(const char *path, const struct ls_piece *pieces, size_t n_pieces,
                                    enum ls_status on_fail)
 {
-    int fd = open(path, O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC | O_NONBLOCK); /* a fifo must not hang us ... */
-    if (fd < 0)
-        return ls_fail(on_fail, "write %s: %s", path,
-                       errno == ENXIO ? "nobody reads from it; start the reader first" : strerror(errno));
     enum ls_status status = LS_OK;
-    if (fcntl(fd, F_SETFL, O_APPEND) != 0)
-        status = ls_fail(LS_IO, "%s", strerror(errno)); /* ... but a slow reader may */
+    int fd;
+    TRY(open_stream(path, &fd, on_fail));
     for (size_t i = 0; status == LS_OK && i < n_pieces; i++) status = ls__write_all(fd, &pieces[i]);
     if (close(fd) != 0 && status == LS_OK) status = ls_fail(LS_IO, "close: %s", strerror(errno));
     return status == LS_OK ? LS_OK : ls_fail_in(on_fail, "write %s", path);
+}
+
+enum ls_status ls__file_open_log(const char *path, int *fd, enum ls_status on_fail)
+{
+    struct stat st;
+    if (is_stream(path)) return open_stream(path, fd, on_fail);
+    if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode)) unlink(path);
+    *fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
+    return *fd >= 0 ? LS_OK : ls_fail(on_fail, "write %s: %s", path, strerror(errno));
 }
 
 enum ls_status ls__file_write_atomic(const char *path, const struct ls_piece *pieces, size_t n_pieces,

@@ -42,6 +42,10 @@ struct ls_piece {
 enum ls_status ls__file_write_atomic(const char *path, const struct ls_piece *pieces, size_t n_pieces,
                                      enum ls_status on_fail) LS_MUST_CHECK;
 
+/* The same rules for a file that grows while others look at it, such as a log: *fd writes into a new or emptied file,
+ * or into what is no file of its own. Opening never waits. *fd is -1 on failure. */
+enum ls_status ls__file_open_log(const char *path, int *fd, enum ls_status on_fail) LS_MUST_CHECK;
+
 /* Every byte, or LS_IO with the system's reason alone. */
 enum ls_status ls__write_all(int fd, const struct ls_piece *piece) LS_MUST_CHECK;
 

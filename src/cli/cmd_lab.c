@@ -55,8 +55,9 @@ static enum ls_status load(struct ls_lab **lab, const char *name, const struct l
     if (is_folder(name))
         return ls_fail(LS_USAGE, "%s is a folder without lab.txt, so no lab's; a lab is a file ending in .lab", name);
     if (!is_file_name(name) && !ls__file_exists(name)) return unknown_lab(name);
-    TRY(ls__file_read(name, LS_LAB_FILE_BYTES, &text, &len));
-    enum ls_status status = ls__lab_parse(lab, name, text, len, rules);
+    enum ls_status status = ls__file_read(name, LS_LAB_FILE_BYTES, &text, &len);
+    if (status != LS_OK) return ls_fail_in(status == LS_NOMEM ? LS_NOMEM : LS_DATA, "lab");
+    status = ls__lab_parse(lab, name, text, len, rules);
     free(text);
     return status;
 }

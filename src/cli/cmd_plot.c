@@ -81,8 +81,9 @@ enum ls_status ls__cmd_plot(const struct ls_options *o)
     if (!is_json && !ends_with(path, ".csv") && !ends_with(path, ".tsv"))
         return ls_fail(LS_USAGE, "%s: expected a run directory, or a file that ends in .json, .csv or .tsv", path);
     if (o->output) TRY(ls_draw_can_write(o->output));
-    TRY(ls__file_read(path, LARGEST_FILE, &text, &len));
-    enum ls_status status = ls_draw_doc_parse(&doc, path, text, len, is_json);
+    enum ls_status status = ls__file_read(path, LARGEST_FILE, &text, &len);
+    if (status != LS_OK) return ls_fail_in(status == LS_NOMEM ? LS_NOMEM : LS_DATA, "plot");
+    status = ls_draw_doc_parse(&doc, path, text, len, is_json);
     free(text);
     TRY(status);
     status = put(ls_draw_doc_picture(doc), o->output);

@@ -4,6 +4,7 @@
  * at the end. The exit code is the command's own; for a process that was only watched it is 0.
  */
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "cli/cmd.h"
@@ -62,9 +63,7 @@ static enum ls_status open_log(const struct ls_options *o, struct ls_resources_o
     r->fd = -1;
     if (!o->log && !o->plot && (r->fd = dup(STDOUT_FILENO)) < 0)
         return ls_fail(LS_IO, "standard output: %s", strerror(errno));
-    if (!o->log) return LS_OK;
-    r->fd = open(o->log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    return r->fd >= 0 ? LS_OK : ls_fail(LS_IO, "open %s: %s", o->log, strerror(errno));
+    return o->log ? ls__file_open_log(o->log, &r->fd, LS_IO) : LS_OK;
 }
 
 /* Until the process ends, --duration is over or a signal comes. *wait_status: of our own child, -1 while it runs. A

@@ -124,12 +124,12 @@ static enum ls_status tell(const struct ls_lab_folder *folder, const struct ls_l
                            const struct ls_lab_summary *s)
 {
     char dir[LS_QUOTED_BYTES];
-    ls__quote_path(folder->path, dir, sizeof dir);
+    ls__quote_path(folder->dir.path, dir, sizeof dir);
     if (s->signal || s->n_left > 0) {
         printf("\n%d of %d trainings are done; go on with:\n  lockstep lab run %s\n", s->n_done, state->n_jobs, dir);
         return ls_fail(LS_INTERRUPTED, "the lab was stopped; go on with: lockstep lab run %s", dir);
     }
-    printf("\nreport:\n  %s/report.html\n", folder->path);
+    printf("\nreport:\n  %s/report.html\n", folder->dir.path);
     if (s->n_failed == 0) return LS_OK;
     return ls_fail(LS_ERROR,
                    "%d of %d trainings failed, as the report tells; once the cause is gone: lockstep lab run %s",
@@ -146,13 +146,13 @@ static enum ls_status run_in(struct ls_lab_folder *folder, const struct ls_lab *
     if (len <= 0) return ls_fail(LS_ERROR, "find this program: %s", strerror(errno));
     exe[len] = '\0';
     ls__log(LS_LOG_INFO, "%s: %d training%s in %s, predicted to take %s", lab->name, state->n_jobs,
-            state->n_jobs == 1 ? "" : "s", folder->path, ls__lab_time_text(ls__lab_seconds_left(state), time));
+            state->n_jobs == 1 ? "" : "s", folder->dir.path, ls__lab_time_text(ls__lab_seconds_left(state), time));
     ls__lab_warn_of_scale(lab, state);
     TRY(ls__lab_run(folder, lab, state, exe, &summary));
     print_runs(lab, state);
     if (!summary.signal) {
         const struct ls_lab_report_ask ask = {.published_images = ls__lab_published_images};
-        TRY(ls__lab_report(lab, state, folder->path, &ask));
+        TRY(ls__lab_report(lab, state, folder->dir.path, &ask));
     }
     return tell(folder, state, &summary);
 }

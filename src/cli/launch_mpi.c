@@ -34,15 +34,28 @@ static const char *flavour_of(const char *mpirun)
     return strstr(text, "Open MPI") ? "openmpi" : strstr(text, "HYDRA") || strstr(text, "MPICH") ? "mpich" : NULL;
 }
 
+static enum ls_status refuse_build(const char *wanted)
+{
+    if (*wanted)
+        return ls_fail(LS_UNSUPPORTED,
+                       "LOCKSTEP_MPI asks for %s, which this build lacks; on Debian: apt install %s, then build again",
+                       wanted, strcmp(wanted, "mpich") ? "openmpi-bin libopenmpi-dev" : "mpich libmpich-dev");
+    return ls_fail(
+        LS_UNSUPPORTED,
+        "several workers need MPI, which this build lacks; on Debian: apt install openmpi-bin libopenmpi-dev, "
+        "then build again");
+}
+
 /* Of the MPIs that are wanted and have both a plug-in and a launcher, the first. */
 static enum ls_status find_mpi(struct launch *l)
 {
     static const char *const names[] = {"openmpi", "mpich"};
-    const char *wanted = getenv("LOCKSTEP_MPI");
+    const char *wanted;
     bool has_plugin = false;
+    TRY(ls_comm_wanted_mpi(&wanted));
     for (int i = 0; i < 2; i++) {
         char program[32];
-        if ((wanted && *wanted && strcmp(wanted, names[i]) != 0) || !ls_comm_has_plugin(names[i])) continue;
+        if ((*wanted && strcmp(wanted, names[i]) != 0) || !ls_comm_has_plugin(names[i])) continue;
         has_plugin = true;
         l->mpi = names[i];
         snprintf(program, sizeof program, "mpirun.%s", names[i]);
@@ -55,10 +68,7 @@ static enum ls_status find_mpi(struct launch *l)
     if (has_plugin)
         return ls_fail(LS_UNSUPPORTED, "several workers need mpirun, which is not installed; on Debian: apt install %s",
                        strcmp(l->mpi, "mpich") ? "openmpi-bin" : "mpich");
-    return ls_fail(
-        LS_UNSUPPORTED,
-        "several workers need MPI, which this build lacks; on Debian: apt install openmpi-bin libopenmpi-dev, "
-        "then build again");
+    return refuse_build(wanted);
 }
 
 /* A restart must find the run, so its directory is named here. */

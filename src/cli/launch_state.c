@@ -36,7 +36,7 @@ static int is_unlocked(const char *folder, const char *name)
 {
     char path[LS_PATH_BYTES];
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) return errno == ENOENT ? -1 : 0;
     bool is_free = flock(fd, LOCK_EX | LOCK_NB) == 0;
     close(fd);

@@ -4,10 +4,13 @@
  * its seconds are what they would be alone, and one that fails takes no other with it. What they print goes nowhere;
  * their progress is seen on stderr. Signals are handed on: after one that stops a repetition no other is begun.
  * DIR/repeat.json has the outcome. With --resume auto finished repetitions are kept and others go on.
+ *
+ * Nothing is written into a folder that somebody else has filled: DIR holds nothing but what is told here, or it is
+ * refused before the first seed, as a run's directory is (run/claim.c).
  */
 #include "cli/repeat.h"
 
-#include "base/file.h"
+#include "base/dir.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -40,9 +43,13 @@ struct repetition {
 struct repeat {
     const struct ls_options *o;
     char dir[LS_PATH_BYTES], exe[LS_PATH_BYTES];
+    struct ls_dir folder;   /* dir */
     struct repetition *all; /* [n] */
     int n;
 };
+
+static const char file_name[] = "repeat.json";
+enum { FILE_MAX_BYTES = 16 << 20 };
 
 /* --- one repetition --- */
 
@@ -269,6 +276,67 @@ static void print_way_on(const struct repeat *r)
     ls__words_release(&w);
 }
 
+/* --- whose folder it is --- */
+
+struct look {
+    const struct ls_dir *folder;
+    char foreign[256];      /* the first name that is not ours */
+    enum ls_status failure; /* LS_NOMEM: it was not looked at */
+};
+
+/* What cannot be read is not ours; what there is no memory for is not known. */
+static bool is_our_file(struct look *l)
+{
+    char *text;
+    size_t len;
+    enum ls_status status = ls__dir_read(l->folder, file_name, FILE_MAX_BYTES, &text, &len, LS_CHECKPOINT);
+    if (status == LS_NOMEM) l->failure = status;
+    if (status != LS_OK) return false;
+    json_t *object = json_loadb(text, len, 0, NULL);
+    bool is_ours = json_is_integer(json_object_get(object, "repeat")) &&
+                   json_is_integer(json_object_get(object, "finished")) &&
+                   json_is_array(json_object_get(object, "repetitions"));
+    json_decref(object);
+    free(text);
+    return is_ours;
+}
+
+/* What is in seed-K is for the run that is to write there to judge. */
+static bool look_at(void *arg, const char *name)
+{
+    static const char seed[] = "seed-", temporary[] = "repeat.json.tmp.";
+    const size_t n = strlen(seed);
+    struct look *l = arg;
+    struct stat st;
+    if (fstatat(l->folder->fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0) return true; /* gone */
+    bool is_file = S_ISREG(st.st_mode), is_ours = false;
+    if (strncmp(name, seed, n) == 0)
+        is_ours = S_ISDIR(st.st_mode) && name[n] && !name[n + strspn(name + n, "0123456789")];
+    if (strcmp(name, file_name) == 0) is_ours = is_file && is_our_file(l);
+    if (strncmp(name, temporary, strlen(temporary)) == 0) is_ours = is_file;
+    if (!is_ours) snprintf(l->foreign, sizeof l->foreign, "%s", name);
+    return is_ours;
+}
+
+static enum ls_status claim(struct repeat *r)
+{
+    TRY(ls__dir_open(&r->folder, r->dir, LS_CHECKPOINT));
+    struct look l = {.folder = &r->folder};
+    if (!ls__dir_each(&r->folder, look_at, &l)) return ls_fail(LS_CHECKPOINT, "read %s: %s", r->dir, strerror(errno));
+    TRY(l.failure);
+    if (*l.foreign)
+        return ls_fail(LS_CHECKPOINT,
+                       "%s is not empty and holds no repetitions of ours (%s is there): choose another --run", r->dir,
+                       l.foreign);
+    for (int i = 0; i < r->n && !r->o->train.resume; i++)
+        if (ls__run_is_run(r->all[i].dir))
+            return ls_fail(LS_CHECKPOINT,
+                           "%s already holds a run with seed %" PRId64
+                           ": give another --run or --seed, or go on with --resume auto",
+                           r->dir, r->all[i].seed);
+    return LS_OK;
+}
+
 /* --- all --- */
 
 static enum ls_status prepare(struct repeat *r)
@@ -295,16 +363,15 @@ static enum ls_status prepare(struct repeat *r)
         snprintf(name, sizeof name, "seed-%" PRId64, r->all[i].seed);
         TRY(ls__path_join(r->all[i].dir, sizeof r->all[i].dir, r->dir, name));
     }
-    return LS_OK;
+    return claim(r);
 }
 
 static enum ls_status write_file(const struct repeat *r)
 {
-    char path[LS_PATH_BYTES], *text;
-    TRY(ls__path_join(path, sizeof path, r->dir, "repeat.json"));
-    TRY(ls__json_dump(repeat_json(r), LS_JSON_FOR_PEOPLE, "repeat.json", &text));
+    char *text;
+    TRY(ls__json_dump(repeat_json(r), LS_JSON_FOR_PEOPLE, file_name, &text));
     const struct ls_piece pieces[] = {{text, strlen(text)}, {"\n", 1}};
-    enum ls_status status = ls__file_write_atomic(path, pieces, 2, LS_CHECKPOINT);
+    enum ls_status status = ls__dir_write_atomic(&r->folder, file_name, pieces, 2, LS_CHECKPOINT);
     free(text);
     return status;
 }
@@ -338,10 +405,11 @@ static enum ls_status run_all(struct repeat *r, int *exit_code)
 
 enum ls_status ls__repeat(const struct ls_options *o, int *exit_code)
 {
-    struct repeat r = {.o = o};
+    struct repeat r = {.o = o, .folder = {.fd = -1}};
     *exit_code = 0;
     enum ls_status status = run_all(&r, exit_code);
     for (int i = 0; r.all && i < r.n; i++) json_decref(r.all[i].result);
+    ls__dir_close(&r.folder);
     if (*r.dir) rmdir(r.dir); /* only if nothing is in it */
     free(r.all);
     return status;

@@ -71,6 +71,8 @@ bool ls_comm_is_first(void); /* rank 0 by the same variables, or alone; before t
 
 /* Whether this build has the plug-in for an MPI ("openmpi", "mpich"). */
 bool ls_comm_has_plugin(const char *mpi);
+/* What $LOCKSTEP_MPI asks for, "" if it is not set; LS_USAGE if it is neither of the two. */
+enum ls_status ls_comm_wanted_mpi(const char **name) LS_MUST_CHECK;
 
 /* Joins the job this process was started in, or makes a job of one. */
 enum ls_status ls_comm_open(struct ls_comm **out, const struct ls_comm_options *options) LS_MUST_CHECK;

@@ -71,12 +71,19 @@ static enum ls_status use_nodes(struct ls_comm *c)
     return LS_OK;
 }
 
-static const char *which_mpi(void)
+enum ls_status ls_comm_wanted_mpi(const char **name)
 {
     const char *wanted = getenv("LOCKSTEP_MPI");
-    if (wanted && *wanted) return wanted;
-    if (getenv("OMPI_COMM_WORLD_SIZE") || getenv("PMIX_RANK")) return "openmpi";
-    return "mpich";
+    *name = wanted ? wanted : "";
+    if (!**name || strcmp(wanted, "openmpi") == 0 || strcmp(wanted, "mpich") == 0) return LS_OK;
+    return ls_fail(LS_USAGE, "LOCKSTEP_MPI is \"%s\"; expected openmpi or mpich", wanted);
+}
+
+static enum ls_status which_mpi(const char **name)
+{
+    TRY(ls_comm_wanted_mpi(name));
+    if (!**name) *name = getenv("OMPI_COMM_WORLD_SIZE") || getenv("PMIX_RANK") ? "openmpi" : "mpich";
+    return LS_OK;
 }
 
 bool ls_comm_has_plugin(const char *mpi)
@@ -86,14 +93,15 @@ bool ls_comm_has_plugin(const char *mpi)
 
 enum ls_status ls__transport_load(struct ls_comm *c)
 {
-    const char *name = which_mpi();
+    const char *name;
+    if (ls_comm_is_node()) return use_nodes(c);
+    TRY(which_mpi(&name));
     const char *advice = strcmp(name, "openmpi") == 0
                              ? "this process was started as one of several: install libopenmpi-dev and openmpi-bin and "
                                "build again, or set LOCKSTEP_PLUGINS to the folder it is in"
                              : "this process was started as one of several: install libmpich-dev and mpich and build "
                                "again, or set LOCKSTEP_PLUGINS to the folder it is in";
     const void *table;
-    if (ls_comm_is_node()) return use_nodes(c);
     setenv("UCX_LOG_FILE", "stderr", 0); /* MPICH's network library; stdout is for the result */
     TRY(ls__plugin_symbol(name, "ls_transport", true, advice, &table)); /* Open MPI's own plug-ins look for symbols */
     c->transport = table;

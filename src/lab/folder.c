@@ -54,22 +54,15 @@ enum ls_status ls__lab_open_folder(const char *dir, struct ls_lab **lab, struct 
 
 static enum ls_status take_lock(struct ls_lab_folder *folder)
 {
-    char path[LS_PATH_BYTES];
-    TRY(ls__path_join(path, sizeof path, folder->path, "lock"));
-    folder->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (folder->lock < 0) return ls_fail(LS_CHECKPOINT, "open %s: %s", path, strerror(errno));
+    TRY(ls__dir_open_file(&folder->dir, "lock", O_RDWR | O_CREAT, &folder->lock, LS_CHECKPOINT));
     if (flock(folder->lock, LOCK_EX | LOCK_NB) == 0) return LS_OK;
-    return ls_fail(LS_CHECKPOINT, "%s: another process runs this lab; wait for it, or stop it", folder->path);
+    return ls_fail(LS_CHECKPOINT, "%s: another process runs this lab; wait for it, or stop it", folder->dir.path);
 }
 
 static enum ls_status make(const struct ls_lab_folder *folder, const struct ls_lab *lab)
 {
-    char path[LS_PATH_BYTES];
     const struct ls_piece piece = {lab->file, lab->file_len};
-    TRY(ls__path_join(path, sizeof path, folder->path, "runs"));
-    TRY(ls__mkdirs(path));
-    TRY(ls__path_join(path, sizeof path, folder->path, "lab.txt"));
-    return ls__file_write_atomic(path, &piece, 1, LS_CHECKPOINT);
+    return ls__dir_write_atomic(&folder->dir, "lab.txt", &piece, 1, LS_CHECKPOINT);
 }
 
 static bool has_same_settings(const struct ls_lab_job *a, const struct ls_lab_job *b)
@@ -111,20 +104,20 @@ static enum ls_status go_on(const struct ls_lab_folder *folder, const struct ls_
 {
     struct ls_lab *old_lab;
     struct ls_lab_state *old;
-    TRY(ls__lab_open_folder(folder->path, &old_lab, &old));
+    TRY(ls__lab_open_folder(folder->dir.path, &old_lab, &old));
     enum ls_status status = LS_OK;
     if (old_lab->file_len != lab->file_len || memcmp(old_lab->file, lab->file, lab->file_len) != 0)
         status = ls_fail(LS_CHECKPOINT, "%s holds another lab, or another version of this one: take another --run",
-                         folder->path);
+                         folder->dir.path);
     else if (strcmp(old->scale, state->scale) != 0)
-        status = differs(folder->path, "--scale", old->scale, state->scale);
+        status = differs(folder->dir.path, "--scale", old->scale, state->scale);
     else if (strcmp(old->device, state->device) != 0)
-        status = differs(folder->path, "--device", old->device, state->device);
+        status = differs(folder->dir.path, "--device", old->device, state->device);
     else if (strcmp(old->workers, state->workers) != 0)
-        status = differs(folder->path, "--workers", old->workers, state->workers);
+        status = differs(folder->dir.path, "--workers", old->workers, state->workers);
     else if (old->is_stand_in != state->is_stand_in)
         status =
-            differs(folder->path, "--stand-in", old->is_stand_in ? "on" : "off", state->is_stand_in ? "on" : "off");
+            differs(folder->dir.path, "--stand-in", old->is_stand_in ? "on" : "off", state->is_stand_in ? "on" : "off");
     else
         status = carry_over(state, old);
     ls__lab_state_destroy(&old);
@@ -132,26 +125,45 @@ static enum ls_status go_on(const struct ls_lab_folder *folder, const struct ls_
     return status;
 }
 
-static enum ls_status take(struct ls_lab_folder *folder, const struct ls_lab *lab, struct ls_lab_state *state)
+/* A folder without state.json is free if it is empty, or was left by this lab before it could write that. Nothing is
+ * touched. */
+static enum ls_status check_free(const char *path, const struct ls_lab *lab)
 {
-    const bool is_there = ls__lab_is_folder(folder->path);
     struct stat st;
-    if (!is_there && stat(folder->path, &st) == 0 && rmdir(folder->path) != 0 && !has(folder->path, "lab.txt"))
-        return ls_fail(LS_CHECKPOINT, "%s is there and is no lab's folder: take another --run", folder->path);
-    TRY(ls__mkdirs(folder->path));
+    char file[LS_PATH_BYTES], *text;
+    size_t len;
+    if (stat(path, &st) != 0 || rmdir(path) == 0) return LS_OK;
+    bool is_ours = ls__path_join(file, sizeof file, path, "lab.txt") == LS_OK &&
+                   ls__file_read(file, LS_LAB_FILE_BYTES, &text, &len) == LS_OK;
+    if (is_ours) {
+        is_ours = len == lab->file_len && memcmp(text, lab->file, len) == 0;
+        free(text);
+    }
+    if (is_ours) return LS_OK;
+    return ls_fail(LS_CHECKPOINT, "%s is there and is no lab's folder: take another --run", path);
+}
+
+static enum ls_status take(struct ls_lab_folder *folder, const char *path, const struct ls_lab *lab,
+                           struct ls_lab_state *state)
+{
+    const bool is_there = ls__lab_is_folder(path);
+    if (!is_there) TRY(check_free(path, lab));
+    TRY(ls__mkdirs(path));
+    TRY(ls__dir_open(&folder->dir, path, LS_CHECKPOINT));
     TRY(take_lock(folder));
     if (is_there) TRY(go_on(folder, lab, state));
+    TRY(ls__dir_open_below(&folder->runs, &folder->dir, "runs", LS_CHECKPOINT));
     if (!is_there) TRY(make(folder, lab));
-    return ls__lab_state_write(state, lab, folder->path);
+    return ls__lab_state_write(state, lab, &folder->dir);
 }
 
 enum ls_status ls__lab_folder_take(struct ls_lab_folder *folder, const char *path, const struct ls_lab *lab,
                                    struct ls_lab_state *state)
 {
-    folder->lock = -1;
-    if (snprintf(folder->path, sizeof folder->path, "%s", path) >= LS_PATH_BYTES - 256)
+    *folder = (struct ls_lab_folder){.dir = {.fd = -1}, .runs = {.fd = -1}, .lock = -1};
+    if (strlen(path) >= LS_PATH_BYTES - 256)
         return ls_fail(LS_USAGE, "--run: a path of %zu bytes is too long", strlen(path));
-    enum ls_status status = take(folder, lab, state);
+    enum ls_status status = take(folder, path, lab, state);
     if (status != LS_OK) ls__lab_folder_leave(folder);
     return status;
 }
@@ -160,4 +172,6 @@ void ls__lab_folder_leave(struct ls_lab_folder *folder)
 {
     if (folder->lock >= 0) close(folder->lock);
     folder->lock = -1;
+    ls__dir_close(&folder->runs);
+    ls__dir_close(&folder->dir);
 }

@@ -10,6 +10,7 @@
 #ifndef LS_LAB_RUN_H
 #define LS_LAB_RUN_H
 
+#include "base/dir.h"
 #include "lab/lab.h"
 
 /* What `lab run` was given. "" where it was not. */
@@ -59,11 +60,12 @@ enum ls_status ls__lab_words(struct ls_arena *memory, const struct ls_lab_job *j
 
 /* state.json */
 enum ls_status ls__lab_state_write(const struct ls_lab_state *state, const struct ls_lab *lab,
-                                   const char *dir) LS_MUST_CHECK;
+                                   const struct ls_dir *dir) LS_MUST_CHECK;
 enum ls_status ls__lab_state_read(struct ls_lab_state **out, const struct ls_lab *lab, const char *dir) LS_MUST_CHECK;
 
+/* What is written goes below these two (base/dir.h): never through a link or into a fifo. */
 struct ls_lab_folder {
-    char path[LS_PATH_BYTES];
+    struct ls_dir dir, runs;
     int lock; /* -1: not held */
 };
 /* Makes the folder, or takes one of the same lab: *state then has what is done there. LS_CHECKPOINT if it holds

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -129,16 +130,16 @@ static void say_progress(const struct running *r, double elapsed, bool is_first)
 }
 
 /* In the child. A group of its own: Ctrl-C reaches it through us, once. */
-static void become(const char *const *words, const char *log)
+static void become(const char *const *words, int log)
 {
-    int null = open("/dev/null", O_RDWR), to = open(log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0666);
+    int null = open("/dev/null", O_RDWR);
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (null >= 0) {
         dup2(null, 0);
         dup2(null, 1);
     }
-    if (to >= 0) dup2(to, 2);
+    dup2(log, 2);
     execv(words[0], (char *const *)words);
     _exit(127);
 }
@@ -149,7 +150,7 @@ static void nap(void)
     nanosleep(&(struct timespec){.tv_nsec = 20 * 1000 * 1000}, NULL);
 }
 
-static enum ls_status run_child(const struct running *r, const char *const *words, const char *log, int *code)
+static enum ls_status run_child(const struct running *r, const char *const *words, int log, int *code)
 {
     int status = 0;
     const int64_t start = ls__now_ns();
@@ -174,13 +175,13 @@ static enum ls_status run_child(const struct running *r, const char *const *word
 }
 
 /* The last line "lockstep: ..." that is no warning. */
-static enum ls_status read_message(struct running *r, struct ls_lab_job *job, const char *log)
+static enum ls_status read_message(struct running *r, struct ls_lab_job *job, const char *log_name)
 {
     static const char mark[] = "lockstep: ", warning[] = "lockstep: warning: ";
     char *text = NULL, message[MESSAGE_BYTES];
     size_t len;
     snprintf(message, sizeof message, "it ended with exit code %d; %s.log has what it said", job->exit_code, job->dir);
-    if (ls__file_read(log, LOG_BYTES, &text, &len) == LS_OK)
+    if (ls__dir_read(&r->folder->runs, log_name, LOG_BYTES, &text, &len, LS_IO) == LS_OK)
         for (const char *line = text; *line;) {
             size_t n = strcspn(line, "\n");
             bool is_failure = strncmp(line, mark, strlen(mark)) == 0 && strncmp(line, warning, strlen(warning)) != 0;
@@ -205,7 +206,7 @@ static void add_time(struct ls_lab_job *job, double seconds, double others)
     job->others_seconds = (is_first ? 0 : job->others_seconds) + (others > 0 || isnan(others) ? others : 0);
 }
 
-static enum ls_status judge(struct running *r, struct ls_lab_job *job, const char *log)
+static enum ls_status judge(struct running *r, struct ls_lab_job *job, const char *log_name)
 {
     job->message = "";
     if (job->exit_code == 0) {
@@ -217,36 +218,51 @@ static enum ls_status judge(struct running *r, struct ls_lab_job *job, const cha
         return LS_OK;
     }
     job->state = LS_JOB_FAILED;
-    TRY(read_message(r, job, log));
+    TRY(read_message(r, job, log_name));
     ls__log(LS_LOG_WARN, "run %s failed (exit code %d): %s", r->lab->runs[job->run].name, job->exit_code, job->message);
     return LS_OK;
+}
+
+/* The run directory and the log, below the lab's own folder and nowhere else. */
+static enum ls_status open_log(const struct running *r, const char *run_name, const char *log_name, int *log)
+{
+    const struct ls_dir *runs = &r->folder->runs;
+    struct stat st;
+    if (fstatat(runs->fd, run_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode))
+        return ls_fail(LS_CHECKPOINT, "%s/%s is not a folder, or is a link to one", runs->path, run_name);
+    return ls__dir_open_file(runs, log_name, O_WRONLY | O_CREAT | O_APPEND, log, LS_CHECKPOINT);
 }
 
 static enum ls_status run_job(struct running *r)
 {
     struct ls_lab_job *job = &r->state->jobs[r->at];
-    char dir[LS_PATH_BYTES], log[LS_PATH_BYTES];
+    char dir[LS_PATH_BYTES];
     const char **words;
-    const char *name = ls__arena_format(&r->state->memory, "%s.log", job->dir);
-    if (!name) return ls_fail(LS_NOMEM, "out of memory while running %s", job->dir);
-    TRY(ls__path_join(dir, sizeof dir, r->folder->path, job->dir));
-    TRY(ls__path_join(log, sizeof log, r->folder->path, name));
+    const char *run_name = job->dir + strlen("runs/");
+    const char *log_name = ls__arena_format(&r->state->memory, "%s.log", run_name);
+    int log;
+    if (!log_name) return ls_fail(LS_NOMEM, "out of memory while running %s", job->dir);
+    TRY(ls__path_join(dir, sizeof dir, r->folder->dir.path, job->dir));
     if (has_result(dir)) { /* of a lab that was killed before it could note it */
         job->state = LS_JOB_DONE;
-        return ls__lab_state_write(r->state, r->lab, r->folder->path);
+        return ls__lab_state_write(r->state, r->lab, &r->folder->dir);
     }
     TRY(ls__lab_words(&r->state->memory, job, r->exe, dir, &words));
+    TRY(open_log(r, run_name, log_name, &log));
     if (job->state == LS_JOB_FAILED) job->state = LS_JOB_WAITING;
     const int64_t start = ls__now_ns();
     const double others = ls__lab_others_seconds();
     say_progress(r, 0, true);
     job->tries++;
-    TRY(ls__lab_state_write(r->state, r->lab, r->folder->path)); /* one that is killed has been tried, too */
-    TRY(run_child(r, words, log, &job->exit_code));
+    /* Before, too: one that is killed has been tried. */
+    enum ls_status status = ls__lab_state_write(r->state, r->lab, &r->folder->dir);
+    if (status == LS_OK) status = run_child(r, words, log, &job->exit_code);
+    close(log);
+    TRY(status);
     ls__log_progress("");
     add_time(job, ls__seconds_since(start), ls__lab_others_seconds() - others);
-    TRY(judge(r, job, log));
-    return ls__lab_state_write(r->state, r->lab, r->folder->path);
+    TRY(judge(r, job, log_name));
+    return ls__lab_state_write(r->state, r->lab, &r->folder->dir);
 }
 
 enum ls_status ls__lab_run(const struct ls_lab_folder *folder, const struct ls_lab *lab, struct ls_lab_state *state,

@@ -77,13 +77,12 @@ static json_t *state_json(const struct ls_lab_state *s, const struct ls_lab *lab
                      ls__json_text(s->workers), "repeat", s->repeat, "stand_in", (int)s->is_stand_in, "jobs", jobs);
 }
 
-enum ls_status ls__lab_state_write(const struct ls_lab_state *state, const struct ls_lab *lab, const char *dir)
+enum ls_status ls__lab_state_write(const struct ls_lab_state *state, const struct ls_lab *lab, const struct ls_dir *dir)
 {
-    char path[LS_PATH_BYTES], *text;
-    TRY(ls__path_join(path, sizeof path, dir, "state.json"));
+    char *text;
     TRY(ls__json_dump(state_json(state, lab), LS_JSON_FOR_PEOPLE, "state.json", &text));
     const struct ls_piece pieces[] = {{text, strlen(text)}, {"\n", 1}};
-    enum ls_status status = ls__file_write_atomic(path, pieces, 2, LS_CHECKPOINT);
+    enum ls_status status = ls__dir_write_atomic(dir, "state.json", pieces, 2, LS_CHECKPOINT);
     free(text);
     return status;
 }

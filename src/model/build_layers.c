@@ -77,12 +77,27 @@ static enum ls_status build_bn(struct ls_builder *b, const struct ls_layer *l, i
     return ls__build_add_node(b, l, LS_OP_BATCHNORM_EVAL, &l->attrs, in, 5, dst);
 }
 
+/* The mean of one value is that value: such a layer gives its bias whatever comes in, and no gradient comes through it.
+ * n_values: of which a mean is taken. */
+static enum ls_status check_means(const struct ls_builder *b, const struct ls_layer *l, int64_t n_values,
+                                  const char *way_out)
+{
+    char here[LS_SHAPE_TEXT];
+    if (n_values > 1) return LS_OK;
+    return FAIL(b, l, "%s here, so each mean is of one value, and nothing before it could be trained; %s",
+                ls__image_text(ls__build_shape(b, l->src), here), way_out);
+}
+
 static enum ls_status build_groupnorm(struct ls_builder *b, const struct ls_layer *l, int *dst)
 {
-    const int64_t c = ls__build_shape(b, l->src)->dims[1];
+    const struct ls_shape *src = ls__build_shape(b, l->src);
+    const int64_t c = src->dims[1];
     int in[3] = {b->values[l->src]};
     if (c % l->attrs.groups)
         return FAIL(b, l, "%lld channels do not divide into %d groups", (long long)c, l->attrs.groups);
+    TRY(check_means(b, l, ls_shape_count(src) / src->dims[0] / l->attrs.groups,
+                    l->attrs.groups > 1 ? "take fewer groups, or a larger image"
+                                        : "take more channels, or leave it out"));
     TRY(ls__build_add_param(b, l, "weight", &LS_SHAPE1(c), LS_INIT_ONE, 0, &in[1]));
     TRY(ls__build_add_param(b, l, "bias", &LS_SHAPE1(c), LS_INIT_ZERO, 0, &in[2]));
     return ls__build_add_node(b, l, LS_OP_GROUPNORM, &l->attrs, in, 3, dst);
@@ -95,6 +110,9 @@ static enum ls_status build_layernorm(struct ls_builder *b, const struct ls_laye
     int in[3] = {b->values[l->src]};
     if (l->is_whole && src->n_dims == 4)
         shape = (struct ls_shape){.n_dims = 3, .dims = {src->dims[1], src->dims[2], src->dims[3]}};
+    TRY(check_means(b, l, ls_shape_count(&shape),
+                    ls_shape_count(src) > src->dims[0] && !l->is_whole ? "take more channels, or image=yes"
+                                                                       : "take more channels, or leave it out"));
     TRY(ls__build_add_param(b, l, "weight", &shape, LS_INIT_ONE, 0, &in[1]));
     TRY(ls__build_add_param(b, l, "bias", &shape, LS_INIT_ZERO, 0, &in[2]));
     return ls__build_add_node(b, l, LS_OP_LAYERNORM, &l->attrs, in, 3, dst);

@@ -129,6 +129,23 @@ fake <<<"exec sleep $forever"
 hanging 'mpirun hangs' '2 of 2 workers did not start within the timeout of 0.5 s' -w 2
 PATH=$real_path
 
+# --- what all workers refuse ---
+
+# With the real one: one line, the exit code of the thing, and neither a process nor a folder is left.
+printf 'model x\ninput any\nmaxpol 2\nflatten\nlinear fc classes\n' >bad.net
+for mpi in "${mpis[@]}"; do
+    export LOCKSTEP_MPI=$mpi
+    job ./bad.net digits -q -w 2 --run "$work/refused"
+    job_end
+    one_line_error "a bad model, $mpi" 3 'bad.net:3: unknown statement "maxpol"'
+    if [ -e refused ]; then bad "a bad model, $mpi: a run directory is left: $(ls -A refused)"; else ok "a bad model, $mpi: no run directory is left"; fi
+    leaves_nothing "a bad model, $mpi" "$work/refused"
+    job ./bad.net digits -q -w 2
+    job_end
+    equal "a bad model without --run, $mpi: exit code, what is left" "$code $(ls -d runs/* 2>/dev/null)" '3 '
+done
+export LOCKSTEP_MPI=openmpi
+
 # --- who can reach a job on one machine ---
 
 # listeners PID: addresses on which processes below it listen in the machine's own network

@@ -13,6 +13,7 @@ for program in slurmctld slurmd munged srun sbatch; do
     command -v $program >/dev/null || skip_all "$program is not installed (Debian: slurm-wlm, munge)"
 done
 [ "$(id -u)" -eq 0 ] || skip_all "Slurm's daemons need root"
+[ ${#work} -le 80 ] || skip_all "$work is too long a path: Slurm and munge have sockets below it, and a socket's path has 107 characters at most"
 
 port=$((20000 + BASHPID % 20000)) host=$(hostname -s)
 mkdir -p s/state s/spool

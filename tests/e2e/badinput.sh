@@ -326,6 +326,10 @@ flag --schedule multistep --milestones a,b
 flag --schedule multistep
 flag --milestones 5,3 --schedule multistep
 flag --optimizer adam
+for wrong in nonsense openmpi/../openmpi; do
+    LOCKSTEP_MPI=$wrong refused "LOCKSTEP_MPI=$wrong" 2 "LOCKSTEP_MPI is \"$wrong\"; expected openmpi or mpich" train "${tiny[@]}" -w 2 --run r -q
+    LOCKSTEP_MPI=$wrong OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 refused "LOCKSTEP_MPI=$wrong, a worker" 2 'expected openmpi or mpich' train "${tiny[@]}" --run r -q
+done
 
 # --- not finite ---
 for model in softmax lenet5 resnet-small; do
@@ -346,5 +350,11 @@ done
 "$lockstep" train lenet5 fake:1x28x28:10:96 -b 32 --epochs 3 --lr 1e6 --schedule constant --optimizer adamw --run r2 -q >out 2>err </dev/null
 code=$?
 one_line_error 'adamw with --lr 1e6' 5 'step'
+# A single step far too long: only the evaluation sees what it did.
+"$lockstep" train softmax digits --lr 1e5 --momentum 0 -i 1 --run r3 -q --json >out 2>err </dev/null
+code=$?
+one_line_error 'weights that diverged in the last step' 5 'evaluation: the loss is not finite, or above'
+has 'and what to do' err 'train again with a lower --lr, --warmup-epochs or --clip-norm'
+if [ -e r3/result.json ]; then bad 'a diverged evaluation leaves a result'; else ok 'a diverged evaluation leaves no result'; fi
 
 finish

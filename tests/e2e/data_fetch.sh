@@ -89,6 +89,27 @@ fetch
 check "redirect to a file: refused" is_code 1
 check "redirect to a file: no file" no_file $first
 
+# Something else in the place of the part: refused at once, and nothing is written through it.
+start_server wrong
+echo precious >"$work/elsewhere"
+for kind in fifo link dangling folder; do
+    fresh
+    mkdir -p "$raw"
+    case $kind in
+        fifo) mkfifo "$raw/$first.part" ;;
+        link) ln -s "$work/elsewhere" "$raw/$first.part" ;;
+        dangling) ln -s "$work/nothing" "$raw/$first.part" ;;
+        folder) mkdir "$raw/$first.part" ;;
+    esac
+    : >"$work/requests"
+    fetch
+    check "a part that is a $kind: exit code 1" is_code 1
+    check "a part that is a $kind: named" says "$first.part"
+    check "a part that is a $kind: nothing is asked for" [ ! -s "$work/requests" ]
+    check "a part that is a $kind: no file" no_file $first
+    check "a part that is a $kind: nothing outside changes" [ "$(cat "$work/elsewhere") $(ls "$work/nothing" 2>/dev/null)" = "precious " ]
+done
+
 fresh
 start_server cut
 fetch

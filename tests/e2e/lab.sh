@@ -294,7 +294,12 @@ one_line_error "a lab's folder" 2 "lockstep lab show own/lab.txt"
 lab run full
 one_line_error 'a folder that is no lab' 2 "full is a folder without lab.txt, so no lab's"
 lab run no-such.lab
-equal 'no such file' $code 1
+one_line_error 'no such file' 3 'lab: open no-such.lab: No such file'
+mkfifo fifo.lab
+for what in show run; do
+    lab $what fifo.lab
+    one_line_error "$what: a file that cannot be read" 3 'lab: fifo.lab is not a regular file'
+done
 lab shwo svhn
 one_line_error 'a misspelt action' 2 'did you mean show?'
 lab run svhn --run nodata

@@ -28,12 +28,24 @@ if "$leftovers" build >out; then bad 'a program of the build is not seen'; else 
 kill $!
 wait $! 2>/dev/null
 
-# Open MPI's folder in /tmp, as an mpirun without our TMPDIR would leave it.
-left=/tmp/ompi.leftovers.$$
+# Open MPI's folder in /tmp, as an mpirun without our TMPDIR would leave it. The /tmp of this test is its own.
+mkdir tmp shm
+common=(--in "$work/tmp" --in "$work/shm")
+left=$work/tmp/ompi.leftovers.0
 mkdir -p "$left/pid.1"
-if "$leftovers" build >out; then ok "a folder of Open MPI that is in use is not ours"; else bad "in use: $(cat out)"; fi
+if "$leftovers" "${common[@]}" build >out; then ok "a folder of Open MPI that is in use is not ours"; else bad "in use: $(cat out)"; fi
 rmdir "$left/pid.1"
-if "$leftovers" build >out; then bad 'a folder in /tmp is not seen'; else has 'a folder in /tmp' out "$left"; fi
+if "$leftovers" "${common[@]}" build >out; then bad 'a folder in /tmp is not seen'; else has 'a folder in /tmp' out "$left"; fi
 rmdir "$left"
-if "$leftovers" build >out; then ok 'nothing is left'; else bad "nothing is left: $(cat out)"; fi
+touch shm/lockstep-ab12
+if "$leftovers" "${common[@]}" build >out; then bad 'a file in /dev/shm is not seen'; else has 'a file in /dev/shm' out "$work/shm/lockstep-ab12"; fi
+rm shm/lockstep-ab12
+touch tmp/others
+if "$leftovers" "${common[@]}" build >out; then ok "what has another's name is not ours"; else bad "another's name: $(cat out)"; fi
+
+# However deep the checkout is, a test stays in it.
+deep=$work/$(printf 'deep%.0s' {1..40})
+printf '%s\n' "source '$here/lib.sh'" 'pwd' 'echo "$TMPDIR"' >where.sh
+TMPDIR=$deep bash where.sh "$lockstep" >out 2>err
+equal 'in a deep folder: the working directory and TMPDIR are below it' "$(grep -c "^$deep/......\$" out) $(ls "$deep")" '2 '
 finish

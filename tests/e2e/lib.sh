@@ -12,7 +12,6 @@ here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd) || exit 2
 lockstep=$(realpath -- "${1:?usage: $0 path/to/lockstep}") || exit 2
 [ -x "$lockstep" ] || { echo "$0: $lockstep is not a program" >&2; exit 2; }
 scratch=${TMPDIR:-$(dirname "$lockstep")/t}
-[ ${#scratch} -le 70 ] || scratch=/tmp # a socket's path has 107 characters at most
 mkdir -p "$scratch" && work=$(mktemp -d "$scratch/XXXXXX") || exit 2
 export TMPDIR=$work XDG_CACHE_HOME=$work/.cache
 cd "$work" || exit 2

@@ -38,7 +38,10 @@ one_line_error 'another ending' 2 '.svg, .png or .pdf'
 run "$lockstep" plot p.txt
 one_line_error 'another kind of file' 2 '.json, .csv or .tsv'
 run "$lockstep" plot no.json
-one_line_error 'no such file' 1 'no.json'
+one_line_error 'no such file' 3 'no.json'
+mkfifo fifo.csv
+run "$lockstep" plot fifo.csv
+one_line_error 'a file that cannot be read' 3 'fifo.csv is not a regular file'
 echo '{"panles": []}' >bad.json
 run "$lockstep" plot bad.json
 one_line_error 'a misspelt key' 3 "has no 'panles'"

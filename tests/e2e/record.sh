@@ -81,6 +81,27 @@ equal 'a recorder that is told to end tells its command' $? 143
 "$lockstep" record --plot use.svg --interval 0.05 -- sleep 0.3 2>err
 equal 'a plot' $? 0
 has 'of memory' use.svg 'Real memory'
+# What is no file of its own is written into, and never waited for; a link is replaced.
+mkfifo log.fifo
+timeout $patience "$lockstep" record --log log.fifo -- sh -c 'echo >ran' 2>err
+code=$?
+one_line_error 'a fifo that nobody reads' 1 'log.fifo: nobody reads from it'
+if [ -e ran ]; then bad 'a fifo that nobody reads: the command was started'; else ok 'a fifo that nobody reads: nothing was started'; fi
+cat log.fifo >read.txt &
+reader=$!
+pids+=("$reader")
+recorded() { "$lockstep" record --log log.fifo -- true 2>err || ! grep -q 'nobody reads' err; } # the reader may not be there yet
+eventually recorded
+has 'a fifo that is read' err 'log in log.fifo'
+wait $reader
+has 'a fifo that is read: the rows' read.txt '# Elapsed time'
+echo precious >elsewhere
+ln -sf elsewhere log.link
+"$lockstep" record --log log.link -- true 2>err
+equal 'a link: exit code, what is behind it' "$? $(cat elsewhere)" '0 precious'
+has 'a link: replaced' log.link '# Elapsed time'
+"$lockstep" record --log /dev/stdout -- true >out 2>err
+has '/dev/stdout' out '# Elapsed time'
 for wrong in 'record --plot x.gif -- true' 'record' 'record 999999999' 'record 1 -- true' 'record -- /nowhere/program'; do
     # shellcheck disable=SC2086
     "$lockstep" $wrong 2>err

@@ -58,6 +58,42 @@ train "${net[@]}" --repeat 2 --resume all
 one_line_error 'resume a run' 2 '--resume auto'
 train softmax nothing --repeat 2 --run none
 equal 'what all would be refused for' "$code $([ -e none ] && ls none)" '2 '
+# What is not ours stays as it is: nothing is trained into it. What --repeat left is ours, with nothing else in it.
+strange() { # WHAT: a folder that somebody else has filled
+    rm -rf strange
+    mkdir strange
+    case $1 in
+        file) echo precious >strange/notes.txt ;;
+        name) echo '{"repeat": "daily", "repetitions": 3}' >strange/repeat.json ;;
+        text) echo precious >strange/repeat.json ;;
+        run) cp -r alone-5/. strange ;;
+        link) ln -s "$work/alone-5" strange/seed-5 ;;
+        'link to ours') ln -s "$work/again/repeat.json" strange/repeat.json ;;
+        fifo) mkfifo strange/repeat.json ;;
+        seed) mkdir strange/seed-five ;;
+        more) cp -r again/. strange && echo precious >strange/notes.txt ;;
+    esac
+}
+for what in file name text run link 'link to ours' fifo seed more; do
+    for how in '' '--resume auto'; do
+        strange "$what"
+        find strange alone-5 -printf '%p %y %s %T@ %l\n' | sort >before
+        # shellcheck disable=SC2086 # two words
+        train "${net[@]}" --repeat 2 --seed 5 --run strange $how
+        find strange alone-5 -printf '%p %y %s %T@ %l\n' | sort >after
+        one_line_error "not ours: $what $how" 4 'choose another --run'
+        same_file "not ours: $what $how: as it was" before after
+    done
+done
+before=$(stat -c %Y%i again/repeat.json)
+train "${net[@]}" --repeat 2 --seed 7 --run again
+one_line_error 'the same seeds again' 4 'a run with seed 7'
+equal 'what came of them is kept' "$(stat -c %Y%i again/repeat.json)" "$before"
+mkdir empty
+train "${net[@]}" --repeat 2 --epochs 1 --run empty
+equal 'an empty folder is taken' "$code $(field finished)" '0 2'
+train "${net[@]}" --repeat 2 --epochs 1 --seed 3 --run empty
+equal 'other seeds join' "$code $(cd empty && echo *)" '0 repeat.json seed-1 seed-2 seed-3 seed-4'
 train "${net[@]}" --repeat 0
 one_line_error 'none' 2 'from 1'
 finish

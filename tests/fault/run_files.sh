@@ -14,11 +14,12 @@ train "${tiny[@]}" --epochs 2 -i 7 --run begun
 newest=checkpoints/$(basename "$(newest_of begun)")
 outside() { find outside -printf '%p %y %m %s %l\n' | sort; find outside -type f -exec sha256sum {} + | sort; }
 
-# replace FILE KIND: 1 where that cannot be made
+# replace FILE KIND: 1 where that cannot be made. $begun is what is begun with.
+begun=begun
 replace() {
     rm -rf run outside
     mkdir outside
-    cp -a begun run
+    cp -a "$begun" run
     echo precious >outside/file
     mkdir outside/folder
     echo precious >outside/folder/step-00000003.safetensors
@@ -66,6 +67,32 @@ for file in lock manifest.json metrics.jsonl result.json checkpoints "$newest" c
     done
     if [ $failed -eq $before_failed ]; then ok "$file: $n_tried attempts"; fi
 done
+
+# A lab's folder, whose run is still to do. It goes on, or one line says why not.
+printf '%s\n' 'title Tiny' 'base model=softmax data=fake:1x8x8:4:48 batch-size=8 threads=1 iterations=2' 'question Q1: Does it run?' \
+    ' run one' >tiny.lab
+"$lockstep" lab run tiny.lab --run lab-begun >out 2>err || bad "the unbroken lab: $(cat err)"
+rm -r lab-begun/runs/* lab-begun/report*
+sed -i 's/"done"/"waiting"/' lab-begun/state.json
+begun=lab-begun
+n_tried=0 before_failed=$failed
+for file in lock lab.txt state.json runs runs/one-r1 runs/one-r1.log; do
+    for kind in link folder-link dangling fifo device; do
+        replace $file $kind
+        attempt "a lab's $file: $kind, gone on" "$lockstep" lab run run -q
+        case $file in runs* | lock) if [ $code -ne 4 ]; then bad "a lab's $file: $kind, gone on: exit $code, expected 4: $(cat err)"; fi ;; esac
+    done
+    replace $file fifo
+    attempt "a lab's $file: fifo, begun" "$lockstep" lab run tiny.lab --run run -q
+    expected=4
+    if [ $file = state.json ]; then expected=0; fi # as if it had ended before it could write that: it is made anew
+    if [ $code -ne $expected ]; then bad "a lab's $file: fifo, begun: exit $code, expected $expected: $(cat err)"; fi
+    attempt "a lab's $file: fifo, report" "$lockstep" lab report run
+done
+rm -rf run && mkdir run && echo precious >run/lab.txt
+attempt "somebody else's lab.txt" "$lockstep" lab run tiny.lab --run run -q
+equal "somebody else's lab.txt is kept" "$code $(ls run) $(cat run/lab.txt)" '4 lab.txt precious'
+if [ $failed -eq $before_failed ]; then ok "a lab's folder: $n_tried attempts"; fi
 
 # The other files that a person names: a model, a table, a checkpoint, pictures.
 n_tried=0 before_failed=$failed

@@ -1,4 +1,5 @@
-/* scratch.h: where a unit test writes: below $TMPDIR, which ctest sets to a folder of the build. */
+/* scratch.h: where a unit test writes: below $TMPDIR, which ctest sets to a folder of the build; in the working
+ * directory, which is one too, if the name of that is too long. */
 #ifndef LS_TESTS_SCRATCH_H
 #define LS_TESTS_SCRATCH_H
 
@@ -12,7 +13,8 @@ enum { SCRATCH_BYTES = 256 };
 static inline char *scratch_name(char out[SCRATCH_BYTES], const char *name, const char *after)
 {
     const char *tmp = getenv("TMPDIR");
-    snprintf(out, SCRATCH_BYTES, "%s/%s.XXXXXX%s", tmp && *tmp && strlen(tmp) < 200 ? tmp : "/tmp", name, after);
+    if (!tmp || !*tmp) tmp = "/tmp";
+    snprintf(out, SCRATCH_BYTES, "%s/%s.XXXXXX%s", strlen(tmp) < 200 ? tmp : ".", name, after);
     return out;
 }
 

@@ -13,6 +13,7 @@
 #include "model/model.h"
 #include "optim/optim.h"
 #include "predict/predict.h"
+#include "scratch.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -26,7 +27,7 @@
 
 #include <cmocka.h>
 
-static char dir[] = "/tmp/lockstep-api-XXXXXX";
+static char dir[SCRATCH_BYTES];
 
 static void expect_usage(const char *what, enum ls_status status)
 {
@@ -36,7 +37,7 @@ static void expect_usage(const char *what, enum ls_status status)
 
 static void small_options(struct ls_train_options *o, const char *run)
 {
-    static char path[128];
+    static char path[SCRATCH_BYTES + 32];
     snprintf(path, sizeof path, "%s/%s", dir, run);
     ls_train_options_default(o);
     o->model = "softmax";
@@ -132,7 +133,7 @@ static void test_texts_may_be_null(void **state)
 /* What a call writes to stderr. */
 static size_t told_by(enum ls_status (*call)(bool is_quiet), bool is_quiet)
 {
-    char path[128];
+    char path[SCRATCH_BYTES + 32];
     snprintf(path, sizeof path, "%s/stderr", dir);
     int kept = dup(STDERR_FILENO), fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
     assert_true(kept >= 0 && fd >= 0);
@@ -316,12 +317,12 @@ static void test_the_rest(void **state)
 
 static int make_dir(void **state)
 {
-    return mkdtemp(dir) && setenv("XDG_CACHE_HOME", dir, 1) == 0 ? 0 : -1;
+    return mkdtemp(scratch_name(dir, "api", "")) && setenv("XDG_CACHE_HOME", dir, 1) == 0 ? 0 : -1;
 }
 
 static int remove_dir(void **state)
 {
-    char command[128];
+    char command[SCRATCH_BYTES + 16];
     snprintf(command, sizeof command, "rm -rf '%s'", dir);
     return system(command);
 }

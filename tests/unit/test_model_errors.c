@@ -131,6 +131,20 @@ static const struct {
     {TOP "keep x\nflatten\nconcat x\n" END, "x.net:5: concat x: 192 here, but x is 3x8x8 (line 3)"},
     {TOP "groupnorm g 2\n" END, "x.net:3: groupnorm g: 3 channels do not divide into 2 groups"},
     {TOP "groupnorm g\n" END, "x.net:3: groupnorm with 1 argument; usage: groupnorm NAME GROUPS [eps=]"},
+    {TOP "maxpool 8\ngroupnorm g 3\n" END, "x.net:4: groupnorm g: 3x1x1 here, so each mean is of one value, and "
+                                           "nothing before it could be trained; take fewer "
+                                           "groups, or a larger image"},
+    {TOP "flatten\ngroupnorm g 192\n" END, "x.net:4: groupnorm g: 192 here, so each mean is of one value"},
+    {TOP "flatten\nlinear a 1\ngroupnorm g 1\n" END,
+     "x.net:5: groupnorm g: 1 here, so each mean is of one value, and nothing before it could be trained; take more "
+     "channels, or leave it out"},
+    {TOP "conv c 1 3\nlayernorm g\n" END, "x.net:4: layernorm g: 1x6x6 here, so each mean is of one value, and nothing "
+                                          "before it could be trained; take more "
+                                          "channels, or image=yes"},
+    {TOP "conv c 1 8\nlayernorm g image=yes\n" END, "x.net:4: layernorm g: 1x1x1 here, so each mean is of one value, "
+                                                    "and nothing before it could be trained; take more "
+                                                    "channels, or leave it out"},
+    {TOP "flatten\nlinear a 1\nlayernorm g\n" END, "x.net:5: layernorm g: 1 here, so each mean is of one value"},
     {TOP "gelu tanh=1\n" END, "x.net:3: gelu: tanh is \"1\"; expected yes or no"},
     {TOP "leakyrelu slope=-1\n" END, "x.net:3: leakyrelu: slope is \"-1\"; expected a number, 0 to 1"},
     {TOP "avgpool 2 dilation=2\n" END, "x.net:3: avgpool has no attribute \"dilation\""},
