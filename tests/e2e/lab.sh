@@ -117,7 +117,7 @@ lab show varied.lab --scale 1/64 --json
 varied() { python3 -c 'import json,sys; print(*(next(j for j in json.load(open("out"))["jobs"] if j["run"] == sys.argv[1])["command"].split()[4:]))' "$1"; }
 equal 'a varied interval stays' "$(varied ckpt-10)" '--batch-size 64 --epochs 2 --lr 0.1 --checkpoint-every 10'
 equal 'a varied batch and rate stay' "$(varied rate-0.2)" '--batch-size 64 --epochs 2 --lr 0.2'
-equal 'what is not varied is scaled' "$(varied fixed)" '--batch-size 64 --epochs 2 --lr 0.1 --iterations 3 --log-every 1'
+equal 'what is not varied is scaled' "$(varied fixed)" '--batch-size 64 --lr 0.1 --iterations 3 --log-every 1'
 equal 'varied epochs stay' "$(varied epochs-9)" '--batch-size 64 --epochs 9 --lr 0.1'
 sed -i '/^question Q3/,$d; s/^  vary  checkpoint-every.*/  vary  checkpoint-every 10 epoch/' varied.lab
 lab show varied.lab --scale 1/64 --json
@@ -203,10 +203,38 @@ run a"
 wrong 'unknown data' 2 'did you mean digits?' <<<"base model=lenet5 data=digit
 question Q1: ?
 run a"
-wrong 'empty variation' 5 'has no values' <<<"base model=lenet5 data=digits
+wrong 'empty variation' 5 'vary lr has no values: write them behind it, as vary lr 0.01 0.02 0.05' <<<"base model=lenet5 data=digits
 question Q1: ?
 run a
 vary lr"
+wrong 'empty variation of words' 5 'as vary optimizer sgd adamw' <<<"base model=lenet5 data=digits
+question Q1: ?
+run a
+vary optimizer"
+wrong 'a slow node that is not there' 4 'slow=5:3 holds back node 5, but there are 2: give 1:3 to 2:3' <<<"base model=lenet5 data=digits nodes=2
+question Q1: ?
+run a slow=5:3"
+wrong 'a slow node of one' 3 'slow=2:3 holds back node 2, but there is one alone: give nodes=2, too, or 1:3' <<<"base model=lenet5 data=digits
+base slow=2:3
+question Q1: ?
+run a"
+wrong 'accuracy that is not measured' 5 'all runs of question Q1 have no-eval=on: take the word away, or write no-eval=off' <<<"base model=lenet5 data=digits no-eval=on
+question Q1: ?
+run a
+show time accuracy"
+wrong 'epochs beside iterations' 4 'epochs=2 and iterations=9: a training is so many epochs or so many iterations long: write one' <<<"base model=lenet5 data=digits
+question Q1: ?
+run a epochs=2 iterations=9"
+wrong 'epochs beside varied iterations' 5 'epochs=2 and iterations: a training is' <<<"base model=lenet5 data=digits
+question Q1: ?
+run a epochs=2
+vary iterations 9 10"
+wrong 'a network without nodes' 4 'network joins the machines of nodes: say how many, as nodes=3 network=1gbit,0.1ms' <<<"base model=lenet5 data=digits
+question Q1: ?
+run a network=1gbit,0.1ms"
+wrong 'servers of another sync' 4 'servers=3 is for sync=ps, not allreduce' <<<"base model=lenet5 data=digits
+question Q1: ?
+run a servers=3"
 wrong 'a list in one word' 5 'vary momentum 0,0.9: values are separated by blanks: write vary momentum 0 0.9' <<<"base model=lenet5 data=digits
 question Q1: ?
 run a
@@ -254,7 +282,7 @@ baseline mw
 run b"
 wrong 'a question without runs' 3 'question Q2 has no runs' <<<"base model=lenet5 data=digits
 question Q2: ?"
-wrong 'settings that do not go together' 4 '--batch-per-worker' <<<"base model=lenet5 data=digits batch-size=64
+wrong 'settings that do not go together' 4 ' batch-size is the batch of all workers together, batch-per-worker that of each' <<<"base model=lenet5 data=digits batch-size=64
 question Q1: ?
 run a batch-per-worker=32"
 wrong 'model and data that do not fit' 4 'run a' <<<"base data=fake:1x4x4:10:100
@@ -279,7 +307,7 @@ wrong 'a target that no run has' 5 'write target=0.9' <<<"base model=lenet5 data
 question Q1: ?
 run a
 show target"
-wrong 'a value that is none' 2 'expected a number from 0 to' <<<"base model=lenet5 data=digits lr=fast
+wrong 'a value that is none' 2 'wrong.lab:2: lr=fast: expected a number from 0 to' <<<"base model=lenet5 data=digits lr=fast
 question Q1: ?
 run a"
 lab run no-such
@@ -301,6 +329,40 @@ lab run svhn --run nodata
 one_line_error 'data that is not there' 3 'lockstep data fetch svhn'
 has 'or stand-in' err '--stand-in'
 [ ! -e nodata ] && ok 'nothing was made'
+
+# What is nearest says how long a training is.
+cat >length.lab <<END
+title  Length
+base   model=softmax data=$data epochs=2 no-eval=on
+question Q1: ?
+  run  far
+  run  near iterations=9
+  vary lr 0.1 0.2
+question Q2: ?
+  base iterations=7
+  run  nearer
+  run  own epochs=3
+END
+lab show length.lab --json
+equal 'epochs or iterations, the nearest' "$(for run in far near-0.1 nearer own; do python3 -c '
+import json, re, sys
+print(*re.findall(r"--(?:epochs|iterations) \d+", next(j for j in json.load(open("out"))["jobs"] if j["run"] == sys.argv[1])["command"]))' $run; done | tr '\n' ' ')" \
+    '--epochs 2 --iterations 9 --iterations 7 --epochs 3 '
+cat >blank.lab <<END
+title Nothing to compare with
+base  model=softmax data=$data epochs=1
+question Q1: ?
+  run  a
+  show time predicted
+END
+lab show blank.lab
+has 'a forecast that no run has is told' err 'warning: Q1 shows predicted, but none of its runs has a forecast'
+train softmax $data --nodes 2 --slow 3:2
+one_line_error 'train: a slow node that is not there' 2 '--slow 3:2 holds back node 3, but there are 2'
+train softmax $data --slow 2:2
+one_line_error 'train: a slow node of one process' 2 'give --nodes 2, too'
+train softmax $data -i 3 --slow 1:2 --run held
+equal 'train: one process held back' "$code" 0
 
 # --- weak scaling ---
 train softmax $data --batch-per-worker 8 -w 2 -i 3 --run weak

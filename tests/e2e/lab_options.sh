@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # lab_options.sh LOCKSTEP: what `lab run` is given for all runs, --device and -w, reaches those that do not set it themselves and no others; `slow` of a run
 # slows that node of that run.
+# --hosts stand for nodes.
 # shellcheck disable=SC2154 # what lib.sh assigns
 source "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || skip_all "python3 is not installed"
@@ -78,7 +79,7 @@ lab run unnamed.lab --run half
 one_line_error 'a precision without a device' 2 'unnamed.lab:5: run half: precision=bf16, but no device is named, and '
 has 'what to do' err 'write device=cuda beside it, or give lab run --device cuda, on a machine with a card'
 lab run half.lab --run half
-one_line_error 'a precision that the device does not have' 2 'half.lab:5: run half: --precision bf16: the device cpu computes in f32 only'
+one_line_error 'a precision that the device does not have' 2 'half.lab:5: run half: precision=bf16: the device cpu computes in f32 only; leave it out, or use device=cuda'
 if [ -e "$(dirname "$lockstep")/lockstep-cuda.so" ]; then
     for file in half unnamed; do
         lab show $file.lab --device cuda --json
