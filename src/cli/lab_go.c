@@ -73,6 +73,7 @@ static struct ls_lab_ask ask_of(const struct ls_options *o, char workers[32])
                                .only = o->only ? o->only : "",
                                .device = given(o, "device", o->train.device),
                                .workers = given(o, "workers", workers),
+                               .hosts = given(o, "hosts", o->hosts),
                                .data_dir = given(o, "data-dir", o->train.data_dir),
                                .repeat = ls__option_is_given(o, "repeat") ? (int)o->repeat : 0,
                                .is_stand_in = o->stand_in};
@@ -247,6 +248,7 @@ static enum ls_status go_on(const struct ls_lab *read, const struct ls_lab_state
                                    .only = old->only,
                                    .device = old->device,
                                    .workers = old->workers,
+                                   .hosts = old->hosts,
                                    .data_dir = old->data_dir,
                                    .repeat = old->repeat,
                                    .is_stand_in = old->is_stand_in};
