@@ -128,39 +128,55 @@ for scale in 2 0 1/0 x 1/; do
     one_line_error "scale $scale" 2 'expected a part such as 1/16'
 done
 
-# --- stopped at any moment, killed too: it goes on to the same end ---
+# --- stopped at random moments, killed too: it goes on to the same report ---
 cat >stop.lab <<END
 title   Stopped
-base    model=mlp data=fake:1x8x8:4:3000 batch-size=16 epochs=4
+base    model=lenet5 data=fake:1x28x28:4:1280 batch-size=64 epochs=2 log-every=1 threads=1
 repeat  2
 question Q1: Does it go on?
   run   a
   vary  lr 0.01 0.02
   run   none lr=0.03 checkpoint-every=none
+  show  accuracy hash curves time resources
 END
 lab run stop.lab --run whole
 equal 'unbroken' "$code $(states whole)" '0 done done done done done done'
-begin() { "$lockstep" lab run "$@" >out.bg 2>err.bg </dev/null & pid=$!; pids+=("$pid"); }
-begin stop.lab --run broken
-eventually has_lines broken/runs/a-0.01-r1/metrics.jsonl 2
-kill -TERM $pid
-wait $pid
-equal 'stopped: exit code' $? 75
-has 'stopped: what to do' out.bg 'lockstep lab run broken'
-begin broken
-eventually has_lines broken/runs/none-r1/metrics.jsonl 2
-kill -KILL $pid
-wait $pid 2>/dev/null
-begin broken
-eventually has_lines broken/runs/a-0.02-r2/metrics.jsonl 2
-lab run broken
-one_line_error 'while it runs' 4 'another process runs this lab'
-kill -TERM $pid
-wait $pid
+# Three of all lines that the six trainings write into metrics.jsonl, but for the last ones of all, and a signal for each.
+seed=${LOCKSTEP_TEST_SEED:-$RANDOM}
+note "LOCKSTEP_TEST_SEED=$seed"
+points=$(python3 - "$seed" whole/runs/{a-0.01,a-0.02,none}-r{1,2} <<'END'
+import random, sys
+chance = random.Random(int(sys.argv[1]))
+runs = sorted(sys.argv[2:], key=lambda name: name[-1]) # in the order in which they are trained
+places = [(run, n + 1) for run in runs for n in range(len(open(run + "/metrics.jsonl").readlines()))][:-15]
+for i in sorted(chance.sample(range(len(places)), 3)):
+    print(places[i][0].removeprefix("whole/"), places[i][1], chance.choice(["TERM", "KILL"]))
+END
+)
+equal 'three points to stop at' "$(wc -l <<<"$points")" 3
+begin() { rm -f err.bg; "$lockstep" lab run "$@" >out.bg 2>err.bg </dev/null & pid=$!; pids+=("$pid"); }
+is_at() { has_lines "broken/$1/metrics.jsonl" "$2" && grep -qs '^run ' err.bg; } # and what goes on has begun
+what='stop.lab --run broken'
+while read -r run lines signal; do
+    # shellcheck disable=SC2086 # words
+    begin $what
+    what=broken
+    eventually is_at "$run" "$lines"
+    kill -"$signal" $pid
+    wait $pid 2>/dev/null
+    equal "$signal at $run, line $lines: exit code" $? "$([ "$signal" = TERM ] && echo 75 || echo 137)"
+    if [ "$signal" = TERM ]; then has 'stopped: what to do' out.bg 'lockstep lab run broken'; fi
+done <<<"$points"
+flock broken/lock "$lockstep" lab run broken >out 2>err </dev/null
+code=$?
+one_line_error 'while another runs it' 4 'another process runs this lab'
 lab run broken
 equal 'gone on: all done' "$code $(states broken)" '0 done done done done done done'
 equal 'the same weights' "$(hashes broken)" "$(hashes whole)"
-has 'what was interrupted is told' broken/report.md 'Interrupted or failed and gone on with, and how often started: a-0.01-r1 (2)'
+has 'what was interrupted is told' broken/report.md 'Interrupted or failed and gone on with, and how often started: '
+equal 'the same report, apart from times' "$(python3 "$here/lab_same.py" whole/report.md broken/report.md)" ''
+sed 's/^\(| a-0.01 | [0-9]*\)[.]\([0-9]\)/\1.9\2/' broken/report.md >other.md
+differs 'an accuracy that is another would be found' "$(python3 "$here/lab_same.py" whole/report.md other.md)" nothing
 lab run broken --scale 1/2
 one_line_error 'going on with other options' 2 'goes on as it was begun: leave --scale out'
 
