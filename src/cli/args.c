@@ -5,6 +5,7 @@
  * several equal options wins. Messages say what was expected and, for a misspelt name, what was probably meant.
  */
 #include "cli/options.h"
+#include "cli/slow.h"
 #include "settings/sync_names.h"
 
 #include "base/mem.h"
@@ -261,7 +262,7 @@ static enum ls_status resolve_nodes(struct ls_options *o)
 {
     long long nodes = (long long)o->nodes, each = (long long)o->procs_per_node, workers = (long long)o->train.workers;
     if (o->network && nodes == 0)
-        return ls_fail(LS_USAGE, "--network joins the nodes of --nodes: say how many, as --nodes 3 --network %s",
+        return ls_fail(LS_USAGE, "--network joins the machines of --nodes: say how many, as --nodes 3 --network %s",
                        o->network);
     if (nodes == 0) return LS_OK;
     if (o->hosts) return ls_fail(LS_USAGE, "--nodes makes machines on this one, --hosts names real ones: give one");
@@ -280,6 +281,13 @@ static enum ls_status resolve_nodes(struct ls_options *o)
     return LS_OK;
 }
 
+static int64_t count_hosts(const char *hosts)
+{
+    int64_t n = 1;
+    for (; *hosts; hosts++) n += *hosts == ',';
+    return n;
+}
+
 /* What the processes of the job are told is the batch in all: how many of them there are is known here. */
 static enum ls_status resolve_batch(struct ls_options *o)
 {
@@ -289,15 +297,31 @@ static enum ls_status resolve_batch(struct ls_options *o)
     if (ls__option_is_given(o, "batch-size"))
         return ls_fail(LS_USAGE,
                        "--batch-size is the batch of all workers together, --batch-per-worker that of each: give one");
-    if (o->hosts) {
-        workers = o->procs_per_node;
-        for (const char *p = o->hosts; *p; p++) workers += *p == ',' ? o->procs_per_node : 0;
-    }
+    if (o->hosts) workers = o->procs_per_node * count_hosts(o->hosts);
     o->train.batch_size = o->batch_per_worker * (workers > 0 ? workers : 1);
     o->batch_per_worker = 0;
     ls__option_mark_given(o, in_all);
     o->given[(each - ls__options) / 64] &= ~((uint64_t)1 << ((each - ls__options) % 64));
     return LS_OK;
+}
+
+/* The node that is held back has to be one of this job; of processes that others started it is not known here. */
+static enum ls_status check_slow(const struct ls_options *o)
+{
+    const int64_t n = o->hosts               ? count_hosts(o->hosts)
+                      : o->nodes > 0         ? o->nodes
+                      : o->train.workers > 0 ? o->train.workers
+                                             : 1;
+    int64_t node;
+    double factor;
+    if (!o->slow || ls_comm_is_launched() || ls_comm_is_node() || o->served_at[0]) return LS_OK;
+    if (!ls__slow_parse(o->slow, &node, &factor) || node <= n) return LS_OK;
+    if (n == 1)
+        return ls_fail(LS_USAGE,
+                       "--slow %s holds back node %lld, but there is one alone: give --nodes %lld, too, or 1:%g",
+                       o->slow, (long long)node, (long long)node, factor);
+    return ls_fail(LS_USAGE, "--slow %s holds back node %lld, but there are %lld: give 1:%g to %lld:%g", o->slow,
+                   (long long)node, (long long)n, factor, (long long)n, factor);
 }
 
 /* A process for every card. The launcher has told its ranks both numbers. */
@@ -331,6 +355,7 @@ static enum ls_status resolve_train(struct ls_options *o)
     TRY(resolve_nodes(o));
     if (!o->hosts && o->nodes == 0 && o->procs_per_node > 1)
         return ls_fail(LS_USAGE, "--procs-per-node needs --hosts or --nodes; on this machine alone it is --workers");
+    TRY(check_slow(o));
     TRY(resolve_batch(o));
     TRY(check_served(o));
     return ls_options_check(&o->train);

@@ -118,7 +118,7 @@ static enum ls_status print_question(const struct ls_lab *lab, const struct ls_l
     ls__lab_say_scaled(&scaled, lab, state, q);
     for (const char *line = scaled.len ? scaled.text : ""; *line;) {
         const size_t len = strcspn(line, "\n");
-        printf("  scaled: %.*s\n", (int)len, line);
+        printf("  %s: %.*s\n", strcmp(state->scale, "1") == 0 ? "changed" : "scaled", (int)len, line);
         line += len + (line[len] != '\0');
     }
     ls__buf_release(&scaled);
@@ -138,6 +138,7 @@ static enum ls_status print_plan(const struct ls_lab *lab, const struct ls_lab_s
            state->n_jobs == 1 ? "" : "s", ls__lab_time_text(ls__lab_seconds_left(state), time),
            isfinite(bytes) ? ls__bytes_text(bytes, disk) : "?");
     ls__lab_warn_of_scale(lab, state);
+    ls__lab_warn_of_forecasts(lab, state);
     if (ls__lab_check_data(state) != LS_OK) printf("data: %s\n", ls_error_message());
     return LS_OK;
 }

@@ -8,6 +8,7 @@
 #include "cli/machine.h"
 #include "comm/comm.h"
 #include "run/run.h"
+#include "settings/sync_names.h"
 
 #include <errno.h>
 #include <math.h>
@@ -72,6 +73,7 @@ static struct ls_lab_ask ask_of(const struct ls_options *o, char workers[32])
                                .only = o->only ? o->only : "",
                                .device = given(o, "device", o->train.device),
                                .workers = given(o, "workers", workers),
+                               .hosts = given(o, "hosts", o->hosts),
                                .data_dir = given(o, "data-dir", o->train.data_dir),
                                .repeat = ls__option_is_given(o, "repeat") ? (int)o->repeat : 0,
                                .is_stand_in = o->stand_in};
@@ -93,6 +95,33 @@ void ls__lab_warn_of_scale(const struct ls_lab *lab, const struct ls_lab_state *
         "--scale %s makes batches smaller (as of %s): it tries the lab out; times and accuracies are not those of the "
         "lab's batches, which 1/16 keeps",
         state->scale, run);
+}
+
+/* A parameter server's workers and machines that add up their gradients are tried before the first step. */
+static bool has_forecast(const struct ls_lab_job *job)
+{
+    const char *sync = ls__lab_job_setting(job, "sync"), *nodes = ls__lab_job_setting(job, "nodes"),
+               *hosts = ls__lab_job_setting(job, "hosts");
+    if (sync && ls__sync_is_served(sync)) return true;
+    const bool is_several = (nodes && strtol(nodes, NULL, 10) > 1) || (hosts && strchr(hosts, ','));
+    return is_several && (!sync || strcmp(sync, "allreduce") == 0);
+}
+
+void ls__lab_warn_of_forecasts(const struct ls_lab *lab, const struct ls_lab_state *state)
+{
+    for (int i = 0; i < lab->n_questions; i++) {
+        const struct ls_lab_question *q = &lab->questions[i];
+        bool is_there = false;
+        for (int k = 0; k < q->n_runs; k++) {
+            const struct ls_lab_job *job = ls__lab_find_job(state, q->runs[k], 1);
+            is_there |= job && has_forecast(job);
+        }
+        if (!ls__lab_is_asked(state, q) || !ls__lab_shows(q, LS_SHOW_PREDICTED) || is_there) continue;
+        ls__log(LS_LOG_WARN,
+                "%s shows predicted, but none of its runs has a forecast: it is made with nodes or hosts, from two up, "
+                "and with sync=ps, async and ssp:K",
+                q->id);
+    }
 }
 
 /* --- what came of it --- */
@@ -148,6 +177,7 @@ static enum ls_status run_in(struct ls_lab_folder *folder, const struct ls_lab *
     ls__log(LS_LOG_INFO, "%s: %d training%s in %s, predicted to take %s", lab->name, state->n_jobs,
             state->n_jobs == 1 ? "" : "s", folder->dir.path, ls__lab_time_text(ls__lab_seconds_left(state), time));
     ls__lab_warn_of_scale(lab, state);
+    ls__lab_warn_of_forecasts(lab, state);
     TRY(ls__lab_run(folder, lab, state, exe, &summary));
     print_runs(lab, state);
     if (!summary.signal) {
@@ -218,6 +248,7 @@ static enum ls_status go_on(const struct ls_lab *read, const struct ls_lab_state
                                    .only = old->only,
                                    .device = old->device,
                                    .workers = old->workers,
+                                   .hosts = old->hosts,
                                    .data_dir = old->data_dir,
                                    .repeat = old->repeat,
                                    .is_stand_in = old->is_stand_in};
@@ -232,7 +263,8 @@ static enum ls_status go_on(const struct ls_lab *read, const struct ls_lab_state
 
 enum ls_status ls__lab_go_on(const struct ls_options *o, const char *dir)
 {
-    static const char *const fixed[] = {"scale", "only", "device", "workers", "data-dir", "stand-in", "repeat", "run"};
+    static const char *const fixed[] = {"scale",    "only",     "device", "workers", "hosts",
+                                        "data-dir", "stand-in", "repeat", "run"};
     struct ls_lab *lab;
     struct ls_lab_state *state;
     TRY(check_place());

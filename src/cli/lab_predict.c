@@ -1,15 +1,19 @@
 /* lab_predict.c: how long a run of a lab will take, and what it leaves on disk.
  *
  * A step takes a + b * images: both are measured by a few steps on random images at two batch sizes, once for each
- * model, image size, device and precision. Evaluation costs a third of that per image (forward alone). Images are those
- * of the data set as it is here. On a shaped network the sums of a step travel for 2 (n-1)/n times their bytes, to k
- * parameter servers and back for n/k times. Rough on purpose: the time left follows what runs really took.
+ * model, image size, device and precision. The larger one is at least a quarter of the batch to be trained, unless a
+ * step of it takes more than a second: of a network whose many weights cost more than a few images do, a step of few
+ * says nothing of one of many. Evaluation costs a third of that per image (forward alone). Images are those of the data
+ * set as it is here. On a shaped network the sums of a step travel for 2 (n-1)/n times their bytes, to k parameter
+ * servers and back for n/k times. Of n nodes the slow one computes as much less as it is slower, unless all have to
+ * compute the same. Rough on purpose: the time left follows what runs really took.
  */
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "cli/lab_rules.h"
 #include "cli/options.h"
+#include "cli/slow.h"
 #include "lockstep/measure.h"
 #include "model/model.h"
 #include "predict/predict.h"
@@ -26,6 +30,7 @@ struct rate {
     char model[256], device[16], precision[8];
     int64_t c, h, w;
     double step_seconds, image_seconds; /* NAN: could not be measured */
+    double largest;                     /* batch that this is good for */
     double parameters;
     struct rate *next;
 };
@@ -54,7 +59,7 @@ void ls__lab_rates_destroy(struct ls_lab_rates **rates)
 
 /* --- measuring --- */
 
-static double step_seconds(const struct rate *r, const char *data, int64_t batch)
+static double step_seconds(const struct rate *r, const char *data, int64_t batch, int64_t steps)
 {
     const struct ls_bench_options o = {.model = r->model,
                                        .device = r->device,
@@ -62,6 +67,7 @@ static double step_seconds(const struct rate *r, const char *data, int64_t batch
                                        .data = data,
                                        .batch_size = batch,
                                        .warmup = 1,
+                                       .steps = steps,
                                        .seconds = 0.1,
                                        .precision = r->precision};
     struct ls_bench_result result = {0};
@@ -74,9 +80,27 @@ static double step_seconds(const struct rate *r, const char *data, int64_t batch
     return seconds;
 }
 
-static void measure(struct rate *r, int n_classes)
+/* The best of several steps: a busy machine makes single ones longer. Of long ones fewer will do. */
+static void measure_steps(struct rate *r, const char *data, double batch)
 {
-    const int64_t small = r->h >= 64 ? 2 : 16, large = 4 * small;
+    enum { GROWTH = 4, BEST_OF = 3 };
+    const double is_long = 1;
+    int64_t small = r->h >= 64 ? 2 : 16;
+    double a = step_seconds(r, data, small, BEST_OF);
+    for (;;) {
+        const int64_t large = GROWTH * small;
+        const double b = step_seconds(r, data, large, GROWTH * a > is_long ? 1 : BEST_OF);
+        r->image_seconds = fmax(b - a, 0.25 * b) / (double)(large - small);
+        r->step_seconds = fmax(0, b - r->image_seconds * (double)large);
+        r->largest = b > is_long || !isfinite(b) ? INFINITY : (double)(GROWTH * large);
+        if (r->largest >= batch) return;
+        small = large;
+        a = b;
+    }
+}
+
+static void measure(struct rate *r, int n_classes, double batch)
+{
     char data[128];
     struct ls_model *model;
     struct ls_model_summary summary = {0};
@@ -87,14 +111,12 @@ static void measure(struct rate *r, int n_classes)
         ls_model_destroy(&model);
     }
     ls__log_progress("predicting: measuring a few steps");
-    const double a = step_seconds(r, data, small), b = step_seconds(r, data, large);
+    measure_steps(r, data, batch);
     ls__log_progress("");
-    r->image_seconds = fmax(b - a, 0.25 * b) / (double)(large - small);
-    r->step_seconds = fmax(0, b - r->image_seconds * (double)large);
 }
 
 static struct rate *find_rate(struct ls_lab_rates *rates, const char *model, const char *data, const char *device,
-                              const char *precision)
+                              const char *precision, double batch)
 {
     int64_t dims[3];
     int n_classes;
@@ -102,7 +124,7 @@ static struct rate *find_rate(struct ls_lab_rates *rates, const char *model, con
     if (!model || !data || !ls__lab_shape(data, dims, &n_classes)) return NULL;
     for (r = rates->first; r; r = r->next)
         if (!strcmp(r->model, model) && !strcmp(r->device, device) && !strcmp(r->precision, precision) &&
-            r->c == dims[0] && r->h == dims[1] && r->w == dims[2])
+            r->c == dims[0] && r->h == dims[1] && r->w == dims[2] && batch <= r->largest)
             return r;
     r = calloc(1, sizeof *r);
     if (!r) return NULL;
@@ -114,7 +136,7 @@ static struct rate *find_rate(struct ls_lab_rates *rates, const char *model, con
     r->w = dims[2];
     r->next = rates->first;
     rates->first = r;
-    measure(r, n_classes);
+    measure(r, n_classes, batch);
     return r;
 }
 
@@ -149,11 +171,30 @@ static double wire_seconds(const struct ls_lab_job *job, double parameters, doub
     return (bandwidth > 0 ? bytes / bandwidth : 0) + trips * shape.delay;
 }
 
+/* How many times longer the computing of a step is for a node that is held back. */
+static double slowness(const struct ls_lab_job *job, double nodes)
+{
+    const char *text = ls__lab_job_setting(job, "slow"), *balance = ls__lab_job_setting(job, "balance");
+    int64_t node;
+    double factor;
+    if (!text || !ls__slow_parse(text, &node, &factor)) return 1;
+    if (balance && strcmp(balance, "off") == 0) return factor;
+    return nodes / (nodes - 1 + 1 / factor);
+}
+
+static double count_hosts(const char *hosts)
+{
+    double n = hosts ? 1 : 0;
+    for (; hosts && *hosts; hosts++) n += *hosts == ',';
+    return n;
+}
+
 void ls__lab_predict(void *context, const struct ls_lab_job *job, double *seconds, double *bytes)
 {
     enum { USUAL_KEEP = 2, FILES = 3 << 20 };
-    const double nodes = number(job, "nodes", 0) * number(job, "procs-per-node", 1),
-                 workers = fmax(fmax(nodes, number(job, "workers", 1)), 1);
+    const double hosts = count_hosts(ls__lab_job_setting(job, "hosts")),
+                 machines = fmax(hosts, number(job, "nodes", 0)), each = number(job, "procs-per-node", 1),
+                 workers = fmax(fmax(machines * each, number(job, "workers", 1)), 1);
     const double batch = ls__lab_job_setting(job, "batch-per-worker") ? number(job, "batch-per-worker", 1) * workers
                                                                       : number(job, "batch-size", 128);
     const char *data = ls__lab_job_setting(job, "data"), *every = ls__lab_job_setting(job, "checkpoint-every"),
@@ -163,7 +204,8 @@ void ls__lab_predict(void *context, const struct ls_lab_job *job, double *second
     if (device) usual.device = device;
     if (precision) usual.precision = precision;
     ls__options_complete(&usual); /* auto becomes what it is here */
-    const struct rate *r = find_rate(context, ls__lab_job_setting(job, "model"), data, usual.device, usual.precision);
+    const struct rate *r = find_rate(context, ls__lab_job_setting(job, "model"), data, usual.device, usual.precision,
+                                     hosts > 0 ? batch / hosts : batch);
     *seconds = *bytes = NAN;
     if (!r) return;
     const struct ls_lab_rates *rates = context;
@@ -175,7 +217,8 @@ void ls__lab_predict(void *context, const struct ls_lab_job *job, double *second
     const double start = workers > 1 ? 1.5 : 0.2,
                  n_test = evaluations > 0 ? (double)ls__lab_images(rates->counts, job, true) : 0;
     *seconds = start +
-               steps * (r->step_seconds + batch * r->image_seconds +
+               steps * ((r->step_seconds + batch / fmax(1, hosts) * r->image_seconds) *
+                            slowness(job, machines > 0 ? machines : workers) +
                         wire_seconds(job, r->parameters, number(job, "nodes", 0))) +
                evaluations * n_test * r->image_seconds / 3;
     *bytes = FILES + (every && !strcmp(every, "none") ? 0 : (number(job, "keep", USUAL_KEEP) + 1) * 8 * r->parameters);

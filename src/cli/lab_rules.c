@@ -129,6 +129,15 @@ static const char *example(const char *key)
     return setting->type == LS_SETTING_FLAG ? "on" : setting->def;
 }
 
+/* What `train` says of it, as a lab file says it. */
+static enum ls_status in_lab_words(enum ls_status status)
+{
+    char said[1024], told[1024];
+    snprintf(said, sizeof said, "%s", ls_error_message()); /* trying values makes messages of its own */
+    ls__lab_retell(said, told, sizeof told);
+    return ls_fail(status, "%s", told);
+}
+
 /* "0,0.9" where one value belongs: the values apart by blanks. */
 static enum ls_status fail_of_list(const struct ls_lab_setting *s)
 {
@@ -160,7 +169,7 @@ static enum ls_status check_values(const struct ls_lab_run *run, int *line)
         *line = s->line;
         if (strchr(s->value, ',')) return fail_of_list(s);
         if (is_flag) return ls_fail(LS_USAGE, "%s=%s: expected on or off: write %s=on", s->key, s->value, s->key);
-        return LS_USAGE;
+        return in_lab_words(LS_USAGE);
     }
     return LS_OK;
 }
@@ -242,13 +251,18 @@ static enum ls_status check_run(const struct ls_lab_rules *rules, const struct l
     if (!ls__lab_setting(run, "data")) return ls_fail(LS_USAGE, "which data? Write data=NAME on its line or in base");
     TRY(check_values(run, line));
     TRY(check_precision(rules, run, line));
-    TRY(check_together(rules, run));
+    enum ls_status status = check_together(rules, run);
+    if (status != LS_OK) {
+        *line = ls__lab_line_told(run, ls_error_message());
+        return in_lab_words(status);
+    }
     return check_network(run, line);
 }
 
 struct ls_lab_rules ls__lab_rules(const char *device)
 {
-    return (struct ls_lab_rules){.key = check_key, .example = example, .run = check_run, .device = device};
+    return (struct ls_lab_rules){
+        .key = check_key, .example = example, .values = ls__lab_values, .run = check_run, .device = device};
 }
 
 /* --- whether what computes is there --- */

@@ -18,6 +18,16 @@ enum ls_status ls__lab_check_devices(const struct ls_lab *lab, const struct ls_l
 /* LS_DATA if a job's data set is not there, with what to do. */
 enum ls_status ls__lab_check_data(const struct ls_lab_state *state) LS_MUST_CHECK;
 
+/* --- lab_say.c --- */
+
+/* A message of `train` in the words of a lab file: "--nodes 3" as "nodes=3". */
+void ls__lab_retell(const char *message, char *out, size_t size);
+/* The last line of those that set what the message names; the run's, if it names nothing that the run sets. */
+int ls__lab_line_told(const struct ls_lab_run *run, const char *message);
+/* Values that may stand behind `vary KEY`, apart by blanks. */
+enum { LS_LAB_VALUES_BYTES = 128 };
+const char *ls__lab_values(const char *key, char *out, size_t size);
+
 /* --- lab_images.c --- */
 
 /* Images of data sets, counted when they are first asked for, and kept. */

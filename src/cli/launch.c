@@ -17,9 +17,10 @@
 
 bool ls__launch_is_wanted(enum ls_cmd cmd, const struct ls_options *o)
 {
-    bool has_workers = cmd == LS_CMD_TRAIN && o->train.workers > 1;
+    const bool has_workers = cmd == LS_CMD_TRAIN && o->train.workers > 1;
     if (cmd == LS_CMD_TRAIN && ls__sync_is_served(o->train.sync)) return false; /* it starts its own */
-    return !ls_comm_is_launched() && (has_workers || o->hosts);
+    const bool has_hosts = o->hosts && cmd != LS_CMD_LAB;                       /* a lab's are for its runs */
+    return !ls_comm_is_launched() && (has_workers || has_hosts);
 }
 
 /* --- what went wrong, where no worker could say it --- */

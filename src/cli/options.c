@@ -179,8 +179,8 @@ const struct ls_option ls__options[] = {
     {OWN(.name = "hosts", .key = "hosts", .arg = "LIST", .type = LS_SETTING_TEXT, .is_valid = is_not_empty,
          .expected = "host names as a,b,c",
          .help = "Machines to run on, as a,b,c, reached as mpirun reaches them (ssh); predict: to measure the "
-                 "network between.",
-         .group = "Where it runs", AT(hosts)), .commands = ON(TRAIN) | ON(PREDICT)},
+                 "network between; lab: in place of nodes made on this machine, as many of them as a run has.",
+         .group = "Where it runs", AT(hosts)), .commands = ON(TRAIN) | ON(PREDICT) | ON(LAB)},
     {OWN(.name = "procs-per-node", .key = "procs_per_node", .aliases = {"nproc-per-node"}, .arg = "N", .type = LS_SETTING_INT, .min = 1,
          .max = 256, .def = "1", .help = "Processes per machine with --hosts or --nodes; predict: workers per machine.",
          .group = "Where it runs", AT(procs_per_node)), .commands = ON(TRAIN) | ON(PREDICT)},

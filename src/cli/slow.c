@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/parse.h"
+#include "comm/comm.h"
 #include "settings/sync_names.h"
 
 #include <errno.h>
@@ -49,7 +50,8 @@ static int64_t own_node(const struct ls_options *o)
         int64_t number;
         if (text && ls__parse_i64(text, 0, 1 << 20, &number)) return number / processes_of_node() + 1;
     }
-    return 0;
+    const bool is_alone = !o->server && !o->hosts && o->train.workers <= 1 && !ls_comm_is_node();
+    return is_alone ? 1 : 0;
 }
 
 /* Whether the moment passed without a word to end. */

@@ -25,8 +25,49 @@ static enum ls_status set(struct draft *d, struct draft_list *list, const struct
     return LS_OK;
 }
 
+/* Two ways to say how long a training is. */
+static const char *const lengths[] = {"epochs", "iterations"};
+
+static const struct ls_lab_setting *find_in(const struct draft_list *list, const char *key)
+{
+    const struct ls_lab_setting *at = list->at;
+    for (int i = 0; i < list->n; i++)
+        if (strcmp(at[i].key, key) == 0) return &at[i];
+    return NULL;
+}
+
+static void forget(struct draft_list *list, const char *key)
+{
+    struct ls_lab_setting *at = list->at;
+    const struct ls_lab_setting *found = find_in(list, key);
+    if (!found) return;
+    for (int i = (int)(found - at); i + 1 < list->n; i++) at[i] = at[i + 1];
+    list->n--;
+}
+
+static enum ls_status fail_of_lengths(const struct draft *d, const struct ls_lab_setting *a,
+                                      const struct ls_lab_setting *b)
+{
+    const struct ls_lab_setting *later = b->line > a->line ? b : a;
+    return ls__draft_fail(d, later->line,
+                          "%s%s%s and %s%s%s: a training is so many epochs or so many iterations long: write one of "
+                          "them",
+                          a->key, *a->value ? "=" : "", a->value, b->key, *b->value ? "=" : "", b->value);
+}
+
+/* The nearer one counts, and the other is not told as a setting that it is not; two alike contradict each other. */
+static enum ls_status choose_length(const struct draft *d, struct draft_list *list, const struct draft_list *nearer)
+{
+    const struct ls_lab_setting *found[] = {find_in(nearer, lengths[0]), find_in(nearer, lengths[1])};
+    if (found[0] && found[1]) return d->rules ? fail_of_lengths(d, found[0], found[1]) : LS_OK;
+    if (found[0]) forget(list, lengths[1]);
+    if (found[1]) forget(list, lengths[0]);
+    return LS_OK;
+}
+
 static enum ls_status set_all(struct draft *d, struct draft_list *list, const struct draft_list *from, bool is_own)
 {
+    TRY(choose_length(d, list, from));
     for (int i = 0; i < from->n; i++) {
         struct ls_lab_setting s = ((const struct ls_lab_setting *)from->at)[i];
         s.is_own = is_own;
@@ -82,6 +123,23 @@ struct expansion {
     struct draft_list runs; /* struct ls_lab_run, of the whole lab */
 };
 
+/* On the run's own line and those below it. */
+static enum ls_status check_lengths(const struct draft *d, const struct draft_run *from)
+{
+    const struct draft_vary *vary = from->varies.at;
+    struct ls_lab_setting varied[2] = {{0}};
+    const struct ls_lab_setting *found[2];
+    for (int k = 0; k < 2; k++) {
+        found[k] = find_in(&from->settings, lengths[k]);
+        for (int i = 0; i < from->varies.n; i++) {
+            if (strcmp(vary[i].key, lengths[k]) != 0) continue;
+            varied[k] = (struct ls_lab_setting){.key = lengths[k], .value = "", .line = vary[i].line};
+            found[k] = &varied[k];
+        }
+    }
+    return found[0] && found[1] && d->rules ? fail_of_lengths(d, found[0], found[1]) : LS_OK;
+}
+
 static enum ls_status check_varies(const struct draft *d, const struct draft_run *from)
 {
     const struct draft_vary *vary = from->varies.at;
@@ -97,7 +155,7 @@ static enum ls_status check_varies(const struct draft *d, const struct draft_run
                 return ls__draft_fail(d, vary[i].line, "%s is varied twice (line %d): put all values into one line",
                                       vary[i].key, vary[k].line);
     }
-    return LS_OK;
+    return check_lengths(d, from);
 }
 
 /* The combination with this number; the last `vary` runs fastest. */
@@ -120,6 +178,8 @@ static enum ls_status expand_one(struct expansion *x, const struct draft_questio
     for (int i = 0; i < n; i++) {
         const char *value = vary[i].values[part[i]];
         add_to_name(name, sizeof name, value);
+        for (int k = 0; k < 2; k++)
+            if (strcmp(vary[i].key, lengths[k]) == 0) forget(&settings, lengths[1 - k]);
         TRY(set(x->d, &settings,
                 &(struct ls_lab_setting){
                     .key = vary[i].key, .value = value, .line = vary[i].line, .is_own = true, .is_varied = true}));
@@ -302,11 +362,29 @@ static enum ls_status find_compares(const struct expansion *x, const struct draf
                           words[0].text, q->id);
 }
 
-static void copy_shows(const struct draft_question *from, struct ls_lab_question *q)
+/* Whether a run of the question is measured on test data. */
+static bool has_evaluation(const struct expansion *x, const struct ls_lab_question *q)
+{
+    for (int i = 0; i < q->n_runs; i++) {
+        const char *no_eval = ls__lab_setting((const struct ls_lab_run *)x->runs.at + q->runs[i], "no-eval");
+        if (!no_eval || strcmp(no_eval, "on") != 0) return true;
+    }
+    return false;
+}
+
+/* Accuracy that nobody measured cannot be shown. */
+static enum ls_status copy_shows(const struct expansion *x, const struct draft_question *from,
+                                 struct ls_lab_question *q)
 {
     static const enum ls_lab_show usual[] = {LS_SHOW_TIME, LS_SHOW_ACCURACY};
-    q->n_shows = from->n_shows ? from->n_shows : 2;
+    const bool is_measured = has_evaluation(x, q);
+    q->n_shows = from->n_shows ? from->n_shows : is_measured ? 2 : 1;
     memcpy(q->shows, from->n_shows ? from->shows : usual, (size_t)q->n_shows * sizeof *q->shows);
+    if (is_measured || !x->d->rules || !ls__lab_shows(q, LS_SHOW_ACCURACY)) return LS_OK;
+    return ls__draft_fail(x->d, from->show_lines[LS_SHOW_ACCURACY],
+                          "show accuracy, but all runs of question %s have no-eval=on: take the word away, or write "
+                          "no-eval=off",
+                          q->id);
 }
 
 /* What no run is asked to reach cannot be shown. */
@@ -329,7 +407,6 @@ static enum ls_status expand_question(struct expansion *x, struct draft_question
     struct draft_list runs = {0}, own = {0};
     *q = (struct ls_lab_question){.id = from->id, .title = from->title, .line = from->line};
     TRY(ls__draft_text(x->d, &from->text, &q->text));
-    copy_shows(from, q);
     for (int i = 0; i < from->uses.n; i++)
         TRY(use(x, (const struct draft_word *)from->uses.at + i, before, n_before, &runs, &own));
     for (int i = 0; i < from->runs.n; i++)
@@ -342,6 +419,7 @@ static enum ls_status expand_question(struct expansion *x, struct draft_question
     q->runs = runs.at;
     q->n_runs = runs.n;
     q->is_own = own.at;
+    TRY(copy_shows(x, from, q));
     for (int i = 0; i < runs.n; i++) {
         struct ls_lab_run *run = (struct ls_lab_run *)x->runs.at + q->runs[i];
         if (from->repeat > run->repeats) run->repeats = from->repeat;

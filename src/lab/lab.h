@@ -141,6 +141,8 @@ struct ls_lab_rules {
     enum ls_status (*key)(const char *key, const char **name);
     /* (optional) A value to show how the setting is written: "on" of a flag; NULL: none is known. */
     const char *(*example)(const char *key);
+    /* (optional) Several, apart by blanks, for `vary`. */
+    const char *(*values)(const char *key, char *out, size_t size);
     /* Whether a run can be so: values, models, data sets, what goes together. *line is the run's, and may become that
      * of the setting that is wrong. */
     enum ls_status (*run)(const struct ls_lab_rules *rules, const struct ls_lab_run *run, int *line);
@@ -201,6 +203,7 @@ struct ls_lab_state {
     const char *scale;                       /* "1/16"; "1": as the file says */
     const char *only;                        /* "Q3,Q5": the questions asked for; "": all */
     const char *device, *workers, *data_dir; /* given to `lab run` for all runs; "": as the file says */
+    const char *hosts;                       /* likewise: machines in place of `nodes` made on this one */
     int repeat;                              /* in place of what the lab says; 0: as it says */
     bool is_stand_in;    /* data sets were replaced by generated images of the same shape: accuracies mean nothing */
     const char *version; /* of the program that ran it */
@@ -225,7 +228,7 @@ bool ls__lab_is_asked(const struct ls_lab_state *state, const struct ls_lab_ques
 struct ls_buf;
 void ls__lab_say_scaled(struct ls_buf *b, const struct ls_lab *lab, const struct ls_lab_state *state,
                         const struct ls_lab_question *question);
-/* Of one training: "batch-size 8 instead of 128, epochs 1 instead of 5"; "" */
+/* Of one training: "batch-size 8 instead of 128, epochs 1 instead of 5", "2 hosts instead of nodes 2"; "" */
 void ls__lab_say_changes(struct ls_buf *b, const struct ls_lab *lab, const struct ls_lab_job *job);
 /* A run whose batch it made smaller; NULL: none. */
 const char *ls__lab_smaller_batch(const struct ls_lab *lab, const struct ls_lab_state *state);

@@ -235,10 +235,12 @@ static enum ls_status read_vary(const struct place *at, char *rest)
         if (!word) break;
         TRY(add_value(at, vary, &values, word));
     }
-    const char *example = at->d->rules && at->d->rules->example ? at->d->rules->example(vary->key) : NULL;
+    char examples[128];
+    const bool has_examples = at->d->rules && at->d->rules->values;
     if (values.n == 0)
         return ls__draft_fail(at->d, at->line, "vary %s has no values: write them behind it, as vary %s %s", vary->key,
-                              vary->key, example && strcmp(example, "on") == 0 ? "on off" : "1 2 4");
+                              vary->key,
+                              has_examples ? at->d->rules->values(vary->key, examples, sizeof examples) : "ONE OTHER");
     vary->values = values.at;
     vary->n_values = values.n;
     return LS_OK;

@@ -3,6 +3,7 @@
  */
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/parse.h"
 #include "base/quote.h"
 #include "base/suggest.h"
 #include "lab/run.h"
@@ -31,7 +32,7 @@ const char *ls__lab_job_setting(const struct ls_lab_job *job, const char *key)
 }
 
 /* There is room for EXTRA more than the run has. */
-enum { EXTRA = 10 };
+enum { EXTRA = 12 };
 
 static enum ls_status set(struct planning *p, struct ls_lab_job *job, const char *key, const char *value)
 {
@@ -63,6 +64,49 @@ static enum ls_status override(struct planning *p, struct ls_lab_job *job, const
     return !*value || is_own(&p->lab->runs[job->run], key) ? LS_OK : set(p, job, key, value);
 }
 
+static void forget(struct ls_lab_job *job, const char *key)
+{
+    int n = 0;
+    for (int i = 0; i < job->n_settings; i++)
+        if (strcmp(job->settings[i].key, key) != 0) job->settings[n++] = job->settings[i];
+    job->n_settings = n;
+}
+
+static int64_t number(const struct ls_lab_job *job, const char *key)
+{
+    const char *text = ls__lab_job_setting(job, key);
+    int64_t n;
+    return text && ls__parse_i64(text, 1, 1 << 20, &n) ? n : 0;
+}
+
+/* Real machines in place of those that would be made on this one: the first of --hosts, with their own network. */
+static enum ls_status go_to_hosts(struct planning *p, struct ls_lab_job *job)
+{
+    const struct ls_lab_run *run = &p->lab->runs[job->run];
+    const char *all = p->ask->hosts ? p->ask->hosts : "";
+    const int64_t nodes = number(job, "nodes"), workers = number(job, "workers");
+    if (!*all || is_own(run, "hosts")) return LS_OK;
+    if (nodes == 0) return ls__lab_job_setting(job, "hosts") ? set(p, job, "hosts", all) : LS_OK;
+    const char *end = all;
+    int64_t n = 0;
+    for (; *end && n < nodes; n++) {
+        end += strcspn(end, ",");
+        if (*end && n + 1 < nodes) end++;
+    }
+    if (n < nodes)
+        return ls_fail(LS_USAGE,
+                       "--hosts %s names %" PRId64 ", but run %s has nodes=%" PRId64
+                       ": name as many, or choose questions with --only",
+                       all, n, run->name, nodes);
+    const char *first = ls__arena_format(&p->state->memory, "%.*s", (int)(end - all), all);
+    if (!first) return ls_fail(LS_NOMEM, "out of memory while planning");
+    forget(job, "nodes");
+    forget(job, "network");
+    forget(job, "workers");
+    TRY(set(p, job, "hosts", first));
+    return set_number(p, job, "procs-per-node", workers / nodes);
+}
+
 static enum ls_status shorten(struct planning *p, struct ls_lab_job *job)
 {
     struct ls_lab_scaled s;
@@ -90,7 +134,8 @@ static enum ls_status make_settings(struct planning *p, struct ls_lab_job *job)
     const char *data = ls__lab_job_setting(job, "data"),
                *instead = data && p->ask->is_stand_in && p->means->stand_in ? p->means->stand_in(data) : NULL;
     if (instead) TRY(set(p, job, "data", instead));
-    return shorten(p, job);
+    TRY(shorten(p, job));
+    return go_to_hosts(p, job);
 }
 
 /* --- its command --- */
@@ -283,6 +328,7 @@ static enum ls_status build(struct planning *p)
     TRY(copy(state, &state->only, p->ask->only));
     TRY(copy(state, &state->device, p->ask->device));
     TRY(copy(state, &state->workers, p->ask->workers));
+    TRY(copy(state, &state->hosts, p->ask->hosts));
     TRY(copy(state, &state->data_dir, p->ask->data_dir));
     TRY(copy(state, &state->version, p->means->version));
     TRY(copy(state, &state->processor, p->means->processor));

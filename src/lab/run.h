@@ -17,6 +17,7 @@
 struct ls_lab_ask {
     const char *scale; /* "1/16", "0.5"; "1" */
     const char *only, *device, *workers, *data_dir;
+    const char *hosts; /* "a,b,c": a run with nodes=2 has the first two of them */
     bool is_stand_in;
     int repeat; /* in place of what the lab says; 0: as it says */
 };

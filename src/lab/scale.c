@@ -118,6 +118,13 @@ static const char *const scaled_keys[] = {"epochs",           "iterations", "bat
                                           "batch-per-worker", "lr",         "checkpoint-every"};
 enum { N_SCALED_KEYS = sizeof scaled_keys / sizeof *scaled_keys };
 
+/* Whether --hosts of `lab run` stand for its nodes. Their names are not told: reports are read by others. */
+static bool is_on_hosts(const struct ls_lab *lab, const struct ls_lab_job *job)
+{
+    return ls__lab_job_setting(job, "hosts") && !ls__lab_job_setting(job, "nodes") &&
+           ls__lab_setting(&lab->runs[job->run], "nodes");
+}
+
 void ls__lab_say_changes(struct ls_buf *b, const struct ls_lab *lab, const struct ls_lab_job *job)
 {
     static const char *const usual[N_SCALED_KEYS] = {"5", "whole epochs", "128", "none", "the default", "epoch"};
@@ -128,6 +135,12 @@ void ls__lab_say_changes(struct ls_buf *b, const struct ls_lab *lab, const struc
         if (!now || (then && strcmp(now, then) == 0)) continue;
         if (!then) then = usual[i];
         ls__buf_addf(b, "%s%s %s instead of %s", b->len > before ? ", " : "", key, now, then);
+    }
+    if (is_on_hosts(lab, job)) {
+        const char *network = ls__lab_setting(&lab->runs[job->run], "network");
+        ls__buf_addf(b, "%s%s hosts and their network instead of nodes made on this machine%s%s",
+                     b->len > before ? ", " : "", ls__lab_setting(&lab->runs[job->run], "nodes"),
+                     network ? " and network " : "", network ? network : "");
     }
 }
 

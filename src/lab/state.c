@@ -69,12 +69,13 @@ static json_t *state_json(const struct ls_lab_state *s, const struct ls_lab *lab
             json_decref(jobs);
             return NULL;
         }
-    return json_pack("{s:o, s:{s:o, s:o, s:o}, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:b, s:o}", "lab",
+    return json_pack("{s:o, s:{s:o, s:o, s:o}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:b, s:o}", "lab",
                      ls__json_text(lab->name), "machine", "processor", ls__json_text(s->processor), "system",
                      ls__json_text(s->system), "memory_bytes", ls__json_number(s->memory_bytes), "lockstep_version",
                      ls__json_text(s->version), "scale", ls__json_text(s->scale), "only", ls__json_text(s->only),
                      "device", ls__json_text(s->device), "data_dir", ls__json_text(s->data_dir), "workers",
-                     ls__json_text(s->workers), "repeat", s->repeat, "stand_in", (int)s->is_stand_in, "jobs", jobs);
+                     ls__json_text(s->workers), "hosts", ls__json_text(s->hosts), "repeat", s->repeat, "stand_in",
+                     (int)s->is_stand_in, "jobs", jobs);
 }
 
 enum ls_status ls__lab_state_write(const struct ls_lab_state *state, const struct ls_lab *lab, const struct ls_dir *dir)
@@ -149,6 +150,7 @@ static enum ls_status read_state(struct ls_lab_state *s, const struct ls_lab *la
     TRY(read_text(s, object, "only", &s->only));
     TRY(read_text(s, object, "device", &s->device));
     TRY(read_text(s, object, "workers", &s->workers));
+    TRY(read_text(s, object, "hosts", &s->hosts));
     TRY(read_text(s, object, "data_dir", &s->data_dir));
     const json_int_t repeat = json_integer_value(json_object_get(object, "repeat"));
     s->repeat = repeat > 0 && repeat <= LS_LAB_MAX_REPEATS ? (int)repeat : 0;

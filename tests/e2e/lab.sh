@@ -117,7 +117,7 @@ lab show varied.lab --scale 1/64 --json
 varied() { python3 -c 'import json,sys; print(*(next(j for j in json.load(open("out"))["jobs"] if j["run"] == sys.argv[1])["command"].split()[4:]))' "$1"; }
 equal 'a varied interval stays' "$(varied ckpt-10)" '--batch-size 64 --epochs 2 --lr 0.1 --checkpoint-every 10'
 equal 'a varied batch and rate stay' "$(varied rate-0.2)" '--batch-size 64 --epochs 2 --lr 0.2'
-equal 'what is not varied is scaled' "$(varied fixed)" '--batch-size 64 --epochs 2 --lr 0.1 --iterations 3 --log-every 1'
+equal 'what is not varied is scaled' "$(varied fixed)" '--batch-size 64 --lr 0.1 --iterations 3 --log-every 1'
 equal 'varied epochs stay' "$(varied epochs-9)" '--batch-size 64 --epochs 9 --lr 0.1'
 sed -i '/^question Q3/,$d; s/^  vary  checkpoint-every.*/  vary  checkpoint-every 10 epoch/' varied.lab
 lab show varied.lab --scale 1/64 --json
@@ -128,39 +128,55 @@ for scale in 2 0 1/0 x 1/; do
     one_line_error "scale $scale" 2 'expected a part such as 1/16'
 done
 
-# --- stopped at any moment, killed too: it goes on to the same end ---
+# --- stopped at random moments, killed too: it goes on to the same report ---
 cat >stop.lab <<END
 title   Stopped
-base    model=mlp data=fake:1x8x8:4:3000 batch-size=16 epochs=4
+base    model=lenet5 data=fake:1x28x28:4:1280 batch-size=64 epochs=2 log-every=1 threads=1
 repeat  2
 question Q1: Does it go on?
   run   a
   vary  lr 0.01 0.02
   run   none lr=0.03 checkpoint-every=none
+  show  accuracy hash curves time resources
 END
 lab run stop.lab --run whole
 equal 'unbroken' "$code $(states whole)" '0 done done done done done done'
-begin() { "$lockstep" lab run "$@" >out.bg 2>err.bg </dev/null & pid=$!; pids+=("$pid"); }
-begin stop.lab --run broken
-eventually has_lines broken/runs/a-0.01-r1/metrics.jsonl 2
-kill -TERM $pid
-wait $pid
-equal 'stopped: exit code' $? 75
-has 'stopped: what to do' out.bg 'lockstep lab run broken'
-begin broken
-eventually has_lines broken/runs/none-r1/metrics.jsonl 2
-kill -KILL $pid
-wait $pid 2>/dev/null
-begin broken
-eventually has_lines broken/runs/a-0.02-r2/metrics.jsonl 2
-lab run broken
-one_line_error 'while it runs' 4 'another process runs this lab'
-kill -TERM $pid
-wait $pid
+# Three of all lines that the six trainings write into metrics.jsonl, but for the last ones of all, and a signal for each.
+seed=${LOCKSTEP_TEST_SEED:-$RANDOM}
+note "LOCKSTEP_TEST_SEED=$seed"
+points=$(python3 - "$seed" whole/runs/{a-0.01,a-0.02,none}-r{1,2} <<'END'
+import random, sys
+chance = random.Random(int(sys.argv[1]))
+runs = sorted(sys.argv[2:], key=lambda name: name[-1]) # in the order in which they are trained
+places = [(run, n + 1) for run in runs for n in range(len(open(run + "/metrics.jsonl").readlines()))][:-15]
+for i in sorted(chance.sample(range(len(places)), 3)):
+    print(places[i][0].removeprefix("whole/"), places[i][1], chance.choice(["TERM", "KILL"]))
+END
+)
+equal 'three points to stop at' "$(wc -l <<<"$points")" 3
+begin() { rm -f err.bg; "$lockstep" lab run "$@" >out.bg 2>err.bg </dev/null & pid=$!; pids+=("$pid"); }
+is_at() { has_lines "broken/$1/metrics.jsonl" "$2" && grep -qs '^run ' err.bg; } # and what goes on has begun
+what='stop.lab --run broken'
+while read -r run lines signal; do
+    # shellcheck disable=SC2086 # words
+    begin $what
+    what=broken
+    eventually is_at "$run" "$lines"
+    kill -"$signal" $pid
+    wait $pid 2>/dev/null
+    equal "$signal at $run, line $lines: exit code" $? "$([ "$signal" = TERM ] && echo 75 || echo 137)"
+    if [ "$signal" = TERM ]; then has 'stopped: what to do' out.bg 'lockstep lab run broken'; fi
+done <<<"$points"
+flock broken/lock "$lockstep" lab run broken >out 2>err </dev/null
+code=$?
+one_line_error 'while another runs it' 4 'another process runs this lab'
 lab run broken
 equal 'gone on: all done' "$code $(states broken)" '0 done done done done done done'
 equal 'the same weights' "$(hashes broken)" "$(hashes whole)"
-has 'what was interrupted is told' broken/report.md 'Interrupted or failed and gone on with, and how often started: a-0.01-r1 (2)'
+has 'what was interrupted is told' broken/report.md 'Interrupted or failed and gone on with, and how often started: '
+equal 'the same report, apart from times' "$(python3 "$here/lab_same.py" whole/report.md broken/report.md)" ''
+sed 's/^\(| a-0.01 | [0-9]*\)[.]\([0-9]\)/\1.9\2/' broken/report.md >other.md
+differs 'an accuracy that is another would be found' "$(python3 "$here/lab_same.py" whole/report.md other.md)" nothing
 lab run broken --scale 1/2
 one_line_error 'going on with other options' 2 'goes on as it was begun: leave --scale out'
 
@@ -203,10 +219,38 @@ run a"
 wrong 'unknown data' 2 'did you mean digits?' <<<"base model=lenet5 data=digit
 question Q1: ?
 run a"
-wrong 'empty variation' 5 'has no values' <<<"base model=lenet5 data=digits
+wrong 'empty variation' 5 'vary lr has no values: write them behind it, as vary lr 0.01 0.02 0.05' <<<"base model=lenet5 data=digits
 question Q1: ?
 run a
 vary lr"
+wrong 'empty variation of words' 5 'as vary optimizer sgd adamw' <<<"base model=lenet5 data=digits
+question Q1: ?
+run a
+vary optimizer"
+wrong 'a slow node that is not there' 4 'slow=5:3 holds back node 5, but there are 2: give 1:3 to 2:3' <<<"base model=lenet5 data=digits nodes=2
+question Q1: ?
+run a slow=5:3"
+wrong 'a slow node of one' 3 'slow=2:3 holds back node 2, but there is one alone: give nodes=2, too, or 1:3' <<<"base model=lenet5 data=digits
+base slow=2:3
+question Q1: ?
+run a"
+wrong 'accuracy that is not measured' 5 'all runs of question Q1 have no-eval=on: take the word away, or write no-eval=off' <<<"base model=lenet5 data=digits no-eval=on
+question Q1: ?
+run a
+show time accuracy"
+wrong 'epochs beside iterations' 4 'epochs=2 and iterations=9: a training is so many epochs or so many iterations long: write one' <<<"base model=lenet5 data=digits
+question Q1: ?
+run a epochs=2 iterations=9"
+wrong 'epochs beside varied iterations' 5 'epochs=2 and iterations: a training is' <<<"base model=lenet5 data=digits
+question Q1: ?
+run a epochs=2
+vary iterations 9 10"
+wrong 'a network without nodes' 4 'network joins the machines of nodes: say how many, as nodes=3 network=1gbit,0.1ms' <<<"base model=lenet5 data=digits
+question Q1: ?
+run a network=1gbit,0.1ms"
+wrong 'servers of another sync' 4 'servers=3 is for sync=ps, not allreduce' <<<"base model=lenet5 data=digits
+question Q1: ?
+run a servers=3"
 wrong 'a list in one word' 5 'vary momentum 0,0.9: values are separated by blanks: write vary momentum 0 0.9' <<<"base model=lenet5 data=digits
 question Q1: ?
 run a
@@ -254,7 +298,7 @@ baseline mw
 run b"
 wrong 'a question without runs' 3 'question Q2 has no runs' <<<"base model=lenet5 data=digits
 question Q2: ?"
-wrong 'settings that do not go together' 4 '--batch-per-worker' <<<"base model=lenet5 data=digits batch-size=64
+wrong 'settings that do not go together' 4 ' batch-size is the batch of all workers together, batch-per-worker that of each' <<<"base model=lenet5 data=digits batch-size=64
 question Q1: ?
 run a batch-per-worker=32"
 wrong 'model and data that do not fit' 4 'run a' <<<"base data=fake:1x4x4:10:100
@@ -279,7 +323,7 @@ wrong 'a target that no run has' 5 'write target=0.9' <<<"base model=lenet5 data
 question Q1: ?
 run a
 show target"
-wrong 'a value that is none' 2 'expected a number from 0 to' <<<"base model=lenet5 data=digits lr=fast
+wrong 'a value that is none' 2 'wrong.lab:2: lr=fast: expected a number from 0 to' <<<"base model=lenet5 data=digits lr=fast
 question Q1: ?
 run a"
 lab run no-such
@@ -306,6 +350,40 @@ lab run svhn --run nodata
 one_line_error 'data that is not there' 3 'lockstep data fetch svhn'
 has 'or stand-in' err '--stand-in'
 [ ! -e nodata ] && ok 'nothing was made'
+
+# What is nearest says how long a training is.
+cat >length.lab <<END
+title  Length
+base   model=softmax data=$data epochs=2 no-eval=on
+question Q1: ?
+  run  far
+  run  near iterations=9
+  vary lr 0.1 0.2
+question Q2: ?
+  base iterations=7
+  run  nearer
+  run  own epochs=3
+END
+lab show length.lab --json
+equal 'epochs or iterations, the nearest' "$(for run in far near-0.1 nearer own; do python3 -c '
+import json, re, sys
+print(*re.findall(r"--(?:epochs|iterations) \d+", next(j for j in json.load(open("out"))["jobs"] if j["run"] == sys.argv[1])["command"]))' $run; done | tr '\n' ' ')" \
+    '--epochs 2 --iterations 9 --iterations 7 --epochs 3 '
+cat >blank.lab <<END
+title Nothing to compare with
+base  model=softmax data=$data epochs=1
+question Q1: ?
+  run  a
+  show time predicted
+END
+lab show blank.lab
+has 'a forecast that no run has is told' err 'warning: Q1 shows predicted, but none of its runs has a forecast'
+train softmax $data --nodes 2 --slow 3:2
+one_line_error 'train: a slow node that is not there' 2 '--slow 3:2 holds back node 3, but there are 2'
+train softmax $data --slow 2:2
+one_line_error 'train: a slow node of one process' 2 'give --nodes 2, too'
+train softmax $data -i 3 --slow 1:2 --run held
+equal 'train: one process held back' "$code" 0
 
 # --- weak scaling ---
 train softmax $data --batch-per-worker 8 -w 2 -i 3 --run weak

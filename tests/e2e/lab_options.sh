@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # lab_options.sh LOCKSTEP: what `lab run` is given for all runs, --device and -w, reaches those that do not set it themselves and no others; `slow` of a run
 # slows that node of that run.
+# --hosts stand for nodes.
 # shellcheck disable=SC2154 # what lib.sh assigns
 source "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || skip_all "python3 is not installed"
@@ -65,6 +66,20 @@ lab show images.lab --json --data-dir "$PWD/here"
 equal "predicted of those that are here ($(predicted) s, of all that are published $published s)" \
     "$(python3 -c 'import sys; a, b = float(sys.argv[1].split()[0]), float(sys.argv[2].split()[0]); print(a - 0.2 < (b - 0.2) / 10)' "$(predicted)" "$published")" True
 
+# What is held back takes longer: all of it where shares are equal, else as much as the others cannot take over.
+cat >held.lab <<'END_LAB'
+title  How long will it take?
+base   model=softmax data=fake:1x8x8:4:200 batch-size=16 iterations=1000000 nodes=2
+question Q1: ?
+  run  even
+  run  held slow=2:20
+  run  equal slow=2:20 balance=off
+END_LAB
+lab show held.lab --json
+equal "predicted with a node at a twentieth ($(predicted) s)" "$(predicted | python3 -c '
+even, held, equal = (float(word) - 1.5 for word in input().split())
+print(1.89 < held / even < 1.92, 19.9 < equal / even < 20.1)')" 'True True'
+
 # Number formats that the usual device does not have.
 cat >half.lab <<'END_LAB'
 title  Half the digits
@@ -78,7 +93,7 @@ lab run unnamed.lab --run half
 one_line_error 'a precision without a device' 2 'unnamed.lab:5: run half: precision=bf16, but no device is named, and '
 has 'what to do' err 'write device=cuda beside it, or give lab run --device cuda, on a machine with a card'
 lab run half.lab --run half
-one_line_error 'a precision that the device does not have' 2 'half.lab:5: run half: --precision bf16: the device cpu computes in f32 only'
+one_line_error 'a precision that the device does not have' 2 'half.lab:5: run half: precision=bf16: the device cpu computes in f32 only; leave it out, or use device=cuda'
 if [ -e "$(dirname "$lockstep")/lockstep-cuda.so" ]; then
     for file in half unnamed; do
         lab show $file.lab --device cuda --json
@@ -99,6 +114,41 @@ if [ "$code" -ne 0 ]; then ok 'a device that is not there is told'; else bad 'a 
 lab run reach.lab --only Q1 --device ref --run device
 equal 'a lab with --device: what computed' "$code $(field device device/runs/free-r1/result.json)" '0 ref'
 has 'the report tells what was asked for' device/report.md '| asked for: --device | ref |'
+
+# Real machines in place of nodes: here two that a remote shell only claims to reach.
+lab show mnist --stand-in --only Q2 --hosts a,b,c,d --json
+equal 'a lab of the program on hosts' "$(words softmax hosts) $(words ps-1 hosts) $(words ps-3 hosts)$(words ps-3 nodes)$(words ps-3 network)" \
+    ' --hosts a --hosts a,b,c'
+cat >cluster.lab <<'END_LAB'
+title  On a cluster
+base   model=softmax data=fake:1x8x8:4:200 batch-size=16 iterations=10
+question Q1: ?
+  run  alone
+  run  ps sync=ps network=1gbit,0.1ms
+  vary nodes 1 2
+  show time hash nodes
+END_LAB
+lab run cluster.lab --hosts 127.0.0.2 --run cluster
+one_line_error 'fewer hosts than nodes' 2 '--hosts 127.0.0.2 names 1, but run ps-2 has nodes=2'
+if [ -e cluster ]; then bad 'something was run'; fi
+if "$lockstep" server --keygen keys >out 2>err; then
+    printf '#!/usr/bin/env bash\nshift\nexec sh -c "$*"\n' >rsh
+    chmod +x rsh
+    LOCKSTEP_RSH=$PWD/rsh lab run cluster.lab --hosts 127.0.0.2,127.0.0.3 --run cluster
+    equal 'on hosts: exit code' "$code" 0
+    equal 'on hosts: the same weights' "$(for run in ps-1 ps-2; do field weights_hash cluster/runs/$run-r1/result.json; done | sort -u)" \
+        "$(field weights_hash cluster/runs/alone-r1/result.json)"
+    equal 'on hosts: the first of them' "$(for run in ps-1 ps-2; do
+        python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["launch"]["hosts"])' cluster/runs/$run-r1/manifest.json; done | tr '\n' ' ')" \
+        '127.0.0.2 127.0.0.2,127.0.0.3 '
+    has 'on hosts: the report says so' cluster/report.md 'ps-2: 2 hosts and their network instead of nodes made on this machine and network 1gbit,0.1ms'
+    lab run cluster
+    equal 'on hosts: gone on as it was begun' "$code $(words ps-2 hosts cluster/state.json)" '0 --hosts 127.0.0.2,127.0.0.3'
+    lab run cluster --hosts a,b
+    one_line_error 'on other hosts' 2 'goes on as it was begun: leave --hosts out'
+else
+    skipped "no parameter server: labs on hosts are not run ($(head -n 1 err))"
+fi
 
 has_mpi=$(for mpi in openmpi mpich; do
     if [ -e "$(dirname "$lockstep")/lockstep-$mpi.so" ] && command -v "mpirun.$mpi" >/dev/null; then echo yes; break; fi
