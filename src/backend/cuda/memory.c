@@ -10,8 +10,7 @@
 static cudaStream_t whole_stream(struct ls_device *d)
 {
     cudaStream_t stream = ls__cuda_stream(d);
-    const enum ls_status joined = ls__cuda_join(d); /* a failure is left behind, as by a launch */
-    (void)joined;
+    ls__cuda_keep_failure(d, ls__cuda_join(d));
     return stream;
 }
 
@@ -76,6 +75,7 @@ static enum ls_status sum_fault(const struct ls_cuda_kernel *k)
 static enum ls_status look(struct ls_device *d)
 {
     const struct ls_cuda_fault seen = d->seen->fault;
+    TRY(ls__cuda_take_failure(d));
     if (seen.id == 0) return LS_OK;
     TRY(LS_CUDA(cudaMemsetAsync(d->fault, 0, sizeof *d->fault, d->stream)));
     if (seen.id == LS_CUDA_FAULT_ELSEWHERE) return LS_OK; /* the other tells it */
