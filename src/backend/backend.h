@@ -217,7 +217,8 @@ struct ls_device_sums {
     /* data[0,n), in place, becomes the sum over all ranks */
     enum ls_status (*add)(struct ls_device *device, int64_t *data, int64_t n);
     /* The sum of all ranks' `mine` (of the host, read before it returns) to `words`. mine[0] counts as one more where a
-     * launch on this device has failed; where words[0] is not zero, updates enqueued later change nothing. */
+     * launch on this device has failed; where words[0] is not zero, updates enqueued later change nothing, also after
+     * settle, which tells only what failed here. */
     enum ls_status (*tell)(struct ls_device *device, int64_t *words, const int64_t *mine, int64_t n);
 };
 

@@ -347,11 +347,30 @@ static void test_aside_of_a_dead_capture(void **state)
     }
 }
 
+/* What failed on another card is told there; here nothing is updated any more, however often the host waits. */
+static void test_elsewhere(void **state)
+{
+    struct ls_device d;
+    open_card(&d);
+    fault.id = LS_CUDA_FAULT_ELSEWHERE;
+    for (int i = 0; i < 2; i++) {
+        check_ok(ls__cuda_memory.settle(&d));
+        check_ok(read_one(&d));
+        assert_int_equal(fault.id, LS_CUDA_FAULT_ELSEWHERE);
+    }
+    fault.id = 1; /* one of its own is told, and forgotten */
+    check_fails(ls__cuda_memory.settle(&d), LS_INTERNAL, "unknown origin");
+    assert_int_equal(fault.id, 0);
+    check_ok(ls__cuda_memory.settle(&d));
+    close_card(&d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_not_enqueued), cmocka_unit_test(test_small_things),
         cmocka_unit_test(test_upload),       cmocka_unit_test(test_replay),
-        cmocka_unit_test(test_record),       cmocka_unit_test(test_aside_of_a_dead_capture)};
+        cmocka_unit_test(test_record),       cmocka_unit_test(test_aside_of_a_dead_capture),
+        cmocka_unit_test(test_elsewhere)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
