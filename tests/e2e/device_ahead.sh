@@ -48,6 +48,15 @@ newest=$(basename "$(newest_of nan2)" .safetensors)
 if [ $((10#${newest#step-})) -lt "$at" ] && [ $((10#${newest#step-})) -ge $((at - 3)) ]; then ok "the newest checkpoint is of step ${newest#step-}, before it"
 else bad "failed at step $at, the newest checkpoint is $newest"; fi
 
+# --- a step that fails while its layers are measured, with others ahead of the host ---
+measured=(lenet5 digits -i 20 -b 32 --shards 1 --no-eval --lr 8)
+on layers0 0 "${measured[@]}" >/dev/null
+on layers1 1 "${measured[@]}" >/dev/null
+on layers2 1 "${measured[@]}" --no-record >/dev/null
+has "it names a step that is measured" layers0.err "step 4: "
+equal "measured, ahead" "$(grep '^lockstep: ' layers1.err)" "$(grep '^lockstep: ' layers0.err)"
+equal "not measured, ahead" "$(grep '^lockstep: ' layers2.err)" "$(grep '^lockstep: ' layers0.err)"
+
 # --- a signal in between ---
 LOCKSTEP_FAR_RECORDING=1 "$lockstep" train softmax digits -i 100000 -b 32 --shards 1 --no-eval --log-every 20 --device far --threads 1 --run stop >stop.out 2>stop.err </dev/null &
 pid=$!
