@@ -26,6 +26,7 @@ equal "a line for every step" "$(on lines 1 "${run[@]}" --log-every 1)" "$plain"
 equal "checkpoints in between" "$(on saved 1 "${run[@]}" --checkpoint-every 7)" "$plain"
 if [ $(($(waits ahead) + 50)) -le "$(waits lines)" ]; then ok "the host waited $(waits ahead) times, $(waits lines) with a line for every step"
 else bad "the host waited $(waits ahead) times, $(waits lines) with a line for every step"; fi
+equal "every image is counted" "$(python3 -c 'import json; print(*(r["images"] for r in json.load(open("ahead.out"))["ranks"]))')" $((60 * 32))
 same_file "the same metrics" <(metrics_of plain) <(metrics_of ahead)
 same_file "the same metrics with checkpoints in between" <(metrics_of plain) <(metrics_of saved)
 equal "batch norm, several epochs, a small last batch" \
