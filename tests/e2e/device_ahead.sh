@@ -33,6 +33,10 @@ equal "batch norm, several epochs, a small last batch" \
     "$(on bn1 1 resnet-small fake:3x16x16:10:60 --epochs 3 -b 8 --shards 1 --no-eval --log-every 0)" \
     "$(on bn0 0 resnet-small fake:3x16x16:10:60 --epochs 3 -b 8 --shards 1 --no-eval --log-every 0)"
 same_file "its metrics" <(metrics_of bn0) <(metrics_of bn1)
+LOCKSTEP_TERMINAL=1 TERM=xterm on bar 1 softmax fake:1x8x8:4:640 --epochs 3 -b 8 --shards 1 --no-eval --log-every 20 >/dev/null
+for epoch in 1 2 3; do
+    grep -aqE "Epoch $epoch/3: +[0-9]+%" bar.err && ok "the bar of epoch $epoch" || bad "no bar of epoch $epoch: $(tr '\r' '\n' <bar.err | grep -ao 'Epoch ./3: *[0-9]*%' | sort -u | tr '\n' ' ')"
+done
 
 # --- a step that fails while the host is elsewhere: the message names that step ---
 bad_run=(lenet5 digits -i 60 -b 32 --shards 1 --no-eval --lr 1000 --warmup-epochs 1)
