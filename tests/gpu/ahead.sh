@@ -34,17 +34,17 @@ alike() { # NAME ARGS...
     equal "$name: images" "$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["ranks"][0]["images"])' "$name-50.$device.out")" \
         "$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["ranks"][0]["images"])' "$name-1.$device.out")"
 }
-alike small softmax digits -i 120 -b $n --shards 1 --no-eval
+alike small softmax digits -i 120 -b "$n" --shards 1 --no-eval
 if [ "$device" = cuda ]; then
-    alike lenet5 lenet5 digits -i 100 -b $n --shards 1 --no-eval --crop-pad 2 --optimizer adamw
+    alike lenet5 lenet5 digits -i 100 -b "$n" --shards 1 --no-eval --crop-pad 2 --optimizer adamw
     alike resnet resnet-small fake:3x32x32:10:640 --epochs 4 -b 32 --shards 1 --no-eval --precision bf16
     alike dropout ./every.net fake:3x32x32:10:640 --epochs 3 -b 32 --shards 1 --no-eval
 fi
 
 # --- a step that fails is named, whoever waits
 for lr in $rates; do
-    bad_run=(lenet5 digits -i 60 -b 32 --shards 1 --no-eval --lr $lr)
-    [ $lr = 8 ] || bad_run+=(--warmup-epochs 1)
+    bad_run=(lenet5 digits -i 60 -b 32 --shards 1 --no-eval --lr "$lr")
+    [ "$lr" = 8 ] || bad_run+=(--warmup-epochs 1)
     for how in "--log-every 1" "--log-every 50" "--log-every 50 --no-record"; do
         # shellcheck disable=SC2086 # words
         "$lockstep" train "${bad_run[@]}" "${more[@]}" $how --device "$device" --run fails >fails.out 2>fails.err
@@ -59,12 +59,12 @@ done
 # --- rates of layers
 for optimizer in $optimizers; do
     lr=0.05
-    [ $optimizer = sgd ] || lr=0.002
-    run=(lenet5 digits -b $n --shards 2 --no-eval --optimizer $optimizer --lr $lr --lr-of 'conv*=x0.1,*.bias=x2' --timeout 30 "${more[@]}")
+    [ "$optimizer" = sgd ] || lr=0.002
+    run=(lenet5 digits -b "$n" --shards 2 --no-eval --optimizer "$optimizer" --lr "$lr" --lr-of 'conv*=x0.1,*.bias=x2' --timeout 30 "${more[@]}")
     two=$(on "of-$optimizer-2" "$device" "${run[@]}" -i 8)
     [ -n "$two" ] && ok "--lr-of, $optimizer: $two" || bad "--lr-of, $optimizer: $(tail -n 1 "of-$optimizer-2.$device.err")"
     one=$(on "of-$optimizer-1" "$device" "${run[@]}" --shards 1 -i 8)
-    [ "$one" != "$(on "of-$optimizer-0" "$device" lenet5 digits -b $n --shards 1 --no-eval --optimizer $optimizer --lr $lr -i 8 "${more[@]}")" ] &&
+    [ "$one" != "$(on "of-$optimizer-0" "$device" lenet5 digits -b "$n" --shards 1 --no-eval --optimizer "$optimizer" --lr "$lr" -i 8 "${more[@]}")" ] &&
         ok "--lr-of, $optimizer: they matter" || bad "--lr-of, $optimizer: the same as without: $one"
     on "of-$optimizer-half" "$device" "${run[@]}" --shards 1 -i 3 >/dev/null
     "$lockstep" train --resume "of-$optimizer-half.$device" -i 8 --device "$device" "${more[@]}" --no-eval --json >resumed.out 2>resumed.err || note "$(tail -n 1 resumed.err)"
