@@ -217,7 +217,8 @@ struct ls_device_sums {
     /* data[0,n), in place, becomes the sum over all ranks */
     enum ls_status (*add)(struct ls_device *device, int64_t *data, int64_t n);
     /* The sum of all ranks' `mine` (of the host, read before it returns) to `words`. mine[0] counts as one more where a
-     * launch on this device has failed; where words[0] is not zero, updates enqueued later change nothing. */
+     * launch on this device has failed; where words[0] is not zero, updates enqueued later change nothing, also after
+     * settle, which tells only what failed here. */
     enum ls_status (*tell)(struct ls_device *device, int64_t *words, const int64_t *mine, int64_t n);
 };
 
@@ -274,6 +275,9 @@ struct ls_backend {
     const struct ls_device_clock *clock;
     /* (optional, default: f32 only) before the first kernel is prepared */
     enum ls_status (*set_precision)(struct ls_device *device, enum ls_precision precision);
+    /* (optional, default: nobody looks) which card of the machine it is, for NVIDIA's management library: its PCI
+     * address, "00000000:3B:00.0"; "" where it is not known */
+    void (*place)(const struct ls_device *device, char *text, size_t size);
     /* (optional, default: the CPU's, measured) what the device could compute with its precision at most */
     double (*peak_gflops)(const struct ls_device *device);
     /* (optional, default 0: as many as there are) threads that may launch */
@@ -310,7 +314,7 @@ enum ls_status ls_backend_get(const char *name, const struct ls_backend **out) L
 bool ls_backend_exists(const char *name); /* without loading anything */
 
 /* What a plug-in exports. It may use all functions of the library, which the program exports. */
-enum { LS_BACKEND_ABI = 7 };
+enum { LS_BACKEND_ABI = 8 };
 struct ls_backend_plugin {
     int abi; /* LS_BACKEND_ABI, first in every version */
     const struct ls_backend *backend;

@@ -160,7 +160,7 @@ static void check_cards(struct doctor *d)
         if (!is_loaded) snprintf(text, sizeof text, "cannot be loaded: %s", ls_error_message());
         const bool is_usable = is_loaded && ls__backend_text(cuda, text, sizeof text);
         say(d, "GPU", is_usable ? NULL : "see docs/guide/gpu.md", "--device cuda: %s", text);
-        if (is_usable && ls__nvml_read(&use))
+        if (is_usable && ls__nvml_read(NULL, &use))
             say(d, "GPU", NULL, "now %.0f %% busy, %.1f of %.1f GiB in use, %.0f W, %.0f MHz", use.percent,
                 (double)use.used_bytes / (1 << 30), (double)use.total_bytes / (1 << 30), use.watts, use.clock_mhz);
     } else if (!has_driver && !has_plugin) { /* no warning: who has no card misses nothing */

@@ -288,7 +288,8 @@ typedef enum ls_status launch_fn(void *arg);
 enum ls_status ls__exec_launch(struct ls_exec *e, const struct record_key *key, launch_fn *fn, void *arg,
                                bool *is_replayed) LS_MUST_CHECK;
 bool ls__exec_can_record(const struct ls_exec *e);
-/* Before the launches of a step: what they read when they are replayed. */
+/* Before the launches of a step: what they read when they are replayed. Also of a step that launches plainly: the
+ * device tells by it which one failed (ahead.c). */
 enum ls_status ls__exec_now(struct ls_exec *e, const struct ls_step_ctx *ctx) LS_MUST_CHECK;
 void ls__exec_forget_recordings(struct ls_exec *e); /* addresses change */
 

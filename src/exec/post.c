@@ -74,14 +74,15 @@ static enum ls_status grad_norm(struct ls_exec *e, const struct ls_plan *plan, d
     return status;
 }
 
+/* Who reads the sums hears first whether they could be made. */
 static enum ls_status await_all_sums(struct step *s)
 {
     struct ls_exec *e = s->e;
     struct ls_begun begun = ls__span_begin(e->workers[0].lane, LS_SPAN_COMMUNICATE, "all sums", s->ask->step);
     enum ls_status status = e->together->sum_wait(s, e->sums.n);
     ls__moments_mark(s, LS_MOMENT_END);
-    if (status == LS_OK && s->is_timed) status = ls__memory_settle(e); /* they are enqueued only */
-    return ls__moments_end(s, begun, status);
+    if (status == LS_OK) status = ls__memory_settle(e); /* they are enqueued only */
+    return ls__step_diagnose(s, ls__moments_end(s, begun, status));
 }
 
 static enum ls_status look(struct step *s)

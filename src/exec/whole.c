@@ -54,6 +54,7 @@ enum ls_status ls__exec_run_whole(struct step *s, bool *is_replayed)
     enum ls_status status = ls__shard_load(s, s->plan, c, 0);
     if (status == LS_OK) status = ls__exec_launch(e, &key, launch_all, &w, is_replayed);
     ls__span_end(e->workers[0].lane, begun);
+    e->workers[0].n_samples += c.n;
     if (status != LS_OK) return status;
     note_copies(s);
     e->store->version++;

@@ -236,7 +236,8 @@ static const char *command_of(const struct ls_lab_view *v)
     const struct ls_lab_state *s = v->state;
     char data_dir[LS_QUOTED_BYTES];
     const char *text = ls__page_format(v->p, "lockstep lab run %s", lab_word(v));
-    const char *const options[][2] = {{"only", s->only}, {"device", s->device}, {"workers", s->workers}};
+    const char *const options[][2] = {
+        {"only", s->only}, {"device", s->device}, {"workers", s->workers}, {"hosts", s->hosts}};
     if (strcmp(s->scale, "1") != 0) text = ls__page_format(v->p, "%s --scale %s", text, s->scale);
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
         if (*options[i][1]) text = ls__page_format(v->p, "%s --%s %s", text, options[i][0], options[i][1]);

@@ -45,17 +45,36 @@ static const char *without_paths(struct ls_page *p, const char *text)
     return made;
 }
 
+static size_t match_len(const char *hosts, const char *at, size_t least)
+{
+    const size_t n = strlen(hosts);
+    return n > least && strncmp(at, hosts, n) == 0 ? n : least;
+}
+
+/* Of the longest list of hosts that stands there; 0: none does. One list may begin as another does. */
+static size_t hosts_len(const struct ls_lab_state *s, const char *at)
+{
+    size_t len = match_len(s->hosts, at, 0);
+    for (int i = 0; i < s->n_jobs; i++) {
+        const char *hosts = ls__lab_job_setting(&s->jobs[i], "hosts");
+        if (hosts) len = match_len(hosts, at, len);
+    }
+    return len;
+}
+
 static const char *without_hosts(const struct ls_lab_view *v, const char *text)
 {
-    for (int i = 0; i < v->state->n_jobs; i++) {
-        const struct ls_lab_job *job = &v->state->jobs[i];
-        for (int k = 0; k < job->n_settings; k++) {
-            const char *value = job->settings[k].value,
-                       *at = strcmp(job->settings[k].key, "hosts") == 0 && *value ? strstr(text, value) : NULL;
-            if (at) text = ls__page_format(v->p, "%.*sHOSTS%s", (int)(at - text), text, at + strlen(value));
+    const char *begun = text; /* what is not written yet */
+    const char *made = "";
+    for (const char *at = text; *at;) {
+        const size_t len = hosts_len(v->state, at);
+        if (len > 0) {
+            made = ls__page_format(v->p, "%s%.*sHOSTS", made, (int)(at - begun), begun);
+            begun = at + len;
         }
+        at += len > 0 ? len : 1;
     }
-    return text;
+    return begun == text ? text : ls__page_format(v->p, "%s%s", made, begun);
 }
 
 static const char *cleaned(const struct ls_lab_view *v, const char *text)

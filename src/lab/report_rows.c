@@ -61,7 +61,10 @@ static void add_scaled(const struct ls_lab_view *v, const struct ls_lab_question
     ls__lab_say_scaled(&text, v->lab, v->state, q);
     for (const char *line = text.len ? text.text : ""; *line;) {
         const size_t len = strcspn(line, "\n");
-        ls__page_note(v->p, "Scaled to %s, %.*s.", v->state->scale, (int)len, line);
+        if (strcmp(v->state->scale, "1") == 0)
+            ls__page_note(v->p, "Not as the lab has it: %.*s.", (int)len, line);
+        else
+            ls__page_note(v->p, "Scaled to %s, %.*s.", v->state->scale, (int)len, line);
         line += len + (line[len] != '\0');
     }
     if (text.failed && v->p->status == LS_OK) v->p->status = ls__buf_check(&text);

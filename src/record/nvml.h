@@ -12,9 +12,10 @@ struct ls_gpu_use {
     double watts, clock_mhz;         /* 0: the card does not tell */
 };
 
-/* The first card that this process may use ($CUDA_VISIBLE_DEVICES). False: no card, no library. */
-bool ls__nvml_read(struct ls_gpu_use *use);
-/* Its name, "NVIDIA H200"; "" if there is none. */
-const char *ls__nvml_name(void);
+enum { LS_GPU_BYTES = 32 };
+
+/* place: the PCI address of a card (ls_backend.place); NULL: the first card that this process may use
+ * ($CUDA_VISIBLE_DEVICES). False: no card, no library. */
+bool ls__nvml_read(const char *place, struct ls_gpu_use *use);
 
 #endif

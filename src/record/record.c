@@ -64,8 +64,8 @@ static bool last_row(int fd, double *seconds)
 static enum ls_status open_resources(struct ls_record *r, const struct ls_record_options *o)
 {
     bool is_resumed = o->first_step > 0;
-    struct ls_resources_options ro = {
-        .interval = resources_interval, .with_gpu = o->with_gpu, .trace = o->trace, .n_threads = o->n_threads};
+    struct ls_resources_options ro = {.interval = resources_interval, .trace = o->trace, .n_threads = o->n_threads};
+    memcpy(ro.gpu, o->gpu, sizeof ro.gpu);
     int flags = O_RDWR | O_CREAT | O_APPEND | (is_resumed ? 0 : O_TRUNC);
     TRY(ls__dir_open_file(&r->dir, "resources.csv", flags, &ro.fd, LS_IO));
     ro.is_going_on = is_resumed && last_row(ro.fd, &ro.first_seconds);

@@ -14,6 +14,7 @@
 #define LS_RECORD_RECORD_H
 
 #include "base/status.h"
+#include "record/nvml.h"
 #include "run/run.h"
 #include "trace/trace.h"
 
@@ -29,11 +30,11 @@ struct ls_record_options {
     int rank;
     int64_t first_step; /* > 0: resumed, and what is there already is gone on with */
     struct ls_trace *trace;
-    int n_threads; /* whose time the trace splits */
-    bool with_gpu;
-    bool with_resources;  /* and TensorBoard's file; else only what the next asks for */
-    int64_t traced_steps; /* trace.json, with everything in so many steps; -1: none */
-    int64_t batch_size;   /* the rest is for trace.json too */
+    int n_threads;          /* whose time the trace splits */
+    char gpu[LS_GPU_BYTES]; /* the card that is looked at (nvml.h); "": none */
+    bool with_resources;    /* and TensorBoard's file; else only what the next asks for */
+    int64_t traced_steps;   /* trace.json, with everything in so many steps; -1: none */
+    int64_t batch_size;     /* the rest is for trace.json too */
     const char *host;
     int64_t offset_ns, error_ns; /* to the clock of the trace (timeline.h) */
 };

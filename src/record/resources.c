@@ -132,7 +132,7 @@ static void add_row(const struct ls_resources *r, struct ls_buf *b, double secon
     ls__buf_addf(b, ",%d,%lld,%lld,%lld,%lld,%lld,", u->n_threads, (long long)(u->read_bytes - f->read_bytes),
                  (long long)(u->written_bytes - f->written_bytes), (long long)(u->received_bytes - f->received_bytes),
                  (long long)(u->sent_bytes - f->sent_bytes), (long long)(u->n_switches - f->n_switches));
-    const bool has_gpu = r->o.with_gpu && ls__nvml_read(&gpu);
+    const bool has_gpu = r->o.gpu[0] && ls__nvml_read(r->o.gpu, &gpu);
     if (has_gpu)
         ls__buf_addf(b, "%.0f,%.1f", gpu.percent, (double)gpu.used_bytes / mb);
     else

@@ -18,6 +18,7 @@
 #define LS_RECORD_RESOURCES_H
 
 #include "base/status.h"
+#include "record/nvml.h"
 #include "record/process.h"
 #include "trace/trace.h"
 
@@ -41,7 +42,7 @@ struct ls_resources_options {
     bool keeps_points;      /* for ls__resources_points */
     struct ls_trace *trace; /* the columns of where the time went; NULL: they are empty */
     int n_threads;
-    bool with_gpu; /* ask NVIDIA's library, if it is here */
+    char gpu[LS_GPU_BYTES]; /* the card that NVIDIA's library is asked about (nvml.h); "": none */
 };
 
 /* One sample, for a plot. */

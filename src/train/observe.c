@@ -187,11 +187,11 @@ enum ls_status ls__observe_open(struct trainer *t)
                                    .first_step = t->st.step,
                                    .trace = t->trace,
                                    .n_threads = t->s.threads,
-                                   .with_gpu = t->s.backend->memory != NULL,
                                    .with_resources = t->o->record,
                                    .traced_steps = t->o->trace ? t->o->trace_steps : -1,
                                    .batch_size = t->s.batch_size,
                                    .host = place->host};
+    if (t->s.backend->place) t->s.backend->place(t->s.device, ro.gpu, sizeof ro.gpu);
     if (t->o->trace) TRY(ls__observe_clock(t, &ro));
     if ((t->o->record && is_seen) || t->o->trace) t->record = ls__record_open(&ro);
     struct ls_tensorboard *tb = ls__record_tensorboard(t->record);

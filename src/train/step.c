@@ -109,22 +109,27 @@ static enum ls_status one_step(struct trainer *t, struct ls_step *out)
     return LS_OK;
 }
 
+static void begin_progress(struct trainer *t)
+{
+    char label[64];
+    snprintf(label, sizeof label, "Epoch %lld/%lld", (long long)t->st.epoch + 1, (long long)t->o->epochs);
+    int64_t after = t->last_step - t->st.step, of_epoch = t->schedule.steps_per_epoch - t->st.epoch_step;
+    if (of_epoch > after) of_epoch = after; /* -i ends it within the epoch */
+    ls__progress_begin(&t->progress, label, t->st.epoch_step + of_epoch);
+    t->progress.unit = " images";
+    t->progress.weight = t->s.batch_size;
+    t->progress.after = after - of_epoch;
+    ls__progress_start_at(&t->progress, t->st.epoch_step); /* the bar's clock starts now, after this step */
+}
+
+/* A step whose loss comes later begins the bar, too. */
 static void show_progress(struct trainer *t)
 {
     char note[64];
     const struct tally *y = &t->st.epoch_tally;
-    if (!t->is_chief || y->n == 0) return;
-    if (t->st.epoch_step == 1 || t->progress.total == 0) {
-        char label[64];
-        snprintf(label, sizeof label, "Epoch %lld/%lld", (long long)t->st.epoch + 1, (long long)t->o->epochs);
-        int64_t after = t->last_step - t->st.step, of_epoch = t->schedule.steps_per_epoch - t->st.epoch_step;
-        if (of_epoch > after) of_epoch = after; /* -i ends it within the epoch */
-        ls__progress_begin(&t->progress, label, t->st.epoch_step + of_epoch);
-        t->progress.unit = " images";
-        t->progress.weight = t->s.batch_size;
-        t->progress.after = after - of_epoch;
-        ls__progress_start_at(&t->progress, t->st.epoch_step); /* the bar's clock starts now, after this step */
-    }
+    if (!t->is_chief) return;
+    if (t->st.epoch_step == 1 || t->progress.total == 0) begin_progress(t);
+    if (y->n == 0) return;
     snprintf(note, sizeof note, "loss=%.3f acc=%.1f%%", y->loss_sum / (double)y->n,
              100 * (double)y->n_correct / (double)y->n);
     ls__progress_update(&t->progress, t->st.epoch_step, note);

@@ -26,12 +26,17 @@ equal "a line for every step" "$(on lines 1 "${run[@]}" --log-every 1)" "$plain"
 equal "checkpoints in between" "$(on saved 1 "${run[@]}" --checkpoint-every 7)" "$plain"
 if [ $(($(waits ahead) + 50)) -le "$(waits lines)" ]; then ok "the host waited $(waits ahead) times, $(waits lines) with a line for every step"
 else bad "the host waited $(waits ahead) times, $(waits lines) with a line for every step"; fi
+equal "every image is counted" "$(python3 -c 'import json; print(*(r["images"] for r in json.load(open("ahead.out"))["ranks"]))')" $((60 * 32))
 same_file "the same metrics" <(metrics_of plain) <(metrics_of ahead)
 same_file "the same metrics with checkpoints in between" <(metrics_of plain) <(metrics_of saved)
 equal "batch norm, several epochs, a small last batch" \
     "$(on bn1 1 resnet-small fake:3x16x16:10:60 --epochs 3 -b 8 --shards 1 --no-eval --log-every 0)" \
     "$(on bn0 0 resnet-small fake:3x16x16:10:60 --epochs 3 -b 8 --shards 1 --no-eval --log-every 0)"
 same_file "its metrics" <(metrics_of bn0) <(metrics_of bn1)
+LOCKSTEP_TERMINAL=1 TERM=xterm on bar 1 softmax fake:1x8x8:4:640 --epochs 3 -b 8 --shards 1 --no-eval --log-every 20 >/dev/null
+for epoch in 1 2 3; do
+    grep -aqE "Epoch $epoch/3: +[0-9]+%" bar.err && ok "the bar of epoch $epoch" || bad "no bar of epoch $epoch: $(tr '\r' '\n' <bar.err | grep -ao 'Epoch ./3: *[0-9]*%' | sort -u | tr '\n' ' ')"
+done
 
 # --- a step that fails while the host is elsewhere: the message names that step ---
 bad_run=(lenet5 digits -i 60 -b 32 --shards 1 --no-eval --lr 1000 --warmup-epochs 1)
@@ -47,6 +52,15 @@ equal "diverging, ahead, with checkpoints: exit code" "$code" 5
 newest=$(basename "$(newest_of nan2)" .safetensors)
 if [ $((10#${newest#step-})) -lt "$at" ] && [ $((10#${newest#step-})) -ge $((at - 3)) ]; then ok "the newest checkpoint is of step ${newest#step-}, before it"
 else bad "failed at step $at, the newest checkpoint is $newest"; fi
+
+# --- a step that fails while its layers are measured, with others ahead of the host ---
+measured=(lenet5 digits -i 20 -b 32 --shards 1 --no-eval --lr 8)
+on layers0 0 "${measured[@]}" >/dev/null
+on layers1 1 "${measured[@]}" >/dev/null
+on layers2 1 "${measured[@]}" --no-record >/dev/null
+has "it names a step that is measured" layers0.err "step 4: "
+equal "measured, ahead" "$(grep '^lockstep: ' layers1.err)" "$(grep '^lockstep: ' layers0.err)"
+equal "not measured, ahead" "$(grep '^lockstep: ' layers2.err)" "$(grep '^lockstep: ' layers0.err)"
 
 # --- a signal in between ---
 LOCKSTEP_FAR_RECORDING=1 "$lockstep" train softmax digits -i 100000 -b 32 --shards 1 --no-eval --log-every 20 --device far --threads 1 --run stop >stop.out 2>stop.err </dev/null &

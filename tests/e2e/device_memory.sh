@@ -49,6 +49,17 @@ equal "of every image" "$(wc -l <far.csv)" 10001
 equal "exit code of a diverging run" $? 5
 has "it names the layer" nan.err "came out of"
 
+# Who looks at the gradients before they are applied, or wants their norm, hears of it first: as on ref, and nothing is trained from garbage.
+for how in "--lr 1000 --histograms 1" "--lr 1e6 --clip-norm 100"; do
+    for device in far ref; do
+        # shellcheck disable=SC2086 # words
+        "$lockstep" train lenet5 fake:1x28x28:10:64 -b 64 --epochs 6 --no-eval $how --device $device --run "look.$device" >look.out 2>"look.$device.err"
+        equal "$how on $device: exit code" $? 5
+        rm -rf "look.$device"
+    done
+    equal "$how: what it says" "$(grep '^lockstep: ' look.far.err)" "$(grep '^lockstep: ' look.ref.err)"
+done
+
 # What only works on the host's memory says so.
 "$lockstep" train lenet5 digits -i 1 --device far --compress 8 --run no >no.out 2>no.err
 equal "exit code of a refused option" $? 2

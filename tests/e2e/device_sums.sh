@@ -73,6 +73,18 @@ for sums in 1 one-cannot; do
     has "it names the layer" nan.err "came out of"
 done
 
+# It fails on one of two: the other is asked to update, because it looked at the sums or their norm before, and does not.
+few=(lenet5 fake:1x28x28:10:64 -b 64 --shards 4 --epochs 4 --no-eval)
+for how in "" "--clip-norm 0.1" "--histograms 1"; do
+    # shellcheck disable=SC2086 # words
+    LOCKSTEP_FAR_FAILS=2 LOCKSTEP_FAR_COUNT=1 "$lockstep" train "${few[@]}" $how --device far -w 2 --threads 1 --run one-fails >one.out 2>one.err
+    equal "exit code when one of 2 fails${how:+ with $how}" $? 5
+    has "it says why" one.err "far: it was asked to fail"
+    withheld=$(sed -n 's/.*far: \([0-9]*\) updates withheld$/\1/p' one.err | sort -n | tail -n 1)
+    if [ "${withheld:-0}" -gt 0 ]; then ok "the other withheld $withheld updates"; else bad "the other updated: $(grep withheld one.err)"; fi
+    rm -rf one-fails
+done
+
 # A card that is lost in the middle: all end and say it, what was saved is there, and going on from it gives the same weights.
 for w in 1 2; do
     LOCKSTEP_FAR_LOST=55 "$lockstep" train "${run[@]}" --checkpoint-every 1 --device far -w $w --threads 1 --run "lost$w" >lost.out 2>lost.err

@@ -46,4 +46,15 @@ equal "ref in the card's place: exit code" $? 0
 has "what only cards have is skipped" out "wrong      skipped"
 has "trainings are compared" out "ok: softmax: twice the same bits"
 [ ! -x "$(dirname "$lockstep")/tests/test_ops" ] || has "ops are counted" out "ok: ops in f32: "
+plugins=$(dirname "$lockstep")/plugins
+if [ -e "$plugins/lockstep-far.so" ]; then
+    LOCKSTEP_PLUGINS=$plugins LOCKSTEP_FAR_RECORDING=1 LOCKSTEP_FAR_SUMS=1 DEVICE=far PARTS=ahead bash "$run" "$lockstep" >out 2>err
+    equal "steps ahead, on a device of the tests: exit code" $? 0
+    has "it compares metrics" out "ok: small: the same metrics, 2 lines of 120 steps"
+    has "it names the step" out "ok: --lr 8 --log-every 50: the message"
+    has "it tries rates of layers" out "ok: --lr-of, sgd: resumed"
+    grep -h '^FAILED' out | head -n 5
+else
+    skipped "steps ahead: the test plug-in was not built"
+fi
 finish

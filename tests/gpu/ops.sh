@@ -44,12 +44,13 @@ done
 wait
 for precision in $precisions; do told "$precision"; done
 
-sanitized() { # TOOL FILE
-    if compute-sanitizer --tool "$1" --error-exitcode 9 --leak-check no "$test_ops" --backend cuda --precision bf16 "$cases/$2.cases" >ops.out 2>&1
+sanitized() { # TOOL FILE [PRECISION]
+    if compute-sanitizer --tool "$1" --error-exitcode 9 --leak-check no "$test_ops" --backend cuda --precision "${3:-bf16}" "$cases/$2.cases" >ops.out 2>&1
     then ok "$2 under $1: $(tail -n 1 ops.out)"; else bad "$2 under $1: $(tail -n 1 ops.out)"; grep -A 1 '^FAIL' ops.out | head -n 12; fi
 }
 if [ "${SANITIZE:-0}" -ne 0 ]; then
     for f in batchnorm softmax_ce bias maxpool avgpool reduce sgd adamw relu add dropout load linear activation groupnorm layernorm; do sanitized memcheck $f; done
     for f in batchnorm load groupnorm layernorm; do sanitized racecheck $f; done
+    for f in maxpool linear relu softmax_ce; do sanitized synccheck $f f32; done # kernels of small networks, whose blocks meet
 fi
 finish

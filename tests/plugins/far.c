@@ -8,6 +8,8 @@
  * With LOCKSTEP_FAR_SUMS=1 devices of several processes add their sums themselves, through a file that all of them map;
  * LOCKSTEP_FAR_SUMS=one-cannot: rank 1 cannot, so nobody does. A machine has LOCKSTEP_FAR_CARDS of them (2). Its clock
  * is the host's; LOCKSTEP_FAR_ADDING_MS: it says that sums took so much longer, LOCKSTEP_FAR_SLOW_MS: rank 1's shards.
+ * LOCKSTEP_FAR_FAILS=STEP: a sum of rank 1 fails in that step, from 0. Then the other ranks' devices update nothing any
+ * more, however often the host settles; with LOCKSTEP_FAR_COUNT each says of how many updates it was asked for nothing.
  *
  * With LOCKSTEP_FAR_RECORDING=1 launches are recorded and replayed, images are kept, and steps may be enqueued before
  * the host has heard of those before; with 0 nothing of it, but the plans are the same.
@@ -38,7 +40,7 @@ static struct {
     char message[512];
     struct recording *recorded; /* the one that launches join; NULL: they run */
     struct ls_step_ctx now;
-    int n_waits;
+    int n_waits, n_withheld;
 } card = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 enum { ALIGNMENT = 256, MOST_SAMPLES = 4096 /* of a shard */ };
@@ -89,7 +91,8 @@ static enum ls_status device_open_at(struct ls_device **out, int turn, bool is_o
 
 static void device_close(struct ls_device **device)
 {
-    if (getenv("LOCKSTEP_FAR_COUNT")) fprintf(stderr, "far: the host waited %d times\n", card.n_waits);
+    if (getenv("LOCKSTEP_FAR_COUNT"))
+        fprintf(stderr, "far: the host waited %d times\nfar: %d updates withheld\n", card.n_waits, card.n_withheld);
     if (card.n_live) {
         fprintf(stderr, "far: %zu allocations were not given back\n", card.n_live);
         abort();
@@ -245,7 +248,7 @@ struct meeting { /* in the file */
 static struct {
     const struct ls_device_group *of;
     struct meeting *at;
-    bool has_failed_elsewhere;
+    bool has_failed_elsewhere; /* for good */
 } group;
 
 static enum ls_status meet(void)
@@ -328,7 +331,7 @@ static enum ls_status sum_tell(struct ls_device *device, int64_t *words, const i
     memcpy(x, mine, (size_t)n * sizeof *x);
     x[0] += has_failed();
     enum ls_status status = sum_add(device, words, n);
-    group.has_failed_elsewhere = x[0] != 0;
+    if (x[0] != 0) group.has_failed_elsewhere = true;
     return status;
 }
 
@@ -356,9 +359,20 @@ static bool is_update(enum ls_op op)
     return op == LS_OP_SGD || op == LS_OP_ADAMW || op == LS_OP_RUNNING_STATS;
 }
 
+static bool is_to_fail(const struct ls_bound *b, const struct ls_step_ctx *ctx)
+{
+    const char *step = getenv("LOCKSTEP_FAR_FAILS");
+    return step && b->kernel->impl->op == LS_OP_REDUCE && group.of && group.of->rank == 1 &&
+           ctx->step == strtol(step, NULL, 10);
+}
+
 static enum ls_status launch_now(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
-    if (is_update(b->kernel->impl->op) && (has_failed() || group.has_failed_elsewhere)) return LS_OK;
+    if (is_update(b->kernel->impl->op) && (has_failed() || group.has_failed_elsewhere)) {
+        card.n_withheld++;
+        return LS_OK;
+    }
+    if (is_to_fail(b, ctx)) return keep(ls_fail(LS_NONFINITE, "far: it was asked to fail"));
     return keep(inner_of(b)->launch(b->extra, ctx));
 }
 

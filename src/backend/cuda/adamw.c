@@ -22,7 +22,8 @@ static int rates_index(struct ls_device *d, const struct ls_attrs *a)
 {
     for (int i = 0; i < d->n_rates; i++) {
         const struct ls_attrs *r = &d->rates[i];
-        if (r->beta1 == a->beta1 && r->beta2 == a->beta2 && r->eps == a->eps && r->weight_decay == a->weight_decay)
+        if (r->beta1 == a->beta1 && r->beta2 == a->beta2 && r->eps == a->eps && r->weight_decay == a->weight_decay &&
+            r->lr_factor == a->lr_factor)
             return i;
     }
     if (d->n_rates == LS_CUDA_MAX_RATES) {

@@ -24,6 +24,7 @@
 
 #include "backend/backend.h"
 #include "backend/cuda/kernels/kernels.h"
+#include "base/status_kept.h"
 
 #include <cublasLt.h>
 #include <cudnn.h>
@@ -91,6 +92,7 @@ struct ls_device {
     struct ls_cuda_fault *fault; /* in the card's memory */
     struct ls_cuda_seen *seen;   /* in pinned memory: what the host reads */
     uint32_t n_seen;             /* messages asked for */
+    struct ls_kept failure;      /* the first of what could not be enqueued when somebody took the stream */
     /* Kernels that may report a fault, by number - 1; NULL: gone. */
     const struct ls_cuda_kernel **watched;
     int n_watched;
@@ -145,7 +147,7 @@ struct ls_cuda_place ls__cuda_place(int id, const struct ls_shape *s);
 enum ls_status ls__cuda_follow(const struct ls_prep *prep, int in, struct ls_cuda_kernel *k) LS_MUST_CHECK;
 enum ls_status ls__cuda_prepare_following(const struct ls_prep *prep, struct ls_kernel **out) LS_MUST_CHECK;
 
-/* The stream, with everything enqueued that waited. */
+/* The stream, with everything enqueued that waited; what could not be is kept (ls__cuda_take_failure). */
 cudaStream_t ls__cuda_stream(struct ls_device *device);
 struct ls_cuda_next_now
 ls__cuda_next_now(const struct ls_device *device); /* what a kernel of the next step is to set */
@@ -158,6 +160,10 @@ void ls__cuda_aside_release(struct ls_device *device);
 enum ls_status ls__cuda_job(struct ls_device *device, const struct ls_cuda_job *job) LS_MUST_CHECK;
 /* Enqueues what waits there. */
 enum ls_status ls__cuda_let_jobs_go(struct ls_device *device) LS_MUST_CHECK;
+/* A failure that its caller cannot return is kept, the first one; sums and updates are not enqueued behind it. Whoever
+ * tells the host how things went (settle, read, replay, end) takes it: returns it, and forgets it. */
+void ls__cuda_keep_failure(struct ls_device *device, enum ls_status status);
+enum ls_status ls__cuda_take_failure(struct ls_device *device) LS_MUST_CHECK;
 /* small.c */
 enum ls_status ls__cuda_small_create(struct ls_device *device) LS_MUST_CHECK;
 void ls__cuda_small_destroy(struct ls_device *device);

@@ -206,6 +206,11 @@ static void identify(const struct ls_device *d, struct ls_backend_id *id)
     snprintf(id->isa, sizeof id->isa, "sm_%d%d", d->card->major, d->card->minor);
 }
 
+static void place(const struct ls_device *d, char *text, size_t size)
+{
+    if (cudaDeviceGetPCIBusId(text, (int)size, d->ordinal) != cudaSuccess) text[0] = '\0';
+}
+
 /* --- ops --- */
 
 /* Small networks' first; then cuDNN's convolutions, then ours; one of every other op. */
@@ -357,6 +362,7 @@ static const struct ls_backend backend = {
     .device_close = device_close,
     .describe = describe,
     .identify = identify,
+    .place = place,
     .memory = &ls__cuda_memory,
     .sums = &ls__cuda_sums,
     .clock = &ls__cuda_clock,

@@ -15,13 +15,28 @@ static enum ls_status flush_list(struct ls_device *d, struct ls_cuda_jobs *jobs)
     return LS_CUDA(error);
 }
 
+/* Nothing is summed or updated from what was not computed. */
 static enum ls_status flush(struct ls_device *d)
 {
     ls__cuda_small_take_over(d, d->jobs);
-    const enum ls_status computed = ls__cuda_small_flush(d);
-    const enum ls_status status = flush_list(d, d->jobs);
-    const enum ls_status updated = flush_list(d, d->updates);
-    return computed != LS_OK ? computed : status != LS_OK ? status : updated;
+    enum ls_status status = ls__cuda_small_flush(d);
+    const bool is_well = status == LS_OK && d->failure.status == LS_OK;
+    if (is_well) status = flush_list(d, d->jobs);
+    if (is_well && status == LS_OK) status = flush_list(d, d->updates);
+    d->jobs->n = d->updates->n = 0;
+    return status;
+}
+
+void ls__cuda_keep_failure(struct ls_device *d, enum ls_status status)
+{
+    if (d->failure.status == LS_OK && status != LS_OK) d->failure = ls__keep(status);
+}
+
+enum ls_status ls__cuda_take_failure(struct ls_device *d)
+{
+    const enum ls_status status = ls__fail_again(&d->failure);
+    d->failure.status = LS_OK;
+    return status;
 }
 
 enum ls_status ls__cuda_let_jobs_go(struct ls_device *d)
@@ -34,12 +49,11 @@ struct ls_cuda_next_now ls__cuda_next_now(const struct ls_device *d)
     return (struct ls_cuda_next_now){d->now, d->fault, d->next_now};
 }
 
-/* A launch that fails leaves its error behind, which the next call of CUDA's returns. */
 cudaStream_t ls__cuda_stream(struct ls_device *d)
 {
     ls__cuda_make_current(d);
-    if (ls__cuda_small_is_waiting(d) || d->jobs->n + d->updates->n > 0) (void)flush(d);
-    if (d->has_next_now) (void)ls__cuda_run_now(d->stream, ls__cuda_next_now(d));
+    if (ls__cuda_small_is_waiting(d) || d->jobs->n + d->updates->n > 0) ls__cuda_keep_failure(d, flush(d));
+    if (d->has_next_now) ls__cuda_keep_failure(d, LS_CUDA(ls__cuda_run_now(d->stream, ls__cuda_next_now(d))));
     d->has_next_now = false;
     return d->stream;
 }

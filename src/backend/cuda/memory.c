@@ -10,8 +10,7 @@
 static cudaStream_t whole_stream(struct ls_device *d)
 {
     cudaStream_t stream = ls__cuda_stream(d);
-    const enum ls_status joined = ls__cuda_join(d); /* a failure is left behind, as by a launch */
-    (void)joined;
+    ls__cuda_keep_failure(d, ls__cuda_join(d));
     return stream;
 }
 
@@ -72,13 +71,14 @@ static enum ls_status sum_fault(const struct ls_cuda_kernel *k)
                    ldexp(1, a->by_share ? LS_FIXED_MEAN_BITS : LS_FIXED_BITS) / fabs(whole));
 }
 
-/* What the card found, after it has come to the end. */
+/* What the card found, after it has come to the end. What failed elsewhere is told there, and this job ends with its
+ * step; until then the flag stays, for updates may still come. */
 static enum ls_status look(struct ls_device *d)
 {
     const struct ls_cuda_fault seen = d->seen->fault;
-    if (seen.id == 0) return LS_OK;
+    TRY(ls__cuda_take_failure(d));
+    if (seen.id == 0 || seen.id == LS_CUDA_FAULT_ELSEWHERE) return LS_OK;
     TRY(LS_CUDA(cudaMemsetAsync(d->fault, 0, sizeof *d->fault, d->stream)));
-    if (seen.id == LS_CUDA_FAULT_ELSEWHERE) return LS_OK; /* the other tells it */
     const struct ls_cuda_kernel *k = seen.id > 0 && seen.id <= d->n_watched ? d->watched[seen.id - 1] : NULL;
     if (!k) return ls_fail(LS_INTERNAL, "cuda: a fault of unknown origin (%d)", seen.id);
     return k->base.impl->op == LS_OP_SOFTMAX_CE ? label_fault(k, seen.detail) : sum_fault(k);

@@ -6,10 +6,14 @@
 static enum ls_status begin(struct ls_device *d)
 {
     if (d->is_unrecordable) return ls_fail(LS_UNSUPPORTED, "cuda: too many kinds of AdamW to record");
-    TRY(LS_CUDA(cudaStreamBeginCapture(ls__cuda_stream(d), cudaStreamCaptureModeRelaxed)));
+    cudaStream_t stream = ls__cuda_stream(d);
+    if (d->failure.status != LS_OK) return ls__fail_again(&d->failure); /* of before: settle tells it */
+    TRY(LS_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed)));
     d->is_recording = true;
     return LS_OK;
 }
+
+/* What waits beside the stream belongs to the capture that ends here, also when it fails: nobody may wait for it. */
 
 static enum ls_status end(struct ls_device *d, void **recording)
 {
@@ -18,16 +22,21 @@ static enum ls_status end(struct ls_device *d, void **recording)
     *recording = NULL;
     cudaStream_t stream = ls__cuda_stream(d);
     d->is_recording = false;
-    TRY(LS_CUDA(cudaStreamEndCapture(stream, &graph)));
-    const cudaError_t error = cudaGraphInstantiate(&exec, graph, 0);
-    (void)cudaGraphDestroy(graph);
+    d->n_aside = 0;
+    const enum ls_status enqueued = ls__cuda_take_failure(d);
+    const enum ls_status ended = LS_CUDA(cudaStreamEndCapture(stream, &graph));
+    enum ls_status status = enqueued != LS_OK ? enqueued : ended;
+    if (status == LS_OK) status = LS_CUDA(cudaGraphInstantiate(&exec, graph, 0));
+    if (graph) (void)cudaGraphDestroy(graph);
     *recording = exec;
-    return LS_CUDA(error);
+    return status;
 }
 
 static enum ls_status replay(struct ls_device *d, void *recording)
 {
-    return LS_CUDA(cudaGraphLaunch(recording, ls__cuda_stream(d)));
+    cudaStream_t stream = ls__cuda_stream(d);
+    TRY(ls__cuda_take_failure(d));
+    return LS_CUDA(cudaGraphLaunch(recording, stream));
 }
 
 static void release(struct ls_device *d, void *recording)

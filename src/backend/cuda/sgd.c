@@ -41,7 +41,8 @@ static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx 
     job.of.sgd = (struct ls_cuda_sgd){.decay = k->attrs.weight_decay,
                                       .momentum = k->attrs.momentum,
                                       .lr = ls__update_lr(&k->attrs, ctx),
-                                      .nesterov = k->attrs.nesterov};
+                                      .nesterov = k->attrs.nesterov,
+                                      .lr_factor = k->attrs.lr_factor};
     return ls__cuda_job(k->device, &job);
 }
 

@@ -39,12 +39,17 @@ enum ls_status ls__cuda_small_create(struct ls_device *d)
     return ls__calloc(&d->small, 1, sizeof *d->small);
 }
 
+static void drop(struct uploaded *u)
+{
+    (void)cudaFree(u->there);
+    free(u);
+}
+
 void ls__cuda_small_destroy(struct ls_device *d)
 {
     for (struct uploaded *u = d->small ? d->small->uploaded : NULL, *next; u; u = next) {
         next = u->next;
-        (void)cudaFree(u->there);
-        free(u);
+        drop(u);
     }
     free(d->small);
     d->small = NULL;
@@ -190,11 +195,20 @@ static bool is_same(const void *a, const void *b)
     return memcmp(a, b, sizeof(struct ls_cuda_small_ops)) == 0;
 }
 
+static enum ls_status copy_there(struct uploaded *u)
+{
+    void *memory = NULL;
+    TRY(LS_CUDA(cudaMalloc(&memory, sizeof u->ops)));
+    u->there = memory;
+    TRY(LS_CUDA(cudaMemcpy(memory, &u->ops, sizeof u->ops, cudaMemcpyHostToDevice)));
+    return LS_CUDA(cudaStreamSynchronize(cudaStreamLegacy)); /* the copy may return before the bytes have arrived */
+}
+
+/* Found again only when it is there. */
 static enum ls_status upload(struct ls_cuda_small *s, const struct ls_cuda_small_ops *ops,
                              const struct ls_cuda_small_ops **there)
 {
     struct uploaded *u;
-    void *memory = NULL;
     for (u = s->uploaded; u; u = u->next)
         if (is_same(&u->ops, ops)) {
             *there = u->there;
@@ -202,12 +216,15 @@ static enum ls_status upload(struct ls_cuda_small *s, const struct ls_cuda_small
         }
     TRY(ls__calloc(&u, 1, sizeof *u));
     u->ops = *ops;
+    const enum ls_status status = copy_there(u);
+    if (status != LS_OK) {
+        drop(u);
+        return status;
+    }
     u->next = s->uploaded;
     s->uploaded = u;
-    TRY(LS_CUDA(cudaMalloc(&memory, sizeof *ops)));
-    *there = u->there = memory;
-    TRY(LS_CUDA(cudaMemcpy(memory, ops, sizeof *ops, cudaMemcpyHostToDevice)));
-    return LS_CUDA(cudaStreamSynchronize(cudaStreamLegacy)); /* the copy may return before the bytes have arrived */
+    *there = u->there;
+    return LS_OK;
 }
 
 static enum ls_status enqueue(struct ls_device *d, struct ls_cuda_small_ops *part, size_t bytes)

@@ -264,8 +264,9 @@ static enum ls_status tell(struct ls_device *d, int64_t *words, const int64_t *m
 {
     struct ls_cuda_group *g = d->group;
     if (n > g->n_told) return ls_fail(LS_INTERNAL, "cuda: %lld control words", (long long)n);
-    memcpy(g->told, mine, (size_t)n * sizeof *mine); /* the words of the step before have been read */
     cudaStream_t stream = ls__cuda_stream(d);
+    memcpy(g->told, mine, (size_t)n * sizeof *mine); /* the words of the step before have been read */
+    g->told[0] += d->failure.status != LS_OK;        /* the card's flag does not know what it was never given */
     TRY(LS_CUDA(cudaMemcpyAsync(words, g->told, (size_t)n * sizeof *mine, cudaMemcpyHostToDevice, stream)));
     TRY(LS_CUDA(ls__cuda_run_tell(stream, words, d->fault)));
     TRY(add(d, words, n));

@@ -116,7 +116,7 @@ static __device__ void take(const struct ls_cuda_job &j, const struct mine m[GRO
 static __device__ void sgd(const struct ls_cuda_job &j, const struct mine m[GROUPS], const struct ls_cuda_now *now)
 {
     const struct ls_cuda_sgd &a = j.of.sgd;
-    const float lr = now ? now->lr : a.lr;
+    const float lr = ls__cuda_sgd_lr(&a, now);
     struct quad<float> p[GROUPS], b[GROUPS], g[GROUPS];
     EACH_GROUP(u) p[u] = read<float>(j.a, m[u]);
     if (j.b) EACH_GROUP(u) b[u] = read<float>(j.b, m[u]);

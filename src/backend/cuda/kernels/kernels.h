@@ -12,6 +12,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __CUDACC__
+#define LS_CUDA_BOTH __host__ __device__ /* kernels call it, and so does the host's compiler, in tests */
+#else
+#define LS_CUDA_BOTH
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -278,9 +284,16 @@ struct ls_cuda_reduce {
     int fault_id;
 };
 struct ls_cuda_sgd {
-    float decay, momentum, lr;
+    float decay, momentum, lr; /* lr: of the launch, by its factor */
     bool nesterov;
+    double lr_factor; /* 0: none */
 };
+/* now NULL: the launch's own rate; else the recorded launch's in that step, with the bits of ls__update_lr. */
+static inline LS_CUDA_BOTH float ls__cuda_sgd_lr(const struct ls_cuda_sgd *a, const struct ls_cuda_now *now)
+{
+    if (!now) return a->lr;
+    return a->lr_factor == 0 ? now->lr : (float)((double)now->lr * a->lr_factor);
+}
 struct ls_cuda_job {
     enum ls_cuda_job_kind kind;
     enum ls_cuda_type type; /* of src */

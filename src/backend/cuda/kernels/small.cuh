@@ -96,8 +96,9 @@ meet(const struct team &t)
 {
 #if __CUDA_ARCH__ >= 900
     if (t.size > 1) {
-        asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-        asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+        /* not .aligned: after a loop the threads of a warp need not be together */
+        asm volatile("barrier.cluster.arrive.release;" ::: "memory");
+        asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
         return;
     }
 #endif
