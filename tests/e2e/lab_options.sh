@@ -144,6 +144,10 @@ if "$lockstep" server --keygen keys >out 2>err; then
     has 'on hosts: the report says so' cluster/report.md 'ps-2: 2 hosts and their network instead of nodes made on this machine and network 1gbit,0.1ms'
     lab run cluster
     equal 'on hosts: gone on as it was begun' "$code $(words ps-2 hosts cluster/state.json)" '0 --hosts 127.0.0.2,127.0.0.3'
+    has 'on hosts: not called scaled' cluster/report.md 'Not as the lab has it: '
+    lab report cluster --public -o public.md
+    equal 'on hosts: a public report names none, of lists that begin alike' "$code $(grep -c '127\.0\.0\.[23]' public.md)" '0 0'
+    has 'on hosts: the command of the whole lab' public.md 'lockstep lab run cluster.lab --hosts HOSTS'
     lab run cluster --hosts a,b
     one_line_error 'on other hosts' 2 'goes on as it was begun: leave --hosts out'
 else
