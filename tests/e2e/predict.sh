@@ -81,7 +81,7 @@ after=$(python3 -c 'import json; print(int(json.load(open("out"))["profile"]["by
 if [ "$after" -lt $((before * 3 / 4)) ]; then ok "--compress 8: $after bytes instead of $before"; else bad "--compress 8: $after bytes, without $before"; fi
 
 # What is refused.
-for bad_option in '--latency 0.1' '--latency 1m' '--latency -1ms' '--bandwidth 1' '--bandwidth 1G' '--bandwidth 0Gbit' '--servers 0' \
+for bad_option in '--latency 0.1' '--latency 1m' '--latency -1ms' '--bandwidth 1' '--bandwidth 1G' '--bandwidth 0Gbit' '--servers 0' '--servers 65' \
     '--procs-per-node 0' '--compress 7' '--network token-ring' '--sync ssp' '--sync local:4'; do
     # shellcheck disable=SC2086 # words
     predict $bad_option
