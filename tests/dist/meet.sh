@@ -181,6 +181,15 @@ part_starts() {
     refused "no --master" '\-\-master is missing' "${short[@]}" --nodes 2 --rank 1
     refused "--workers too" 'give one' "${short[@]}" --nodes 2 --rank 1 --master 127.0.0.1:1 -w 2
     refused "not an address" 'expected HOST:PORT' "${short[@]}" --nodes 2 --rank 1 --master nowhere
+
+    # What is trained, and how, is the server's to say.
+    for option in '--lr 0.1' '--workers 2' '--sync ps' '--run r' --no-eval; do
+        refused "a worker with $option" "says how it is trained: leave ${option%% *} out" --server 127.0.0.1:9 --timeout 0.2 $option
+    done
+    refused "a node without MODEL, with --lr" 'leave --lr out' --sync ps --nodes 2 --rank 1 --master 127.0.0.1:9 --timeout 0.2 --lr 0.1
+    "$lockstep" server --chief 127.0.0.1:9 --timeout 0.2 --lr 0.1 >out.x 2>err.x </dev/null
+    equal "one more server with --lr: exit code" "$?" 2
+    has "one more server with --lr" err.x 'leave --lr out'
 }
 
 # --- torchrun's variables ---
