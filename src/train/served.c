@@ -99,6 +99,9 @@ static enum ls_status open_server(struct sync *sync, struct served *v, int64_t s
     TRY(ls__server_open(&v->server, &so));
     ls__log(LS_LOG_INFO, "parameter server at %s (%s)", ls__server_address(v->server),
             o->elastic->key ? "with keys" : "this machine only, no keys");
+    if (!o->elastic->key && !o->elastic->ticket)
+        ls__log(LS_LOG_INFO, "without a key anybody on this machine can take part, and spoil it: --key FILE, made by "
+                             "`lockstep server --keygen DIR`, keeps others out");
     if (o->elastic->on_listening) o->elastic->on_listening(o->elastic->context, ls__server_address(v->server));
     return ls__server_await(v->server);
 }

@@ -286,6 +286,19 @@ static void addresses(void **unused)
     }
 }
 
+/* Nothing in the environment lets a process of the normal network go without a key. */
+static void variables_waive_no_key(void **unused)
+{
+    char name[64] = "";
+    assert_int_equal(gethostname(name, sizeof name - 1), 0);
+    setenv("LOCKSTEP_NODE", name, 1);
+    assert_int_equal(ls_wire_check("10.77.0.1:4711", NULL), LS_USAGE);
+    setenv("LOCKSTEP_NODE_OUTSIDE", "1", 1);
+    assert_int_equal(ls_wire_check("10.77.0.1:4711", NULL), LS_USAGE);
+    unsetenv("LOCKSTEP_NODE_OUTSIDE");
+    unsetenv("LOCKSTEP_NODE");
+}
+
 /* --- key files --- */
 
 /* A key that a parent hands to its child: up to an empty line, or the end of the file; the pipe stays open. */
@@ -388,7 +401,7 @@ int main(void)
         cmocka_unit_test(wake_and_time),
         cmocka_unit_test(too_long_a_message),
         cmocka_unit_test(keys_that_do_not_fit),
-
+        cmocka_unit_test(variables_waive_no_key),
         cmocka_unit_test(dial),
         cmocka_unit_test(addresses),
         cmocka_unit_test(key_files),
