@@ -383,6 +383,19 @@ static enum ls_status resolve_predict(const struct ls_options *o)
     return LS_OK;
 }
 
+enum ls_status ls__options_only(const struct ls_options *o, const char *const *names, const char *who,
+                                const char *where)
+{
+    for (const struct ls_option *option = ls__options; option->setting; option++) {
+        const char *name = option->setting->name;
+        int i = 0;
+        while (names[i] && strcmp(names[i], name) != 0) i++;
+        if (!names[i] && ls__option_is_given(o, name))
+            return ls_fail(LS_USAGE, "%s %s says how it is trained: leave --%s out", who, where, name);
+    }
+    return LS_OK;
+}
+
 static enum ls_status resolve_export(const struct ls_options *o)
 {
     if (!o->onnx && !o->safetensors)

@@ -32,6 +32,7 @@ struct prediction {
     int n_nets;
     enum ls_predict_algorithm own; /* what --sync names: told in full */
     int staleness;                 /* of ssp:K; -1 */
+    int period;                    /* of local:H; 0 */
     const char *sync;
 };
 
@@ -118,16 +119,26 @@ static enum ls_status choose_way(const struct ls_options *o, struct prediction *
     if (!ls__sync_parse(p->sync, &sync)) return ls_fail(LS_USAGE, "--sync %s: expected " LS_SYNC_EXPECTED, p->sync);
     const bool is_ps = strcmp(sync.name->name, "ps") == 0;
     p->own = is_ps ? LS_PREDICT_PS : sync.name->is_served ? LS_PREDICT_ASYNC : LS_PREDICT_HIERARCHICAL;
-    if (sync.name->is_by_shard)
-        return ls_fail(LS_USAGE, "--sync %s: predict knows allreduce, ps, async and ssp:K", p->sync);
+    if (sync.name->is_by_shard) {
+        TRY(ls__sync_check(p->sync, o->train.compress));
+        p->own = LS_PREDICT_LOCAL;
+        p->period = (int)sync.number;
+    }
     if (sync.name->is_served && sync.name->has_number) p->staleness = (int)sync.number;
     return LS_OK;
+}
+
+/* Local SGD is another one for every H: it is told of when it is asked for. */
+static int n_ways(const struct prediction *p)
+{
+    return p->own == LS_PREDICT_LOCAL ? LS_N_PREDICT : LS_PREDICT_LOCAL;
 }
 
 /* --- for people --- */
 
 static const char *full_name(const struct prediction *p)
 {
+    if (p->own == LS_PREDICT_LOCAL) return "local: copies that are averaged every H steps";
     if (p->own == LS_PREDICT_PS) return "ps: a parameter server";
     if (p->own == LS_PREDICT_ASYNC)
         return p->staleness < 0 ? "async: a step is one update" : "ssp: a step is one update";
@@ -211,10 +222,10 @@ static json_t *point_json(const struct ls_predict_point *r)
                      ls__json_number(r->staleness));
 }
 
-static json_t *series_json(const struct on_network *net)
+static json_t *series_json(const struct on_network *net, int n)
 {
     json_t *all = json_array();
-    for (int a = 0; all && a < LS_N_PREDICT; a++) {
+    for (int a = 0; all && a < n; a++) {
         json_t *points = json_array();
         for (int i = 0; points && i < LS_PREDICT_POINTS; i++)
             json_array_append_new(points, point_json(&net->by[a].points[i]));
@@ -233,8 +244,8 @@ static json_t *networks_json(const struct prediction *p)
         json_array_append_new(all, json_pack("{s:o, s:o, s:o, s:o, s:o, s:s}", "name", ls__json_text(net->network.name),
                                              "cpu", ls__json_number(net->network.cpu), "latency_seconds",
                                              ls__json_number(net->network.latency), "bytes_per_second",
-                                             ls__json_number(net->network.bandwidth), "algorithms", series_json(net),
-                                             "verdict", net->verdict));
+                                             ls__json_number(net->network.bandwidth), "algorithms",
+                                             series_json(net, n_ways(p)), "verdict", net->verdict));
     }
     return all;
 }
@@ -247,13 +258,15 @@ static json_t *profile_json(const struct prediction *p)
         join += f->buckets[i].join_seconds;
         update += f->buckets[i].update_seconds;
     }
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:i}", "shard_ms",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:i, s:i}", "shard_ms",
                      ls__json_number(1e3 * f->shard_seconds), "pre_ms", ls__json_number(1e3 * f->pre_seconds),
                      "join_ms", ls__json_number(1e3 * join), "update_ms", ls__json_number(1e3 * update), "overhead_ms",
                      ls__json_number(1e3 * f->overhead_seconds), "pack_ns", ls__json_number(1e9 * f->pack_seconds),
                      "unpack_ns", ls__json_number(1e9 * f->unpack_seconds), "copy_ns",
-                     ls__json_number(1e9 * f->copy_seconds), "bytes", ls__json_number(ls_predict_bytes(f)), "buckets",
-                     f->n_buckets, "threads_measured", p->threads_measured);
+                     ls__json_number(1e9 * f->copy_seconds), "bytes", ls__json_number(ls_predict_bytes(f)), "averaged",
+                     (json_int_t)f->n_averaged, "averaged_bytes", ls__json_number(f->averaged_bytes), "average_ns",
+                     ls__json_number(1e9 * f->average_seconds), "spread_ns", ls__json_number(1e9 * f->spread_seconds),
+                     "buckets", f->n_buckets, "threads_measured", p->threads_measured);
 }
 
 static enum ls_status print_json(const struct prediction *p)
@@ -273,7 +286,7 @@ static enum ls_status write_plot(const struct prediction *p, const char *path)
 {
     struct ls_predict_series lines[MAX_NETWORKS];
     char title[256];
-    int n = p->n_nets > 1 ? p->n_nets : LS_N_PREDICT;
+    int n = p->n_nets > 1 ? p->n_nets : n_ways(p);
     snprintf(title, sizeof title, "%.100s, global batch %" PRId64 ", %s %.60s", p->profile.model, p->profile.batch_size,
              p->n_nets > 1 ? "over common networks" : "over", p->n_nets > 1 ? "" : p->nets[0].network.name);
     for (int k = 0; k < n; k++) {
@@ -317,7 +330,8 @@ static enum ls_status measure(const struct ls_options *o, struct prediction *p, 
                                      .threads = (int)threads,
                                      .cores = (int)(cores > threads * per_machine ? cores : threads * per_machine),
                                      .servers = (int)o->train.servers,
-                                     .staleness = p->staleness};
+                                     .staleness = p->staleness,
+                                     .period = p->period};
     return LS_OK;
 }
 
@@ -327,7 +341,7 @@ static void sweep(struct prediction *p, const struct ls_predict_cluster *c)
         struct on_network *net = &p->nets[k];
         net->cluster = *c;
         net->cluster.network = &net->network;
-        for (int a = 0; a < LS_N_PREDICT; a++)
+        for (int a = 0; a < n_ways(p); a++)
             ls_predict_sweep(&p->profile, &net->cluster, (enum ls_predict_algorithm)a, &net->by[a]);
         ls_predict_verdict(&p->profile, &net->cluster, &net->by[p->own], net->verdict, sizeof net->verdict);
     }

@@ -49,12 +49,20 @@ static enum ls_status unknown_command(const char *word)
     return ls_fail(LS_USAGE, "unknown command '%s'; `lockstep help` lists them", word);
 }
 
-/* What is trained is the server's to say. */
+/* What is trained, and how, is the server's to say: these are a machine's own. */
+static const char *const own_of_worker[] = {"server",  "key",  "data-dir", "isa",     "tune", "threads",
+                                            "timeout", "slow", "quiet",    "verbose", NULL};
+static const char *const own_of_keeper[] = {"chief",   "listen",  "key",   "data-dir", "isa", "tune",
+                                            "threads", "timeout", "quiet", "verbose",  NULL};
+static const char *const own_of_helper[] = {"sync",    "servers",  "nodes", "rank",    "master",
+                                            "key",     "data-dir", "isa",   "tune",    "threads",
+                                            "timeout", "slow",     "quiet", "verbose", NULL};
+
 static enum ls_status run_worker(const struct ls_options *o)
 {
     if (o->n_args > 0)
         return ls_fail(LS_USAGE, "--server %s says what is trained: leave '%s' out", o->server, o->args[0]);
-    if (ls__crew_place().slot < 0) ls__options_warn_told(o);
+    TRY(ls__options_only(o, own_of_worker, "--server", o->server));
     ls__signals_install();
     TRY(ls__slow_begin(o, ls__crew_place().node));
     return ls__cmd_worker(o);
@@ -64,15 +72,17 @@ static enum ls_status run_keeper(const struct ls_options *o)
 {
     if (o->n_args > 0)
         return ls_fail(LS_USAGE, "--chief %s says what is trained: leave '%s' out", o->chief, o->args[0]);
-    if (ls__crew_place().slot < 0) ls__options_warn_told(o);
+    TRY(ls__options_only(o, own_of_keeper, "--chief", o->chief));
     ls__signals_install();
     return ls__cmd_keeper(o);
 }
 
-/* A node of a parameter server's job. What it was told to train is compared with what the server trains. */
+/* A node of a parameter server's job. What it was told to train is compared with what the server trains; one that was
+ * told nothing hears all of it there. */
 static enum ls_status run_helper(struct ls_options *o)
 {
     if (o->n_args > 0) TRY(ls__options_resolve(o, LS_CMD_TRAIN));
+    if (o->n_args == 0 && !o->train.resume) TRY(ls__options_only(o, own_of_helper, "rank 0 at", o->served_at));
     o->server = o->served_at;
     ls__signals_install();
     TRY(ls__slow_begin(o, o->rank + 1));

@@ -84,12 +84,39 @@ static enum ls_status check(const struct ls_options *o, const struct place *p)
     return LS_OK;
 }
 
+/* Who sets all four starts several processes: one that cannot be read must not let each of them train alone. */
+static enum ls_status check_variables(const struct place *p)
+{
+    static const char *const names[] = {"WORLD_SIZE", "RANK", "MASTER_ADDR", "MASTER_PORT"};
+    const char *expected = "1 to 4096", *wrong = names[0];
+    for (int i = 0; i < 4; i++)
+        if (!getenv(names[i]) || !*getenv(names[i])) return LS_OK;
+    if (p->nodes == 1) return LS_OK;
+    if (p->nodes > 1 && (p->rank < 0 || p->rank >= p->nodes)) {
+        wrong = names[1];
+        expected = "0 to WORLD_SIZE - 1";
+    } else if (p->nodes > 1 && strlen(getenv("MASTER_ADDR")) + 16 > MASTER_BYTES) {
+        wrong = names[2];
+        expected = "the name or address of a machine";
+    } else if (p->nodes > 1 && !p->master[0]) {
+        wrong = names[3];
+        expected = "1 to 65535";
+    } else if (p->nodes > 1) {
+        return LS_OK;
+    }
+    return ls_fail(LS_USAGE,
+                   "the variable %s is '%.100s': expected %s. With RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT this "
+                   "is one of several processes; --nodes 1: alone",
+                   wrong, getenv(wrong), expected);
+}
+
 enum ls_status ls__meet_take_place(struct ls_options *o)
 {
     const struct place p = find_place(o);
     bool is_told = has_options(o);
-    if (!is_told && (p.nodes < 2 || p.rank < 0 || !p.master[0] || starts_a_job(o) || ls_comm_is_launched()))
-        return LS_OK;
+    if (!is_told && (starts_a_job(o) || ls_comm_is_launched())) return LS_OK;
+    if (!is_told) TRY(check_variables(&p));
+    if (!is_told && (p.nodes < 2 || p.rank < 0 || !p.master[0])) return LS_OK;
     TRY(check(o, &p));
     o->nodes = 0; /* of its own meaning none are left */
     if (p.nodes == 1) return LS_OK;

@@ -6,7 +6,8 @@
  * Each of the three comes from its option, else from its variable (WORLD_SIZE, RANK, MASTER_ADDR with MASTER_PORT).
  * Without any of the options the variables count only if all four are there, WORLD_SIZE is more than 1, no other option
  * starts a job, and neither mpirun nor srun started this process: a variable that was left over must not change what a
- * command means that worked before. --nodes 1 trains alone whatever the variables say.
+ * command means that worked before. Where all of that is so, one that cannot be read (MASTER_PORT=99999) is refused:
+ * each of several processes would train alone. --nodes 1 trains alone whatever the variables say.
  */
 #ifndef LS_CLI_MEET_H
 #define LS_CLI_MEET_H

@@ -143,10 +143,12 @@ void ls__options_release(struct ls_options *o); /* after a failure too */
 /* The positional arguments from the i-th on; *n of them. */
 const char *const *ls__options_args(const struct ls_options *o, int i, int *n);
 enum ls_status ls__options_resolve(struct ls_options *o, enum ls_cmd cmd) LS_MUST_CHECK;
+/* LS_USAGE for the first option that was given and is not among `names`, which ends with NULL: `who` and `where`
+ * ("--server", "10.0.0.1:4711") decide it. */
+enum ls_status ls__options_only(const struct ls_options *o, const char *const *names, const char *who,
+                                const char *where) LS_MUST_CHECK;
 /* One warning for each option that was given and does nothing beside the others (unused.c). After resolve. */
 void ls__options_warn_unused(const struct ls_options *o, enum ls_cmd cmd);
-/* The same for a process that is told by a server what is trained: `train --server`, `server --chief`. */
-void ls__options_warn_told(const struct ls_options *o);
 /* When an option has an effect: *only in words, NULL: always. False if unused.c does not say it: every option of a
  * training stands there. */
 bool ls__option_effect(const char *name, const char **only);

@@ -210,7 +210,7 @@ static const struct effect {
     bool (*is_there)(const struct wish *w); /* NULL: always */
     const char *only;                       /* when it is there */
     bool is_general;                        /* so it is with every command that takes the option */
-    enum { SERVERS, OWN, OUTPUT } whose;    /* who reads it, where a server says what is trained; OUTPUT: everyone */
+    bool is_output;                         /* it has an effect beside --keygen, too */
 } effects[] = {
     {.name = "batch-size"},
     {.name = "epochs"},
@@ -245,7 +245,7 @@ static const struct effect {
     {.name = "freeze"},
     {.name = "lr-of"},
 
-    {ONLY("data-dir", is_searched, "with data sets that are read from files, such as mnist"), .whose = OWN},
+    {ONLY("data-dir", is_searched, "with data sets that are read from files, such as mnist")},
     {.name = "validation"},
     {.name = "resize"},
     {.name = "crop-pad"},
@@ -263,11 +263,10 @@ static const struct effect {
     {ONLY("loader-threads", is_folder, "with data of the form folder:PATH")},
 
     {.name = "device"},
-    {ONLY("isa", is_cpu, "with --device cpu"), .is_general = true, .whose = OWN},
-    {ONLY("tune", has_kernels, "with a --device other than ref, which has no choice of kernels"), .is_general = true,
-     .whose = OWN},
+    {ONLY("isa", is_cpu, "with --device cpu"), .is_general = true},
+    {ONLY("tune", has_kernels, "with a --device other than ref, which has no choice of kernels"), .is_general = true},
     {.name = "precision"}, /* refused on a device that has one only */
-    {ONLY("threads", has_threads, "with a --device other than cuda, or several processes"), .whose = OWN},
+    {ONLY("threads", has_threads, "with a --device other than cuda, or several processes")},
     {.name = "workers"},
     {.name = "gpus"}, /* refused without cards */
     {.name = "hosts"},
@@ -277,23 +276,23 @@ static const struct effect {
     {ONLY("slow", has_slow_node, "on a node or worker that the job has")},
     {ONLY("balance", is_balanced, "with --hosts, --nodes or --gpus, and without --compress or a server")},
     {.name = "compress"},
-    {ONLY("timeout", has_workers, "with --workers (2 or more), --nodes or --hosts"), .whose = OWN},
+    {ONLY("timeout", has_workers, "with --workers (2 or more), --nodes or --hosts")},
     {ONLY("max-restarts", has_launcher,
           "with --workers (2 or more) or --hosts, and without an mpirun or srun of your own")},
     {ONLY("rescue-every", has_rescue, "with --max-restarts and without a server")},
     {ONLY("mpi-args", has_mpirun, "with --workers (2 or more) or --hosts, and without an mpirun or srun of your own"),
      .is_general = true},
     {.name = "sync"},
-    {.name = "server", .whose = OWN},
+    {.name = "server"},
     {ONLY("lease", is_served, "with --sync ps, async or ssp:K")},
     {ONLY("backup", is_synchronous_server, "with --sync ps")},
     {.name = "servers"}, /* refused without --sync ps */
-    {.name = "chief", .whose = OWN},
+    {.name = "chief"},
     {.name = "rank"}, /* refused without --master */
     {.name = "master"},
-    {ONLY("listen", is_listening, "with --hosts and --sync ps, async or ssp:K"), .whose = OWN},
-    {ONLY("key", comes_by_itself, "with --server, or --nodes, --rank and --master"), .whose = OWN},
-    {.name = "keygen", .whose = OUTPUT},
+    {ONLY("listen", is_listening, "with --hosts and --sync ps, async or ssp:K")},
+    {ONLY("key", comes_by_itself, "with --server, or --nodes, --rank and --master")},
+    {.name = "keygen", .is_output = true},
 
     {.name = "run"},
     {.name = "resume"},
@@ -307,10 +306,10 @@ static const struct effect {
     {.name = "histograms"},
     {.name = "trace"},
     {ONLY("trace-steps", has_trace, "with --trace")},
-    {.name = "json", .whose = OUTPUT},
-    {.name = "quiet", .whose = OUTPUT},
-    {.name = "verbose", .whose = OUTPUT},
-    {.name = "help", .whose = OUTPUT},
+    {.name = "json", .is_output = true},
+    {.name = "quiet", .is_output = true},
+    {.name = "verbose", .is_output = true},
+    {.name = "help", .is_output = true},
 };
 enum { N_EFFECTS = sizeof effects / sizeof *effects };
 
@@ -329,18 +328,10 @@ static void warn(const char *name, const char *only)
     ls__log(LS_LOG_WARN, "--%s has an effect only %s", name, only);
 }
 
-/* Of the options that were given all but those of this kind and the output. */
-static void warn_others(const struct ls_options *o, int whose, const char *only)
+static void warn_beside_keygen(const struct ls_options *o)
 {
-    for (int i = 0; i < N_EFFECTS; i++) {
-        const bool is_read = (int)effects[i].whose == whose || effects[i].whose == OUTPUT;
-        if (!is_read && ls__option_is_given(o, effects[i].name)) warn(effects[i].name, only);
-    }
-}
-
-void ls__options_warn_told(const struct ls_options *o)
-{
-    warn_others(o, OWN, "at the first server, which says what is trained");
+    for (int i = 0; i < N_EFFECTS; i++)
+        if (!effects[i].is_output && ls__option_is_given(o, effects[i].name)) warn(effects[i].name, "without --keygen");
 }
 
 void ls__options_warn_unused(const struct ls_options *o, enum ls_cmd cmd)
@@ -350,7 +341,7 @@ void ls__options_warn_unused(const struct ls_options *o, enum ls_cmd cmd)
     if (cmd == LS_CMD_LAB || cmd == LS_CMD_SWEEP) return; /* each of its trainings says it */
     if (!ls_comm_is_first()) return;                      /* once is enough */
     if (cmd == LS_CMD_SERVER && o->keygen) {
-        warn_others(o, OUTPUT, "without --keygen");
+        warn_beside_keygen(o);
         return;
     }
     for (int i = 0; i < N_EFFECTS; i++) {

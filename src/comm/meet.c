@@ -104,7 +104,7 @@ enum ls_status ls__meet_pump(struct ls__meet *j, int timeout_ms)
         enum ls_status status = LS_OK;
         if (m.event == LS_WIRE_MESSAGE) status = hear(j, &m);
         if (m.event == LS_WIRE_GONE) note_gone(j, m.peer);
-        if (m.event == LS_WIRE_CONNECTED || m.event == LS_WIRE_REFUSED)
+        if (m.event == LS_WIRE_CONNECTED || m.event == LS_WIRE_REFUSED || m.event == LS_WIRE_MISMATCH)
             status = ls__meet_join_event(j, m.peer, m.event);
         ls_wire_message_release(&m);
         TRY(status);

@@ -286,8 +286,17 @@ enum ls_status ls__meet_join_event(struct ls__meet *j, uint64_t peer, enum ls_wi
         j->nodes[0].is_lost = false;
         return ask_to_join(j);
     }
-    if (!j->n_refused++) j->refused_ns = ls__now_ns();
     j->refused_by = with;
+    if (event == LS_WIRE_MISMATCH) {
+        const char *address = with == 0 ? j->config.master : j->nodes[with].address;
+        if (!j->config.key_file)
+            return ls_fail(LS_USAGE, "%s does not take this node: it wants a key; give --key FILE (node.key)", address);
+        return ls_fail(LS_USAGE,
+                       "%s does not take this node: rank %d has no key; give --key FILE (node.key) on every "
+                       "node or on none",
+                       address, with);
+    }
+    if (!j->n_refused++) j->refused_ns = ls__now_ns();
     return LS_OK;
 }
 
@@ -317,7 +326,7 @@ static enum ls_status mind_refusals(const struct ls__meet *j)
     if (j->n_refused < MOST_REFUSALS && ls__now_ns() - j->refused_ns < REFUSED_NS) return LS_OK;
     return ls_fail(LS_USAGE, "%s does not take this node: %s",
                    j->refused_by == 0 ? j->config.master : j->nodes[j->refused_by].address,
-                   j->config.key_file ? "give the same --key FILE (node.key) on every node"
+                   j->config.key_file ? "give the same --key FILE (node.key) on every node, also on that one"
                                       : "it wants a key (--key FILE), or another program listens there");
 }
 

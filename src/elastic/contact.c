@@ -22,6 +22,13 @@
 #include <unistd.h>
 
 #define SHORT_WAIT_NS INT64_C(400000)
+#define SAY_NS INT64_C(1500000000)
+enum { MOST_REFUSALS = 4 };
+
+static const char *who(const struct ls_contact *l)
+{
+    return l->o.serves ? "server" : "worker";
+}
 
 /* --- out --- */
 
@@ -167,7 +174,7 @@ static void on_welcome(struct ls_contact *l, const struct ls_frame *f, const str
     l->number = w->worker;
     l->lease = w->lease;
     l->timeout = w->timeout;
-    l->is_joined = l->is_task_new = true;
+    l->is_joined = l->was_joined = l->is_task_new = true;
     l->is_ready = l->is_trial_new = false;
 }
 
@@ -243,6 +250,49 @@ static void on_gone(struct ls_contact *l)
     ls__contact_make_void(l);
 }
 
+/* A server that is started again may hang up in the middle of a handshake; it takes the same key as before. */
+static void on_refused(struct ls_contact *l)
+{
+    l->n_refused++;
+    if (!l->was_joined || l->is_lost_told) return;
+    l->is_lost_told = true;
+    ls__log(LS_LOG_WARN,
+            "what listens at %s now does not take this %s, which the server before it took; waiting for it",
+            l->o.address, who(l));
+}
+
+/* Nothing that is tried again makes a key fit. */
+static enum ls_status mind_refusals(const struct ls_contact *l)
+{
+    if (l->is_mismatched && !l->o.key)
+        return ls_fail(LS_USAGE, "the server at %s wants a key: give --key FILE, one that was made with the server's",
+                       l->o.address);
+    if (l->is_mismatched)
+        return ls_fail(LS_USAGE, "the server at %s has no key: leave --key out here, or start it with --key server.key",
+                       l->o.address);
+    if (l->was_joined || l->n_refused < MOST_REFUSALS) return LS_OK;
+    if (!l->o.key)
+        return ls_fail(LS_USAGE,
+                       "what listens at %s does not take a %s without a key: it wants a key (--key FILE), or is no "
+                       "lockstep server",
+                       l->o.address, who(l));
+    return ls_fail(
+        LS_USAGE,
+        "%s does not take this %s's key: were both made by the same `lockstep server --keygen`? A server that "
+        "was started without --key has no key: then leave it out here",
+        l->o.address, who(l));
+}
+
+/* Once; a node's second part, which is a server, has a worker beside it that says so. */
+static void say_waiting(struct ls_contact *l)
+{
+    if (l->is_wait_told || l->was_joined || ls__now_ns() - l->opened_ns < SAY_NS) return;
+    l->is_wait_told = true;
+    if (l->o.serves && l->o.number > 0) return;
+    ls__log(LS_LOG_INFO, "no answer from a server at %s yet; waiting for it, up to %.3g s (--timeout)", l->o.address,
+            l->timeout);
+}
+
 /* --- the tube --- */
 
 static enum ls_status hear_tube(struct ls_contact *l, bool *is_something)
@@ -290,16 +340,17 @@ enum ls_status ls__contact_pump(struct ls_contact *l, int timeout_ms, bool *is_s
     }
     if (m.event == LS_WIRE_CONNECTED) {
         l->is_connected = true;
+        l->n_refused = 0;
         join(l);
     }
     if (m.event == LS_WIRE_GONE) on_gone(l);
-    if (m.event == LS_WIRE_REFUSED && !l->is_lost_told) {
-        l->is_lost_told = true;
-        ls__log(LS_LOG_WARN, "%s does not take this worker's key; is worker.key that of its server.key?", l->o.address);
-    }
+    if (m.event == LS_WIRE_REFUSED) on_refused(l);
+    if (m.event == LS_WIRE_MISMATCH) l->is_mismatched = true;
     if (m.event == LS_WIRE_MESSAGE) handle(l, &m);
     ls_wire_message_release(&m);
+    TRY(mind_refusals(l));
     beat_if_due(l);
+    say_waiting(l);
     if (ls__seconds_since(l->heard_ns) > l->timeout)
         return ls_fail(LS_TIMEOUT, "no word from the server at %s for %.3g s (--timeout)", l->o.address, l->timeout);
     return LS_OK;
@@ -324,7 +375,7 @@ static enum ls_status build(struct ls_contact *l)
     const struct ls_wire_options wo = {.address = l->o.address, .key = l->o.key};
     l->lease = 2; /* until the server's is known: how often it asks to be let in */
     l->timeout = l->o.timeout;
-    l->heard_ns = l->beat_ns = l->idle_since_ns = ls__now_ns();
+    l->heard_ns = l->beat_ns = l->idle_since_ns = l->opened_ns = ls__now_ns();
     TRY(ls__calloc(&l->head, LS_TALK_HEAD_BYTES, 1));
     TRY(ls__calloc(&l->mail, LS_TALK_HEAD_BYTES, 1));
     TRY(ls_wire_connect(&l->wire, &wo));

@@ -34,6 +34,11 @@ struct ls_contact {
     double lease, timeout;
     int64_t heard_ns, beat_ns, joined_ns; /* joined_ns: last JOIN */
     bool is_lost_told;
+    bool was_joined;    /* ever: a key that was taken once is not the wrong one */
+    bool is_mismatched; /* one of us has a key, the other has none */
+    int n_refused;      /* connections since the last that was good */
+    bool is_wait_told;
+    int64_t opened_ns;
     struct ls_tube tube; /* zeroed: none */
     bool is_in_tube;     /* the server speaks there, so this worker may */
     bool is_soon;        /* the last wait there was short */

@@ -53,8 +53,10 @@ enum ls_status ls__contact_wait(struct ls_contact *l, enum ls_contact_event *eve
 enum ls_status ls__contact_ready(struct ls_contact *l, int64_t n_sums, size_t parameters_bytes, int threads,
                                  const struct ls_tube *tube)
 {
-    const struct ls_talk_ready ready = {
-        .n_sums = (uint64_t)n_sums, .parameters_bytes = parameters_bytes, .is_boxed = tube};
+    const struct ls_talk_ready ready = {.n_sums = (uint64_t)n_sums,
+                                        .parameters_bytes = parameters_bytes,
+                                        .threads = (uint32_t)threads,
+                                        .is_boxed = tube};
     pthread_mutex_lock(&l->lock);
     l->o.threads = threads;
     l->is_ready = l->is_joined && !l->is_task_new;

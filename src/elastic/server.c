@@ -57,6 +57,7 @@ enum ls_status ls__server_open(struct ls_server **out, const struct ls_server_op
 {
     TRY(ls__calloc(out, 1, sizeof **out));
     (*out)->o = *o;
+    (*out)->round.step = o->step;
     (*out)->n_keepers = o->n_servers > 1 ? o->n_servers - 1 : 0;
     pthread_mutex_init(&(*out)->lock, NULL);
     enum ls_status status = build(*out);
@@ -150,6 +151,8 @@ enum ls_status ls__server_begin(struct ls_server *s, const struct ls_round *roun
     enum ls_status status = ls__ledger_begin(s->ledger, round->n_items, round->done);
     s->round = *round;
     s->round.done = NULL;
+    s->n_in = 0;
+    for (int i = 0; round->is_batches && round->done && i < round->n_items; i++) s->n_in += round->done[i] != 0;
     s->n_counted = 0;
     s->is_open = status == LS_OK;
     s->is_dealt = ls__server_deals(s);
@@ -171,7 +174,7 @@ static enum ls_status give_up(const struct ls_server *s)
 {
     return ls_fail(LS_TIMEOUT,
                    "no worker for %.3g s (--timeout) at step %lld; start one with: lockstep train --server %s",
-                   s->o.timeout, (long long)s->round.step + 1, ls_wire_address(s->wire));
+                   s->o.timeout, (long long)ls__server_step(s) + 1, ls_wire_address(s->wire));
 }
 
 static bool take_queued(struct ls_server *s, struct ls_server_push *push)
@@ -202,7 +205,7 @@ static enum ls_status wait_locked(struct ls_server *s, enum ls_server_event *eve
         const bool is_alone = !anybody(s);
         if (is_alone && ls__control_stop_wanted(s->o.control)) return LS_OK;
         if (is_alone && s->o.is_hopeless && s->o.is_hopeless(s->o.context))
-            return ls_fail(LS_REMOTE, "all workers are gone at step %lld", (long long)s->round.step + 1);
+            return ls_fail(LS_REMOTE, "all workers are gone at step %lld", (long long)ls__server_step(s) + 1);
         if (is_alone && s->lonely_ns && ls__seconds_since(s->lonely_ns) > s->o.timeout) return give_up(s);
         TRY(ls__server_pump(s, LOOK_MS, &is_something));
     }
@@ -220,6 +223,7 @@ void ls__server_settle(struct ls_server *s, struct ls_server_push *push)
 {
     pthread_mutex_lock(&s->lock);
     s->n_settled++;
+    if (s->round.is_batches) s->n_in += push->n_items;
     if (s->n_keepers > 0 && s->n_counted + 2 <= sizeof s->counted / sizeof s->counted[0]) {
         s->counted[s->n_counted++] = (uint32_t)push->worker;
         s->counted[s->n_counted++] = push->push;

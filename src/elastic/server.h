@@ -33,6 +33,7 @@ struct ls_server_options {
     const struct ls_wire_key *key; /* NULL: loopback only */
     const char *ticket;            /* what a worker has to know besides; NULL: nothing */
     double lease, timeout;         /* seconds */
+    int64_t step;                  /* steps that were done before: of a run that goes on */
     int64_t staleness;             /* the bound; -1: none */
     int n_backup;                  /* workers whose shards may be out twice */
     int n_servers;                 /* this one, and n_servers - 1 keepers that join it */

@@ -86,6 +86,7 @@ struct ls_server {
     int n_workers;
     struct ls_ledger *ledger;
     struct ls_round round;
+    int64_t n_in;       /* of a round of batches: those that are in the store */
     bool is_open;       /* a round has begun and is not over */
     bool is_dealt;      /* every worker got all it will get of it */
     int64_t version;    /* of the published parameters: rounds or updates since this server began */
@@ -184,5 +185,7 @@ void ls__server_note_push(struct ls_server *s, struct server_worker *w, const st
                           bool is_counted, size_t bytes);
 void ls__server_note_settled(struct ls_server *s, const struct ls_server_push *push);
 int ls__server_number(const struct ls_server *s, const struct server_worker *w);
+/* Steps that are done: in a round of batches every batch that is in the store is one. */
+int64_t ls__server_step(const struct ls_server *s);
 
 #endif

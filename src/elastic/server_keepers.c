@@ -97,7 +97,7 @@ void ls__server_lose_keeper(struct ls_server *s, struct server_keeper *k, const 
             ls__keep(ls_fail(LS_REMOTE,
                              "server %d of %d on %s (pid %u) %s at step %lld, and its part of the parameters "
                              "with it; go on from the newest checkpoint with --resume",
-                             number, s->n_keepers + 1, k->told.host, k->pid, why, (long long)s->round.step + 1));
+                             number, s->n_keepers + 1, k->told.host, k->pid, why, (long long)ls__server_step(s) + 1));
 }
 
 void ls__server_look_at_keepers(struct ls_server *s)

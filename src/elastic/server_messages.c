@@ -148,9 +148,10 @@ static void on_ready(struct ls_server *s, struct server_worker *w, const struct 
         ls__server_remove(s, w, NULL);
         return;
     }
+    if (ready->threads > 0) w->threads = (int)ready->threads;
     if (!w->is_ready)
         ls__log(LS_LOG_INFO, "worker %d joined at step %lld: %s, %d thread%s, pid %u", ls__server_number(s, w),
-                (long long)s->round.step + 1, w->told.host, w->threads, w->threads == 1 ? "" : "s", w->pid);
+                (long long)ls__server_step(s) + 1, w->told.host, w->threads, w->threads == 1 ? "" : "s", w->pid);
     w->is_boxed = ready->is_boxed && w->tube.in;
     w->is_ready = w->is_idle = true;
     if (s->o.on_joined) s->o.on_joined(s->o.context, w->slot);

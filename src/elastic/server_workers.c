@@ -13,6 +13,11 @@ int ls__server_number(const struct ls_server *s, const struct server_worker *w)
     return (int)(w - s->workers);
 }
 
+int64_t ls__server_step(const struct ls_server *s)
+{
+    return s->round.step + s->n_in;
+}
+
 struct server_worker *ls__server_find(struct ls_server *s, uint64_t peer)
 {
     for (int i = s->n_workers - 1; i >= 0; i--)
@@ -45,7 +50,7 @@ enum ls_status ls__server_add(struct ls_server *s, uint64_t peer, const struct l
                                 .reads = -1,
                                 .bell = {-1, -1}};
     ls__server_open_tube(s, w);
-    w->told.joined_step = s->round.step;
+    w->told.joined_step = ls__server_step(s);
     w->told.left_step = -1;
     snprintf(w->told.host, sizeof w->told.host, "%.63s", join->host);
     s->lonely_ns = 0;
@@ -60,13 +65,13 @@ void ls__server_remove(struct ls_server *s, struct server_worker *w, const char 
     ls__server_unread(s, w);
     w->is_here = w->is_idle = false;
     ls__server_close_tube(w);
-    w->told.left_step = s->round.step;
+    w->told.left_step = ls__server_step(s);
     w->left_ns = ls__now_ns();
     if (n_here(s) == 0) s->lonely_ns = ls__now_ns();
     if (w->is_ready && why && !w->is_seen_off)
         ls__log(LS_LOG_WARN,
                 "worker %d on %s (pid %u) %s at step %lld; %d of its shards go to others, %d worker%s left", number,
-                w->told.host, w->pid, why, (long long)s->round.step + 1, n_freed, n_here(s),
+                w->told.host, w->pid, why, (long long)ls__server_step(s) + 1, n_freed, n_here(s),
                 n_here(s) == 1 ? " is" : "s are");
     ls__server_give_all(s);
 }
@@ -87,7 +92,7 @@ void ls__server_look_at_leases(struct ls_server *s)
             ls__log(LS_LOG_WARN,
                     "worker %d on %s (pid %u) has not answered for %.3g s (--lease) at step %lld: %d of its "
                     "shards go to others",
-                    i, w->told.host, w->pid, s->o.lease, (long long)s->round.step + 1, n);
+                    i, w->told.host, w->pid, s->o.lease, (long long)ls__server_step(s) + 1, n);
         ls__server_give_all(s);
     }
 }

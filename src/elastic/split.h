@@ -6,8 +6,7 @@
 #define LS_ELASTIC_SPLIT_H
 
 #include "exec/exec.h"
-
-enum { LS_MAX_SERVERS = 64 };
+#include "settings/sync_names.h"
 
 struct ls_sum_split {
     int n;

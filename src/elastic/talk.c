@@ -219,6 +219,7 @@ enum ls_status ls__talk_write(uint8_t *head, size_t size, struct ls_frame frame,
     case LS_TALK_READY:
         ls_frame_put_u64(&w, ready->n_sums);
         ls_frame_put_u64(&w, ready->parameters_bytes);
+        ls_frame_put_u32(&w, ready->threads);
         break;
     case LS_TALK_WORK:
         put_work(&w, body);
@@ -289,6 +290,8 @@ static bool is_good(const struct ls_frame *f, const union ls_talk_body *b)
     case LS_TALK_TRIED:
         return is_time(b->tried.pre_seconds) && is_time(b->tried.shard_seconds) && is_time(b->tried.join_seconds) &&
                b->tried.threads <= 4096 && b->tried.n_run <= 4096;
+    case LS_TALK_READY:
+        return b->ready.threads <= 4096;
     default:
         return true;
     }
@@ -307,6 +310,7 @@ bool ls__talk_read(const struct ls_frame *f, struct ls_frame_reader *r, void *bo
     case LS_TALK_READY:
         b->ready.n_sums = ls_frame_get_u64(r);
         b->ready.parameters_bytes = ls_frame_get_u64(r);
+        b->ready.threads = ls_frame_get_u32(r);
         b->ready.is_boxed = f->flags & LS_READY_BOXED;
         break;
     case LS_TALK_WORK:

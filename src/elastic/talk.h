@@ -97,7 +97,8 @@ struct ls_talk_welcome {
 
 struct ls_talk_ready {
     uint64_t n_sums, parameters_bytes;
-    bool is_boxed; /* it reaches the box, and has a slot of its own in it */
+    uint32_t threads; /* that compute; in JOIN they may not be known yet, and are 0 */
+    bool is_boxed;    /* it reaches the box, and has a slot of its own in it */
 };
 
 /* Flags of READY and WORK. */

@@ -66,6 +66,19 @@ static enum ls_status take_over(struct identity *mine, const struct identity *th
     return theirs->values[key] ? ls__strdup(&mine->values[key], theirs->values[key]) : LS_OK;
 }
 
+/* All options are the server's, so what differs of the data are the files. */
+static enum ls_status refuse(const struct ls_worker_options *o, const struct identity_difference *d)
+{
+    const char *who = o->listen ? "server" : "worker";
+    if (d->key == IDENTITY_DATA_CHECKSUM || d->key == IDENTITY_TEST_CHECKSUM || d->key == IDENTITY_VALIDATION)
+        return ls_fail(LS_USAGE,
+                       "the data of this %s are not those that the server at %s trains with (%s is %s here and %s "
+                       "there): copy the server's",
+                       who, o->address, d->what, d->mine, d->theirs);
+    return ls_fail(LS_USAGE, "this %s would not compute what the server at %s trains: %s is %s here and %s there%s%s",
+                   who, o->address, d->what, d->mine, d->theirs, *d->advice ? "; " : "", d->advice);
+}
+
 /* Another machine may have other data, another library, another instruction set. */
 static enum ls_status compare(struct ls_task *t, const struct ls_worker_options *o)
 {
@@ -74,10 +87,7 @@ static enum ls_status compare(struct ls_task *t, const struct ls_worker_options 
     enum ls_status status = ls__identity_of(&mine, &t->train, &t->s);
     if (status == LS_OK) status = ls__identity_from_text(&theirs, t->told.identity, strlen(t->told.identity));
     if (status == LS_OK) status = take_over(&mine, &theirs, IDENTITY_INIT);
-    if (status == LS_OK && ls__identity_differs(&mine, &theirs, IDENTITY_RESUME, &d))
-        status = ls_fail(
-            LS_USAGE, "this %s would not compute what the server at %s trains: %s is %s here and %s there%s%s",
-            o->listen ? "server" : "worker", o->address, d.what, d.mine, d.theirs, *d.advice ? "; " : "", d.advice);
+    if (status == LS_OK && ls__identity_differs(&mine, &theirs, IDENTITY_RESUME, &d)) status = refuse(o, &d);
     ls__identity_release(&mine);
     ls__identity_release(&theirs);
     return status;

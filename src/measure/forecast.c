@@ -88,6 +88,7 @@ static enum ls_status measure(struct session *s, double seconds, struct ls_predi
     if (status == LS_OK) status = ls_exec_profile(s->exec, true);
     if (status == LS_OK) status = run_steps(s, loader, seconds, &best);
     if (status == LS_OK) status = profile_steps(s, loader, &best, p);
+    if (status == LS_OK) status = ls__profile_average(s, p);
     ls_loader_destroy(&loader);
     TRY(status);
     /* What the model does not know of, such as waking threads. */

@@ -3,10 +3,13 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "comm/average.h"
 #include "comm/comm.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 static int64_t count_parameters(const struct ls_graph *g)
 {
@@ -99,6 +102,82 @@ enum ls_status ls__profile_fill(const struct session *s, const struct ls_phases 
     order_buckets(s, plan, p);
     spread(s, plan, t, p);
     return LS_OK;
+}
+
+/* --- the average of replicas --- */
+
+enum { SAMPLE = 1 << 16 };
+
+/* Values to try it with, and where they go. */
+struct sample {
+    float *x; /* [n] and more */
+    int64_t *sums;
+    uint8_t exponents[SAMPLE / LS_AVERAGE_BLOCK];
+    int64_t n;
+};
+
+/* The best of a few rounds: a replica into the sums, and the mean back into it. */
+static void time_average(struct sample *m, struct ls_predict_profile *p)
+{
+    enum { ROUNDS = 4 };
+    p->average_seconds = p->spread_seconds = 1;
+    for (int round = 0; round < ROUNDS; round++) {
+        memset(m->exponents, 0, sizeof m->exponents);
+        memset(m->sums, 0, SAMPLE * sizeof *m->sums);
+        const int64_t begin = ls__now_ns();
+        ls__average_exponents(m->x, m->n, m->exponents);
+        ls__average_add(m->x, m->n, m->exponents, m->sums);
+        const int64_t middle = ls__now_ns();
+        ls__average_take(m->sums, m->n, m->exponents, 1, m->x);
+        const double add = 1e-9 * (double)(middle - begin), take = ls__seconds_since(middle), n = (double)m->n;
+        if (add / n < p->average_seconds) p->average_seconds = add / n;
+        if (take / n < p->spread_seconds) p->spread_seconds = take / n;
+    }
+}
+
+/* Replicas have much the same values, but hardly ever the same bits: those decide how long packed sums are. */
+static enum ls_status weigh_average(struct sample *m, struct ls_predict_profile *p)
+{
+    struct ls_comm_weight w;
+    for (int64_t i = 1; i < p->shards; i++) {
+        for (int64_t j = 0; j < m->n; j++) m->x[j] *= 0.999f;
+        ls__average_add(m->x, m->n, m->exponents, m->sums);
+    }
+    TRY(ls_comm_weigh(m->sums, m->n, p->is_near, &w));
+    p->averaged_bytes = w.bytes * (double)p->n_averaged / (double)m->n;
+    return LS_OK;
+}
+
+enum ls_status ls__profile_average(const struct session *s, struct ls_predict_profile *p)
+{
+    const struct ls_store *store = s->store;
+    struct sample *m = NULL;
+    int largest = -1;
+    int64_t most = 0;
+    p->n_averaged = 0;
+    for (int i = 0; i < store->n_entries; i++) {
+        const struct ls_stored *e = &store->entries[i];
+        const int64_t n = ls_shape_count(&e->shape);
+        if (!ls_stored_is_saved(e)) continue;
+        p->n_averaged += (int64_t)(e->layout.bytes / sizeof(float));
+        if (e->kind != LS_VALUE_PARAM || n <= most) continue;
+        most = n;
+        largest = i;
+    }
+    if (largest < 0) return LS_OK;
+    TRY(ls__calloc(&m, 1, sizeof *m));
+    m->n = most < SAMPLE ? most : SAMPLE;
+    enum ls_status status = ls__calloc(&m->x, (size_t)most, sizeof *m->x);
+    if (status == LS_OK) status = ls__calloc(&m->sums, SAMPLE, sizeof *m->sums);
+    if (status == LS_OK) status = ls_exec_get(s->exec, largest, m->x);
+    if (status == LS_OK) {
+        time_average(m, p);
+        status = weigh_average(m, p);
+    }
+    free(m->x);
+    free(m->sums);
+    free(m);
+    return status;
 }
 
 /* An update reads and writes sums, weights and momentum: seconds per sum of a loop that does the same. */

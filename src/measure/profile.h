@@ -18,6 +18,8 @@ enum ls_status ls__profile_fill(const struct session *s, const struct ls_phases 
  * rehearsal. */
 enum ls_status ls__profile_rehearsed(const struct session *s, const struct ls_exec_rehearsal *r, int threads,
                                      double times, struct ls_predict_profile *p) LS_MUST_CHECK;
+/* Fills in what averages of --sync local:H cost, with the parameters that are in the store. */
+enum ls_status ls__profile_average(const struct session *s, struct ls_predict_profile *p) LS_MUST_CHECK;
 /* The profile of one machine as it fares among the others: rehearsed alone, and together with them. */
 void ls__profile_slow_down(struct ls_predict_profile *p, const struct ls_exec_rehearsal *alone,
                            const struct ls_exec_rehearsal *r, double common_seconds);

@@ -13,6 +13,7 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,7 @@
 #include <unistd.h>
 
 enum { GRACE_S = 3 };
-static const char variable[] = "LOCKSTEP_NODE_FILES";
+static const char variable[] = "LOCKSTEP_NODE_FILES", outside_variable[] = "LOCKSTEP_NODE_OUTSIDE";
 const char ls__nodes_device[] = "eth0";
 
 void ls__nodes_address(int k, char out[16])
@@ -147,11 +148,16 @@ static enum ls_status start_cable(struct ls_nodes *nodes, struct ls_cable *w)
 static enum ls_status tell_shell(struct ls_nodes *nodes)
 {
     struct ls_buf text = LS_BUF_INIT;
+    struct stat own;
+    char outside[32];
     ls__buf_addf(&text, "%ld:", (long)getpid());
     for (int k = 0; k < nodes->n; k++) ls__buf_addf(&text, "%s%d", k ? "," : "", nodes->files[k]);
     enum ls_status status = ls__buf_check(&text);
     if (status == LS_OK) setenv(variable, text.text, 1);
     ls__buf_release(&text);
+    if (stat("/proc/self/ns/net", &own) != 0) return ls_fail(LS_UNSUPPORTED, "/proc/self/ns/net: %s", strerror(errno));
+    snprintf(outside, sizeof outside, "%ju", (uintmax_t)own.st_ino);
+    setenv(outside_variable, outside, 1);
     snprintf(nodes->shell, sizeof nodes->shell, "/proc/%ld/exe", (long)getpid());
     return status;
 }
@@ -189,7 +195,10 @@ void ls__nodes_close(struct ls_nodes *nodes)
         while (waitpid(nodes->cable, NULL, 0) < 0 && errno == EINTR) continue;
     }
     for (int k = 0; k < nodes->n; k++) close(nodes->files[k]);
-    if (nodes->n > 0) unsetenv(variable);
+    if (nodes->n > 0) {
+        unsetenv(variable);
+        unsetenv(outside_variable);
+    }
     *nodes = (struct ls_nodes){0};
 }
 

@@ -10,7 +10,8 @@
  * runs in the nodes, and then itself. Needs root and /dev/net/tun.
  *
  * Environment: LOCKSTEP_NODE_FILES=PID:FD,FD,...: where the namespaces are held; for ls__nodes_shell.
- * LOCKSTEP_NODE=node1: in a process of a node, its name; src/wire goes without keys there.
+ * LOCKSTEP_NODE=node1: in a process of a node, its name; LOCKSTEP_NODE_OUTSIDE=INODE: the network namespace that the
+ * nodes were opened in. src/wire goes without keys where both are there and the process has a node's network alone.
  */
 #ifndef LS_NODES_NODES_H
 #define LS_NODES_NODES_H

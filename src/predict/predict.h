@@ -43,12 +43,15 @@ struct ls_predict_bucket {
 struct ls_predict_profile {
     char model[128];
     int64_t n_parameters, batch_size, shards;
-    double shard_seconds;                /* one shard on one thread, as long as all threads compute */
-    double pre_seconds;                  /* before the shards, one thread */
-    double overhead_seconds;             /* of a step, on any number of threads */
-    double pack_seconds, unpack_seconds; /* per sum, one thread */
-    double copy_seconds;                 /* per sum, one thread: as it is, within memory; adding it there, too */
-    bool is_near;                        /* sums travel as they are, within one computer (ls_comm_is_near) */
+    double shard_seconds;                   /* one shard on one thread, as long as all threads compute */
+    double pre_seconds;                     /* before the shards, one thread */
+    double overhead_seconds;                /* of a step, on any number of threads */
+    double pack_seconds, unpack_seconds;    /* per sum, one thread */
+    double copy_seconds;                    /* per sum, one thread: as it is, within memory; adding it there, too */
+    int64_t n_averaged;                     /* LS_PREDICT_LOCAL: parameters, buffers and optimizer state */
+    double averaged_bytes;                  /* their sums on the wire */
+    double average_seconds, spread_seconds; /* per value, one thread: a replica into the sums; the mean into it */
+    bool is_near;                           /* sums travel as they are, within one computer (ls_comm_is_near) */
     struct ls_predict_bucket *buckets;
     int n_buckets;
 };
@@ -87,9 +90,10 @@ enum ls_predict_algorithm {
                               */
     LS_PREDICT_PS,           /* --sync ps: parameter servers on machines of their own (serve.c) */
     LS_PREDICT_ASYNC,        /* --sync async and ssp:K: a step is one update, not the same training */
+    LS_PREDICT_LOCAL,        /* --sync local:H: the mean of H steps, not the same training (local.c) */
     LS_N_PREDICT
 };
-const char *ls_predict_name(enum ls_predict_algorithm a); /* "ring", "tree", "hierarchical", "ps", "async" */
+const char *ls_predict_name(enum ls_predict_algorithm a); /* "ring", "tree", "hierarchical", "ps", "async", "local" */
 
 struct ls_predict_cluster {
     int workers, workers_per_machine;
@@ -97,6 +101,7 @@ struct ls_predict_cluster {
     int cores;     /* of a machine: what threads leave over is the communication's; 0: as many as threads */
     int servers;   /* LS_PREDICT_PS, LS_PREDICT_ASYNC; 0: 1 */
     int staleness; /* LS_PREDICT_ASYNC: the bound of ssp:K; -1: none */
+    int period;    /* LS_PREDICT_LOCAL: H */
     /* Of the one computer on which all servers and workers are, whatever counts as a machine; 0: every machine has its
      * own. LS_PREDICT_PS, LS_PREDICT_ASYNC: shard_seconds were measured so, and know of it. */
     int shared_cores;
@@ -106,7 +111,7 @@ struct ls_predict_cluster {
 struct ls_predict_point {
     int workers, machines;
     double step_seconds, images_per_second;
-    double speedup;                    /* over one worker, which needs no server */
+    double speedup;                    /* over one worker, which needs no server; LS_PREDICT_LOCAL: of local:H, too */
     double compute, communicate, wait; /* seconds of the step, mean over threads; they add up to it */
     double wire_seconds;               /* that the network alone would need */
     double wire_bytes;                 /* that leave a machine */

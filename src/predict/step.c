@@ -1,6 +1,7 @@
 /* step.c: one step of a job, played through on the machine with the most shards. See predict/predict.h. */
 #include "base/mem.h"
 #include "predict/journey.h"
+#include "predict/local.h"
 #include "predict/serve.h"
 
 #include <stdlib.h>
@@ -11,7 +12,7 @@ const int ls_predict_workers[LS_PREDICT_POINTS] = {1, 2, 3, 4, 8, 16, 32, 64, 12
 
 const char *ls_predict_name(enum ls_predict_algorithm a)
 {
-    static const char *const names[LS_N_PREDICT] = {"ring", "tree", "hierarchical", "ps", "async"};
+    static const char *const names[LS_N_PREDICT] = {"ring", "tree", "hierarchical", "ps", "async", "local"};
     return names[a];
 }
 
@@ -167,6 +168,11 @@ struct ls_predict_point ls_predict_step(const struct ls_predict_profile *p, cons
 {
     struct ls_predict_cluster one = *c;
     one.workers = 1;
+    if (a == LS_PREDICT_LOCAL) {
+        struct ls_predict_point local = ls__local_step(p, c);
+        local.speedup = ls__local_step(p, &one).step_seconds / local.step_seconds;
+        return local;
+    }
     const struct ls_predict_point alone = play(p, &one, LS_PREDICT_HIERARCHICAL);
     const bool is_served = c->workers > 1 && (a == LS_PREDICT_PS || a == LS_PREDICT_ASYNC);
     struct ls_predict_point r = !is_served           ? play(p, c, a)

@@ -44,6 +44,7 @@ static void tell_loss(const struct ls_predict_profile *p, const struct ls_predic
 {
     char count[32], wire[32], step[32], more[32];
     const struct ls_predict_point *at = first_apart(s);
+    const bool is_local = s->algorithm == LS_PREDICT_LOCAL;
     const bool is_served = s->algorithm == LS_PREDICT_PS || s->algorithm == LS_PREDICT_ASYNC;
     bool is_wire = at->communicate > at->wait; /* else the batch has no second shard to give away */
     snprintf(
@@ -54,9 +55,10 @@ static void tell_loss(const struct ls_predict_profile *p, const struct ls_predic
         at->step_seconds > 1.02 * s->points[0].step_seconds ? "slower than" : "no faster than",
         count_text(p->n_parameters, count), seconds_text(at->wire_seconds, wire), seconds_text(at->step_seconds, more),
         seconds_text(s->points[0].step_seconds, step),
-        is_wire && is_served ? "more --servers, a faster network or a larger batch help"
-        : is_wire            ? "--compress, a faster network or a larger batch help"
-                             : "the batch has too few shards for more threads: a larger batch or --shards helps");
+        is_wire && is_local    ? "a larger H, a faster network or a larger batch help"
+        : is_wire && is_served ? "more --servers, a faster network or a larger batch help"
+        : is_wire              ? "--compress, a faster network or a larger batch help"
+                               : "the batch has too few shards for more threads: a larger batch or --shards helps");
 }
 
 static void tell_gain(const struct ls_predict_profile *p, const struct ls_predict_cluster *c,

@@ -304,6 +304,10 @@ static void describe(const struct identity *mine, const struct identity *theirs,
     case IDENTITY_ISA:
         advise_on_isa(d);
         break;
+    case IDENTITY_DATA_CHECKSUM:
+    case IDENTITY_TEST_CHECKSUM:
+        snprintf(d->advice, sizeof d->advice, "the data differ: use the same files");
+        break;
     case IDENTITY_PLAN_HASH:
     case IDENTITY_OTHER_PLAN_HASHES:
     case IDENTITY_EVAL_PLAN_HASH:

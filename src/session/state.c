@@ -172,9 +172,8 @@ static enum ls_status refuse(const struct identity_difference *d, const struct i
                        d->is_bits ? "this version of lockstep" : "lockstep train",
                        d->is_bits ? " with the same bits; --accept-other-bits goes on anyway" : "");
     if (!d->is_bits)
-        return ls_fail(LS_CHECKPOINT,
-                       "%s was made with %s '%s', this run has '%s'; give the same options, or start another run", path,
-                       key, d->theirs, d->mine);
+        return ls_fail(LS_CHECKPOINT, "%s was made with %s '%s', this run has '%s'; %s, or start another run", path,
+                       key, d->theirs, d->mine, d->advice);
     return ls_fail(LS_CHECKPOINT,
                    "%s was computed with %s '%s', this run would use '%s'; %s, or --accept-other-bits to go on anyway: "
                    "the result will then not be that of the unbroken run",

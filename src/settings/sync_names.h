@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { LS_MAX_SERVERS = 64 }; /* --servers */
+
 struct ls_sync_name {
     const char *name;        /* "local" */
     const char *usage;       /* "local:H", for people */

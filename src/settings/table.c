@@ -329,7 +329,7 @@ const struct ls_setting ls__settings[LS_N_SETTINGS] = {
                 "first to finish counts. The weights stay the same.",
         .group = "Where it runs", FREE},
     [LS_SET_SERVERS] = {.name = "servers", MEMBER(servers), .arg = "K", .type = LS_SETTING_INT, .min = 1,
-        .max = 1024, .def = "1",
+        .max = LS_MAX_SERVERS, .def = "1",
         .help = "--sync ps: K servers have a part of the parameters each; the weights stay the same. train starts all of "
                 "them; server waits for K-1 more, `lockstep server --chief ADDRESS`. predict: on machines of their own.",
         .group = "Where it runs", FREE},

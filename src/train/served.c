@@ -68,7 +68,7 @@ static enum ls_status open_ranges(struct served *v, struct session *s, int n_ser
     return LS_OK;
 }
 
-static enum ls_status open_server(struct sync *sync, struct served *v, int64_t staleness)
+static enum ls_status open_server(struct sync *sync, struct served *v, int64_t step, int64_t staleness)
 {
     const struct ls_train_options *o = sync->o;
     size_t model_bytes;
@@ -80,6 +80,7 @@ static enum ls_status open_server(struct sync *sync, struct served *v, int64_t s
                                    .ticket = o->elastic->ticket,
                                    .lease = o->lease,
                                    .timeout = o->timeout,
+                                   .step = step,
                                    .staleness = staleness,
                                    .n_backup = (int)o->backup,
                                    .options = v->options,
@@ -98,20 +99,23 @@ static enum ls_status open_server(struct sync *sync, struct served *v, int64_t s
     TRY(ls__server_open(&v->server, &so));
     ls__log(LS_LOG_INFO, "parameter server at %s (%s)", ls__server_address(v->server),
             o->elastic->key ? "with keys" : "this machine only, no keys");
+    if (!o->elastic->key && !o->elastic->ticket)
+        ls__log(LS_LOG_INFO, "without a key anybody on this machine can take part, and spoil it: --key FILE, made by "
+                             "`lockstep server --keygen DIR`, keeps others out");
     if (o->elastic->on_listening) o->elastic->on_listening(o->elastic->context, ls__server_address(v->server));
     TRY(ls__server_await(v->server));
     ls__lane_totals(sync->s->lane, &v->seen); /* what was before counts as their setup */
     return LS_OK;
 }
 
-enum ls_status ls__served_open(struct sync *sync, int64_t staleness)
+enum ls_status ls__served_open(struct sync *sync, int64_t step, int64_t staleness)
 {
     struct served *v;
     TRY(ls__calloc(&v, 1, sizeof *v));
     sync->state = v;
     v->is_whole = true;
     TRY(ls__calloc(&v->applied, (size_t)sync->steps_per_epoch, 1));
-    return open_server(sync, v, staleness);
+    return open_server(sync, v, step, staleness);
 }
 
 void ls__served_close(struct sync *sync)

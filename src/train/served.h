@@ -20,8 +20,8 @@ struct served {
     struct ls_totals seen;             /* of the main lane, as of the last pause that was told */
 };
 
-/* Listens, and tells who wants to know. staleness: the bound, or -1. */
-enum ls_status ls__served_open(struct sync *sync, int64_t staleness) LS_MUST_CHECK;
+/* Listens, and tells who wants to know. step: steps done before; staleness: the bound, or -1. */
+enum ls_status ls__served_open(struct sync *sync, int64_t step, int64_t staleness) LS_MUST_CHECK;
 void ls__served_close(struct sync *sync);
 void ls__served_tell(const struct sync *sync, struct ls_elastic_result *out); /* what the workers did so far */
 /* By those who are there at the first step; nothing on one machine whose workers count as no nodes. */

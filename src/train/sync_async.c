@@ -55,7 +55,7 @@ static enum ls_status tell_state(const struct sync *sync, struct train_state *st
 static enum ls_status open(struct sync *sync, const struct session_options *o, const struct train_state *st)
 {
     const bool is_bound = strcmp(sync->choice.name->name, "ssp") == 0;
-    TRY(ls__served_open(sync, is_bound ? sync->choice.number : -1));
+    TRY(ls__served_open(sync, st->step, is_bound ? sync->choice.number : -1));
     return take_applied(sync, st);
 }
 

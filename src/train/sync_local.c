@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/pool.h"
-#include "train/average.h"
+#include "comm/average.h"
 #include "train/carry.h"
 #include "train/sync.h"
 

@@ -9,7 +9,7 @@
 
 static enum ls_status open(struct sync *sync, const struct session_options *o, const struct train_state *st)
 {
-    return ls__served_open(sync, -1);
+    return ls__served_open(sync, st->step, -1);
 }
 
 /* All shards, by whoever takes them; is_stopped: nobody is there to finish them. */

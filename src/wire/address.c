@@ -3,6 +3,7 @@
 #include "wire/wire_internal.h"
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -10,7 +11,10 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+enum { CABLE_NET = 10 << 16 | 77 << 8 | 0 }; /* 10.77.0.0/24, nodes/nodes.c */
 
 /* "HOST:PORT" or "[HOST]:PORT" in two; false if it is neither. */
 static bool cut(const char *address, char *host, size_t size, int64_t *port)
@@ -79,13 +83,38 @@ static enum ls_status look_up(const char *address, const char *host, int64_t por
     return LS_OK;
 }
 
-/* A node that was made on this machine for a job (nodes/nodes.h) has a network on which there is nobody else. */
+/* Whether this process has the network of a node, and no other: anybody could be on that. */
+static bool has_only_cable(void)
+{
+    struct ifaddrs *all, *i;
+    bool has_cable = false, has_other = false;
+    if (getifaddrs(&all) != 0) return false;
+    for (i = all; i; i = i->ifa_next) {
+        const struct sockaddr *a = i->ifa_addr;
+        if (!a || (a->sa_family != AF_INET && a->sa_family != AF_INET6) || is_loopback(a)) continue;
+        if (a->sa_family == AF_INET6) {
+            has_other |= !IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr);
+            continue;
+        }
+        const uint32_t v4 = ntohl(((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr);
+        *(v4 >> 8 == CABLE_NET ? &has_cable : &has_other) = true;
+    }
+    freeifaddrs(all);
+    return has_cable && !has_other;
+}
+
+/* A node that was made on this machine for a job (nodes/nodes.h) has a network on which there is nobody else. Variables
+ * say which process is one, but they alone waive nothing: its network is not the one that the job was started in, and
+ * leads nowhere else. */
 static bool is_of_job(const char *address)
 {
-    const char *node = getenv("LOCKSTEP_NODE");
-    char name[64] = "";
-    return node && gethostname(name, sizeof name - 1) == 0 && strcmp(node, name) == 0 &&
-           strncmp(address, "10.77.0.", 8) == 0;
+    const char *node = getenv("LOCKSTEP_NODE"), *outside = getenv("LOCKSTEP_NODE_OUTSIDE");
+    char name[64] = "", own[32];
+    struct stat net;
+    if (!node || !outside || gethostname(name, sizeof name - 1) != 0 || strcmp(node, name) != 0) return false;
+    if (strncmp(address, "10.77.0.", 8) != 0 || stat("/proc/self/ns/net", &net) != 0) return false;
+    snprintf(own, sizeof own, "%ju", (uintmax_t)net.st_ino);
+    return strcmp(own, outside) != 0 && has_only_cable();
 }
 
 enum ls_status ls__wire_resolve(const char *address, bool to_listen, const struct ls_wire_key *key,

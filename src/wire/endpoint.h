@@ -22,9 +22,15 @@
 
 #define LS__WIRE_DIALLED (UINT64_C(1) << 32)
 
+/* A connection that we asked for. */
+struct ls__wire_link {
+    bool is_connected; /* the handshake was done */
+    bool is_told;      /* that it was not: what the monitor says of its end is no news */
+};
+
 struct ls__dialled {
     char endpoint[LS__ENDPOINT_BYTES];
-    bool is_connected; /* the handshake was done */
+    struct ls__wire_link link;
 };
 
 struct ls__wire_happening {
@@ -38,12 +44,12 @@ struct ls_wire {
     struct ls__zap *zap; /* NULL without a key */
     struct ls_wire_key key;
     bool has_key, is_listening;
-    bool is_connected;       /* a DEALER's */
-    int wake_fd, watched_fd; /* watched_fd: the caller's, -1: none */
-    int fds[2];              /* of socket and monitor */
-    bool is_quiet;           /* the sockets had nothing, and have not been used since */
-    int64_t quiet_ns;        /* since when */
-    bool is_rung;            /* there is something at watched_fd */
+    struct ls__wire_link link; /* a DEALER's */
+    int wake_fd, watched_fd;   /* watched_fd: the caller's, -1: none */
+    int fds[2];                /* of socket and monitor */
+    bool is_quiet;             /* the sockets had nothing, and have not been used since */
+    int64_t quiet_ns;          /* since when */
+    bool is_rung;              /* there is something at watched_fd */
     atomic_bool is_woken;
     char address[LS__ENDPOINT_BYTES];
     size_t max_bytes;

@@ -88,28 +88,34 @@ static struct ls__dialled *dialled_at(struct ls_wire *w, const char *endpoint, u
     return NULL;
 }
 
-static enum ls_status connection_ended(struct ls_wire *w, bool *was_connected, uint64_t peer)
+static enum ls_status link_changed(struct ls_wire *w, struct ls__wire_link *link, uint16_t what, uint32_t detail,
+                                   uint64_t peer)
 {
-    enum ls_wire_event event = *was_connected ? LS_WIRE_GONE : LS_WIRE_REFUSED;
-    *was_connected = false;
-    return happens(w, event, peer);
+    const bool was_connected = link->is_connected, is_end = what == ZMQ_EVENT_DISCONNECTED;
+    const bool is_mismatch =
+        what == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL && detail == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH;
+    const bool is_news = !is_end || !link->is_told;
+    link->is_connected = what == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+    link->is_told = !link->is_connected && !is_end;
+    if (!is_news) return LS_OK;
+    return happens(w,
+                   link->is_connected ? LS_WIRE_CONNECTED
+                   : was_connected    ? LS_WIRE_GONE
+                   : is_mismatch      ? LS_WIRE_MISMATCH
+                                      : LS_WIRE_REFUSED,
+                   peer);
 }
 
-static enum ls_status connection_changed(struct ls_wire *w, bool is_made, const char *endpoint)
+static enum ls_status connection_changed(struct ls_wire *w, uint16_t what, uint32_t detail, const char *endpoint)
 {
     uint64_t peer = LS_WIRE_SERVER;
     struct ls__dialled *d = w->is_listening ? dialled_at(w, endpoint, &peer) : NULL;
-    bool *is_connected = d ? &d->is_connected : &w->is_connected;
-    if (w->is_listening && !d) {
-        if (!is_made) { /* somebody's who connected to us */
-            w->n_looks = N_LOOKS;
-            w->next_look_ns = 0;
-        }
-        return LS_OK;
+    if (!w->is_listening || d) return link_changed(w, d ? &d->link : &w->link, what, detail, peer);
+    if (what != ZMQ_EVENT_HANDSHAKE_SUCCEEDED) { /* somebody's who connected to us */
+        w->n_looks = N_LOOKS;
+        w->next_look_ns = 0;
     }
-    if (!is_made) return connection_ended(w, is_connected, peer);
-    *is_connected = true;
-    return happens(w, LS_WIRE_CONNECTED, peer);
+    return LS_OK;
 }
 
 static enum ls_status read_monitor(struct ls_wire *w)
@@ -119,13 +125,15 @@ static enum ls_status read_monitor(struct ls_wire *w)
     w->n_since_monitor = 0;
     for (;;) {
         uint16_t what;
+        uint32_t detail;
         int n = ls__zmq.recv(w->monitor, event, sizeof event, ZMQ_DONTWAIT);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return LS_OK;
         memcpy(&what, event, sizeof what);
+        memcpy(&detail, event + sizeof what, sizeof detail);
         n = ls__zmq.recv(w->monitor, endpoint, sizeof endpoint - 1, ZMQ_DONTWAIT);
         endpoint[n < 0 ? 0 : n < (int)sizeof endpoint ? n : (int)sizeof endpoint - 1] = '\0';
-        TRY(connection_changed(w, what == ZMQ_EVENT_HANDSHAKE_SUCCEEDED, endpoint));
+        TRY(connection_changed(w, what, detail, endpoint));
     }
 }
 

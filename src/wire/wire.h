@@ -76,7 +76,9 @@ enum ls_wire_event {
     LS_WIRE_MESSAGE,   /* peer, head, payload */
     LS_WIRE_CONNECTED, /* connecting end: the server is there (again) */
     LS_WIRE_GONE,      /* the connection to `peer` is no more. A listening end tells it of peers that have spoken */
-    LS_WIRE_REFUSED    /* connecting end: the server does not take our key, or is none of ours; it keeps trying */
+    LS_WIRE_REFUSED,   /* connecting end: the server does not take our key, or is none of ours; it keeps trying */
+    LS_WIRE_MISMATCH   /* connecting end: one side has a key and the other has none; it does not try again. It may be
+                        * REFUSED some times before: the other end may hang up before it was heard */
 };
 
 struct ls_wire_message {

@@ -320,7 +320,7 @@ static int send_first(struct ls_wire *w, uint64_t peer, zmq_msg_t *head, int fla
         if (ls__zmq.send(w->socket, id, sizeof id, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0) return -1;
         return send_message(w->socket, head, flags);
     }
-    if (!w->is_connected) { /* ZeroMQ may not know yet, and would take it */
+    if (!w->link.is_connected) { /* ZeroMQ may not know yet, and would take it */
         errno = EHOSTUNREACH;
         return -1;
     }

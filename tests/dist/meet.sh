@@ -182,6 +182,15 @@ part_starts() {
     refused "no --master" '\-\-master is missing' "${short[@]}" --nodes 2 --rank 1
     refused "--workers too" 'give one' "${short[@]}" --nodes 2 --rank 1 --master 127.0.0.1:1 -w 2
     refused "not an address" 'expected HOST:PORT' "${short[@]}" --nodes 2 --rank 1 --master nowhere
+
+    # What is trained, and how, is the server's to say.
+    for option in '--lr 0.1' '--workers 2' '--sync ps' '--run r' --no-eval; do
+        refused "a worker with $option" "says how it is trained: leave ${option%% *} out" --server 127.0.0.1:9 --timeout 0.2 $option
+    done
+    refused "a node without MODEL, with --lr" 'leave --lr out' --sync ps --nodes 2 --rank 1 --master 127.0.0.1:9 --timeout 0.2 --lr 0.1
+    "$lockstep" server --chief 127.0.0.1:9 --timeout 0.2 --lr 0.1 >out.x 2>err.x </dev/null
+    equal "one more server with --lr: exit code" "$?" 2
+    has "one more server with --lr" err.x 'leave --lr out'
 }
 
 # --- torchrun's variables ---
@@ -211,6 +220,11 @@ part_others() {
     unset TORCHELASTIC_USE_AGENT_STORE
     equal "--nodes 1 beside them" "$(RANK=1 hash_of "${short[@]}" --nodes 1)" "$alone"
     equal "one of them missing" "$(hash_of "${short[@]}")" "$alone" # no RANK
+    RANK=1 MASTER_PORT=99999 refused "MASTER_PORT=99999" "MASTER_PORT is '99999': expected 1 to 65535" "${short[@]}"
+    RANK=two refused "RANK=two" "RANK is 'two': expected 0 to WORLD_SIZE - 1" "${short[@]}"
+    RANK=2 refused "RANK=2 of 2" "RANK is '2'" "${short[@]}"
+    RANK=0 WORLD_SIZE=many refused "WORLD_SIZE=many" "WORLD_SIZE is 'many': expected 1 to 4096" "${short[@]}"
+    equal "--nodes 1 beside MASTER_PORT=99999" "$(RANK=1 MASTER_PORT=99999 hash_of "${short[@]}" --nodes 1)" "$alone"
     equal "WORLD_SIZE=1" "$(RANK=0 WORLD_SIZE=1 hash_of "${short[@]}")" "$alone"
     if command -v mpirun >/dev/null; then equal "left over beside -w 2" "$(RANK=1 hash_of "${short[@]}" -w 2)" "$alone"; fi
     unset MASTER_ADDR MASTER_PORT WORLD_SIZE

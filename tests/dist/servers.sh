@@ -74,7 +74,7 @@ if [ "$part" = refused ]; then
     train softmax fake:1x4x4:10:300 -b 48 --run no -w 2 --sync ps --servers 7
     one_line_error "a network that is too small" 2 "sums, enough for 1 server"
     train $common --run no -w 2 --sync ps --servers 65
-    one_line_error "too many" 2 "--servers 65: a training has at most 64"
+    one_line_error "too many" 2 "--servers 65: expected a whole number from 1 to 64"
     "$lockstep" server lenet5 digits --chief 127.0.0.1:9 >out 2>err </dev/null
     code=$?
     one_line_error "one more server is told what is trained" 2 "leave 'lenet5' out"

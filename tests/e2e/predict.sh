@@ -75,14 +75,31 @@ assert [p["staleness"] for p in by["async"]][:6] == [0, 1, 2, 2, 2, 2], by["asyn
 assert by["ps"][4]["communicate_ms"] > by["ps"][1]["communicate_ms"] > 0, by["ps"]
 END
 if text=$(python3 ways.py 2>&1); then ok '--sync ssp:2 as JSON'; else bad "--sync ssp:2: $text"; fi
+predict --network 1GbE --sync local:8
+if grep -q -- '---- local: copies that are averaged' out && [ "$code" = 0 ]; then ok '--sync local:8: told in full'; else bad "--sync local:8: $(cat err; head -8 out)"; fi
+predict --json -q --network 1GbE --sync local:8
+cat >local.py <<'END'
+import json
+r = json.load(open("out"))
+by = {a["algorithm"]: a["points"] for a in r["networks"][0]["algorithms"]}
+p, two = r["profile"], by["local"][1]
+assert r["sync"] == "local:8", r["sync"]
+assert p["averaged"] == 2 * r["parameters"], (p["averaged"], r["parameters"])  # with momentum
+assert 4 < p["averaged_bytes"] / p["averaged"] <= 8.2, p
+assert by["local"][0]["wire_bytes"] == 0 and by["local"][0]["speedup"] == 1, by["local"][0]
+expected = (p["averaged_bytes"] + 1.5 * p["averaged"] / 128) / 8
+assert abs(two["wire_bytes"] / expected - 1) < 0.01, (two["wire_bytes"], expected)
+assert abs(two["compute_ms"] + two["communicate_ms"] + two["wait_ms"] - two["step_ms"]) < 1e-6 * two["step_ms"], two
+END
+if text=$(python3 local.py 2>&1); then ok '--sync local:8 as JSON'; else bad "--sync local:8: $text"; fi
 predict --json -q --network 1GbE --compress 8
 law 'json with --compress' 1
 after=$(python3 -c 'import json; print(int(json.load(open("out"))["profile"]["bytes"]))')
 if [ "$after" -lt $((before * 3 / 4)) ]; then ok "--compress 8: $after bytes instead of $before"; else bad "--compress 8: $after bytes, without $before"; fi
 
 # What is refused.
-for bad_option in '--latency 0.1' '--latency 1m' '--latency -1ms' '--bandwidth 1' '--bandwidth 1G' '--bandwidth 0Gbit' '--servers 0' \
-    '--procs-per-node 0' '--compress 7' '--network token-ring' '--sync ssp' '--sync local:4'; do
+for bad_option in '--latency 0.1' '--latency 1m' '--latency -1ms' '--bandwidth 1' '--bandwidth 1G' '--bandwidth 0Gbit' '--servers 0' '--servers 65' \
+    '--procs-per-node 0' '--compress 7' '--network token-ring' '--sync ssp' '--sync local' '--compress 8 --sync local:4'; do
     # shellcheck disable=SC2086 # words
     predict $bad_option
     one_line_error "$bad_option" 2 "${bad_option%% *}"
@@ -124,6 +141,16 @@ has 'train on two machines: a prediction first' err 'predicted: '
 has 'train on two machines: predicted and measured at the end' err 'step: predicted'
 two=$(field weights_hash two/result.json)
 equal 'the rehearsal leaves no trace in the weights' "$two" "$(hash_of lenet5 fake:1x28x28:10:512 -b 32 -i 12 -t 1 --no-eval --run one)"
+# Averages of local SGD: as many bytes as were foretold for two machines, in 16 steps with two averages.
+predict --json -q --network 1GbE --sync local:8
+foretold=$(python3 -c 'import json; print(int(2 * 16 * json.load(open("out"))["networks"][0]["algorithms"][5]["points"][1]["wire_bytes"]))')
+LOCKSTEP_SUMS=packed apart train lenet5 fake:1x28x28:10:512 -b 32 -i 16 -t 1 --no-eval --sync local:8 --run local --json
+sent=$(field bytes_sent local/result.json)
+if [ "$sent" -gt $((foretold * 85 / 100)) ] && [ "$sent" -lt $((foretold * 115 / 100)) ]; then
+    ok "local:8 on two machines: $foretold bytes foretold, $sent sent"
+else
+    bad "local:8 on two machines: $foretold bytes foretold, $sent sent: $(cat err)"
+fi
 apart train resnet-small fake:3x32x32:10:64 -b 8 -i 3 -t 1 --no-eval --compress 8 --run two8 --json
 two=$(field weights_hash two8/result.json)
 equal 'nor does it with batch norm and --compress' "$two" \

@@ -1,6 +1,6 @@
 /* test_average.c: the mean of copies in integers: any order, relative precision, nothing becomes zero. */
 #include "base/rng.h"
-#include "train/average.h"
+#include "comm/average.h"
 
 #include <math.h>
 #include <setjmp.h>

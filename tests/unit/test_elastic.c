@@ -58,9 +58,10 @@ static void test_who_comes(void **state)
     assert_int_equal(b.welcome.model_bytes, 3);
     assert_memory_equal(b.welcome.model, "abc", 3);
     for (int i = 0; i < 2; i++) {
-        const struct ls_talk_ready ready = {.n_sums = 7, .parameters_bytes = 8, .is_boxed = i};
+        const struct ls_talk_ready ready = {.n_sums = 7, .parameters_bytes = 8, .threads = 5, .is_boxed = i};
         there_and_back(LS_TALK_READY, &ready, &b);
         assert_int_equal(b.ready.parameters_bytes, 8);
+        assert_int_equal(b.ready.threads, 5);
         assert_int_equal(b.ready.is_boxed, i);
     }
 }

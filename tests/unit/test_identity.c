@@ -101,6 +101,9 @@ static void test_advice(void **state)
     assert_string_equal(d.advice, "give --isa avx2");
     assert_true(ls__identity_differs(&b, &a, IDENTITY_RESUME, &d));
     assert_non_null(strstr(d.advice, "from its beginning"));
+    change(&b, IDENTITY_DATA_CHECKSUM, "0");
+    assert_true(ls__identity_differs(&a, &b, IDENTITY_RESUME, &d));
+    assert_string_equal(d.advice, "the data differ: use the same files");
     ls__identity_release(&a);
     ls__identity_release(&b);
 }

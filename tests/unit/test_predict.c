@@ -276,6 +276,52 @@ static void test_async(void **state)
                 ls_predict_step(&p, &c, LS_PREDICT_HIERARCHICAL).step_seconds);
 }
 
+/* Copies that are averaged: a step alone is waves of shards with an update each, an H-th of an average comes to it. */
+static void test_local(void **state)
+{
+    struct ls_predict_profile p = usual;
+    p.n_averaged = 6540000; /* with momentum */
+    p.averaged_bytes = 6.5 * 6540000;
+    p.average_seconds = 2e-9;
+    p.spread_seconds = 1e-9;
+    p.copy_seconds = 0.5e-9;
+    const double n = (double)p.n_averaged, replica = 0.001 + 0.010 + 0.006 / 8 + 0.0066;
+    struct ls_predict_cluster c = cluster(1, 1, 2, &gigabit);
+    c.period = 4;
+    struct ls_predict_point one = ls_predict_step(&p, &c, LS_PREDICT_LOCAL), r;
+    const double own = 8 * n * 3e-9, once = n * 1.5e-9;
+    expect_near("one worker", one.step_seconds, 4 * replica + 0.0002 + (own + once) / 2 / 4);
+    expect_near("one worker: bytes", one.wire_bytes, 0);
+    expect_near("one worker: speed-up", one.speedup, 1);
+    /* Two machines, each with four copies; n/128 exponents to rank 0 and back, then the sums, all of them once each
+     * way. */
+    c.workers = 2;
+    r = ls_predict_step(&p, &c, LS_PREDICT_LOCAL);
+    const double talk = 4 * (r.step_seconds - 2 * replica - 0.0002) - (own / 2 + once) / 2;
+    const double least = (p.averaged_bytes + 2 * n / 128) / gigabit.bandwidth;
+    expect_near("parts of the step", r.compute + r.communicate + r.wait, r.step_seconds);
+    expect_near("communication", r.communicate, talk / 4);
+    expect_at_most("the wire alone", least, talk);
+    expect_at_most("the wire, packing and a few messages", talk, least + n * 2.5e-9 + 50 * gigabit.latency);
+    expect_at_most("bytes", r.wire_bytes, (p.averaged_bytes * (1 + 1e-5) + 1.5 * n / 128) / 4);
+    expect_at_most("bytes", (p.averaged_bytes + 1.5 * n / 128) / 4, r.wire_bytes);
+    /* Nothing but the average depends on H; with an H that never comes a slow network is as good as none. */
+    double before = INFINITY;
+    for (c.period = 1; c.period <= 1 << 20; c.period *= 4) {
+        r = ls_predict_step(&p, &c, LS_PREDICT_LOCAL);
+        expect_at_most("a larger H", r.step_seconds, before);
+        before = r.step_seconds;
+    }
+    if (!(fabs(before - 2 * replica - 0.0002) < 1e-5)) fail_msg("hardly ever averaged: %.9g s", before);
+    for (int w = 1; w <= 1024; w *= 2) {
+        c = cluster(w, 2, 1, &gigabit);
+        c.period = 8;
+        r = ls_predict_step(&p, &c, LS_PREDICT_LOCAL);
+        expect_at_most("speed-up", r.speedup, w);
+        expect_near("parts of the step", r.compute + r.communicate + r.wait, r.step_seconds);
+    }
+}
+
 /* Buckets that are complete early are hidden behind the rest of the shard. */
 static void test_overlap(void **state)
 {
@@ -445,6 +491,7 @@ int main(void)
         cmocka_unit_test(test_one_server),
         cmocka_unit_test(test_one_computer),
         cmocka_unit_test(test_async),
+        cmocka_unit_test(test_local),
         cmocka_unit_test(test_overlap),
         cmocka_unit_test(test_idle_threads),
         cmocka_unit_test(test_spare_core),

@@ -218,6 +218,7 @@ struct hand {
     bool is_boxed; /* it found the parameters in the box */
 };
 
+static uint32_t threads = 1; /* of the next one */
 static uint8_t message[LS_TALK_HEAD_BYTES];
 static union ls_talk_body heard;
 
@@ -309,7 +310,7 @@ static enum ls_talk_kind hear(struct ls_server *s, struct hand *h)
 
 static void enter(struct ls_server *s, struct hand *h, int slot)
 {
-    struct ls_talk_join join = {.version = LOCKSTEP_VERSION, .host = "here", .threads = 1, .slot = slot};
+    struct ls_talk_join join = {.version = LOCKSTEP_VERSION, .host = "here", .slot = slot}; /* -t was not given */
     *h = (struct hand){.slot = slot, .bells = {-1, -1}};
     check_ok(ls_wire_connect(&h->wire, &(const struct ls_wire_options){.address = ls__server_address(s)}));
     assert_int_equal(hear(s, h), LS_TALK_BEAT); /* connected */
@@ -318,7 +319,8 @@ static void enter(struct ls_server *s, struct hand *h, int slot)
     const struct ls_talk_welcome w = heard.welcome;
     h->number = w.worker;
     assert_int_equal(w.box_pid, slot < 0 ? 0 : getpid());
-    const struct ls_talk_ready ready = {.n_sums = N_SUMS, .parameters_bytes = PARAMETERS_BYTES, .is_boxed = slot >= 0};
+    const struct ls_talk_ready ready = {
+        .n_sums = N_SUMS, .parameters_bytes = PARAMETERS_BYTES, .threads = threads, .is_boxed = slot >= 0};
     say(h, LS_TALK_READY, &ready, 0);
     while (!is_ready(s, h)) pump(s); /* else others may get all of a round before it has come */
     if (slot < 0) return;
@@ -556,6 +558,42 @@ static void test_nonsense(void **state)
     close_server(&s);
 }
 
+/* Threads that were not given are known when a worker is ready. A step is a batch where the round is an epoch, and
+ * those that were done before count. */
+static void test_what_is_told_of_a_worker(void **state)
+{
+    const unsigned char done[N_ITEMS] = {1, 1, 0, 1, 1, 1};
+    const struct ls_parameters none = {0};
+    const struct ls_round epoch = {
+        .step = 40, .epoch = 5, .n_items = N_ITEMS, .item_n = 8, .last_n = 8, .is_batches = true, .done = done};
+    struct ls_server_options o = server_options;
+    struct ls_server *s;
+    struct hand first, second;
+    int n = 0;
+    o.step = 45; /* of a run that goes on */
+    if (ls_wire_load() != LS_OK) skip();
+    check_ok(ls__server_open(&s, &o));
+    threads = 3;
+    enter(s, &first, -1);
+    threads = 1;
+    assert_int_equal(s->workers[first.number].threads, 3);
+    assert_int_equal(s->workers[first.number].told.joined_step, 45);
+    check_ok(ls__server_publish(s, &none));
+    check_ok(ls__server_begin(s, &epoch));
+    take_work(s, &first);
+    push_work(s, &first);
+    assert_true(settle_one(s, &n));
+    enter(s, &second, -1);
+    assert_int_equal(s->workers[second.number].threads, 1);
+    assert_int_equal(s->workers[second.number].told.joined_step, 46);
+    go(&second);
+    while (is_here(s, &second)) pump(s);
+    assert_int_equal(s->workers[second.number].told.left_step, 46);
+    go(&first);
+    while (is_here(s, &first)) pump(s);
+    close_server(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -567,6 +605,7 @@ int main(void)
         cmocka_unit_test(test_a_short_round_is_dealt),
         cmocka_unit_test(test_bells_that_lie),
         cmocka_unit_test(test_nonsense),
+        cmocka_unit_test(test_what_is_told_of_a_worker),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,6 +106,40 @@ static void with_keys(void **unused)
     there_and_back(&node, &node);
 }
 
+/* Until something else than REFUSED happens, or so often; one failed connection is told once. */
+static enum ls_wire_event after_refusals(struct ls_wire *w, int most)
+{
+    struct ls_wire_message m = {.event = LS_WIRE_REFUSED};
+    for (int i = 0; i < most && m.event == LS_WIRE_REFUSED; i++) must(ls_wire_receive(w, PATIENCE_MS, &m));
+    return m.event;
+}
+
+/* A key on one side only is told for certain, as soon as the other end is heard; another key is only refused. */
+static void keys_that_do_not_fit(void **unused)
+{
+    enum { MANY = 60 };
+    struct ls_wire_key server, worker, others, other;
+    must(ls_wire_keys_make(&server, &worker));
+    must(ls_wire_keys_make(&others, &other));
+    struct ls_wire *open = listen_at("127.0.0.1:0", NULL, 0), *closed = listen_at("127.0.0.1:0", &server, 0);
+    struct ls_wire *w = connect_to(ls_wire_address(closed), NULL);
+    assert_int_equal(after_refusals(w, MANY), LS_WIRE_MISMATCH);
+    ls_wire_close(&w, 0);
+    w = connect_to(ls_wire_address(open), &worker);
+    assert_int_equal(after_refusals(w, MANY), LS_WIRE_MISMATCH);
+    ls_wire_close(&w, 0);
+    w = connect_to(ls_wire_address(closed), &other);
+    assert_int_equal(after_refusals(w, 4), LS_WIRE_REFUSED);
+    ls_wire_close(&w, 0);
+    worker = other;
+    memcpy(worker.server_key, server.public_key, sizeof worker.server_key); /* the right server, not its worker */
+    w = connect_to(ls_wire_address(closed), &worker);
+    assert_int_equal(after_refusals(w, 4), LS_WIRE_REFUSED);
+    ls_wire_close(&w, 0);
+    ls_wire_close(&open, 0);
+    ls_wire_close(&closed, 0);
+}
+
 static void shared_payload(void **unused)
 {
     enum { BYTES = 3 << 20 };
@@ -252,6 +286,19 @@ static void addresses(void **unused)
     }
 }
 
+/* Nothing in the environment lets a process of the normal network go without a key. */
+static void variables_waive_no_key(void **unused)
+{
+    char name[64] = "";
+    assert_int_equal(gethostname(name, sizeof name - 1), 0);
+    setenv("LOCKSTEP_NODE", name, 1);
+    assert_int_equal(ls_wire_check("10.77.0.1:4711", NULL), LS_USAGE);
+    setenv("LOCKSTEP_NODE_OUTSIDE", "1", 1);
+    assert_int_equal(ls_wire_check("10.77.0.1:4711", NULL), LS_USAGE);
+    unsetenv("LOCKSTEP_NODE_OUTSIDE");
+    unsetenv("LOCKSTEP_NODE");
+}
+
 /* --- key files --- */
 
 /* A key that a parent hands to its child: up to an empty line, or the end of the file; the pipe stays open. */
@@ -347,11 +394,18 @@ static void bad_key_files(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_keys),   cmocka_unit_test(with_keys),
-        cmocka_unit_test(shared_payload), cmocka_unit_test(server_comes_back),
-        cmocka_unit_test(wake_and_time),  cmocka_unit_test(too_long_a_message),
-        cmocka_unit_test(dial),           cmocka_unit_test(addresses),
-        cmocka_unit_test(key_files),      cmocka_unit_test(keys_through_pipes),
+        cmocka_unit_test(without_keys),
+        cmocka_unit_test(with_keys),
+        cmocka_unit_test(shared_payload),
+        cmocka_unit_test(server_comes_back),
+        cmocka_unit_test(wake_and_time),
+        cmocka_unit_test(too_long_a_message),
+        cmocka_unit_test(keys_that_do_not_fit),
+        cmocka_unit_test(variables_waive_no_key),
+        cmocka_unit_test(dial),
+        cmocka_unit_test(addresses),
+        cmocka_unit_test(key_files),
+        cmocka_unit_test(keys_through_pipes),
         cmocka_unit_test(bad_key_files),
     };
     if (ls_wire_load() != LS_OK) {

@@ -12,8 +12,8 @@
  * of AdamW that vanished while the first did not would make weights jump. 512 copies add up to less than 2^53 units,
  * which a double still holds exactly.
  */
-#ifndef LS_TRAIN_AVERAGE_H
-#define LS_TRAIN_AVERAGE_H
+#ifndef LS_COMM_AVERAGE_H
+#define LS_COMM_AVERAGE_H
 
 #include <stdbool.h>
 #include <stdint.h>

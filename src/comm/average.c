@@ -1,5 +1,5 @@
 /* average.c: the three passes of average.h, each a loop over blocks that the compiler can vectorise. */
-#include "train/average.h"
+#include "comm/average.h"
 
 #include "base/simd.h"
 
