@@ -89,8 +89,10 @@ static enum ls_status check_variables(const struct place *p)
 {
     static const char *const names[] = {"WORLD_SIZE", "RANK", "MASTER_ADDR", "MASTER_PORT"};
     const char *expected = "1 to 4096", *wrong = names[0];
-    for (int i = 0; i < 4; i++)
-        if (!getenv(names[i]) || !*getenv(names[i])) return LS_OK;
+    for (int i = 0; i < 4; i++) {
+        const char *text = getenv(names[i]);
+        if (!text || !*text) return LS_OK;
+    }
     if (p->nodes == 1) return LS_OK;
     if (p->nodes > 1 && (p->rank < 0 || p->rank >= p->nodes)) {
         wrong = names[1];
