@@ -170,7 +170,7 @@ static void on_ask(struct ls_server *s, struct server_worker *w, const struct ls
         return;
     }
     *work = (struct ls_talk_work){.version = w->version, .is_last = true};
-    ls__server_say(s, w, LS_TALK_WORK, s->round.step, work, NULL, 0);
+    ls__server_say(s, w, LS_TALK_WORK, f->step, work, NULL, 0); /* of its step, which may be over: it waits for this */
 }
 
 /* Where they lie, if they are whole. */
