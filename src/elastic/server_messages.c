@@ -258,6 +258,7 @@ static void on_failed(struct ls_server *s, struct server_worker *w, const struct
 
 static void on_leave(struct ls_server *s, struct server_worker *w, const struct ls_talk_end *end)
 {
+    w->told.acknowledged = (int64_t)end->counted;
     if (*end->text && !w->is_seen_off)
         ls__log(LS_LOG_WARN, "worker %d on %s: %s", ls__server_number(s, w), w->told.host, end->text);
     ls__server_remove(s, w, *end->text ? NULL : "left");
