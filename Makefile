@@ -34,7 +34,7 @@ test-gpu: ## what needs an NVIDIA card: every op, trainings, speeds; without a c
 	@scripts/build build
 	@bash tests/gpu/run build/lockstep || [ $$? -eq 77 ]
 
-soak: ## the long tests of many workers: SOAK="MINUTES TRIALS SECONDS-BETWEEN-KILLS" (30 20 60), about two hours with these
+soak: ## the long tests of many workers: SOAK="MINUTES TRIALS SECONDS-BETWEEN-KILLS" (30 20 60), about two and a half hours with these
 	$(call setup,test)
 	@scripts/build build $(CMAKE_FLAGS)
 	@bash tests/dist/soak.sh build/lockstep "$$PWD/build/dist" $(SOAK)

@@ -36,6 +36,7 @@ struct ls_elastic_worker {
     int64_t shards, batches; /* that counted: batches where a worker gets whole ones (async, ssp) */
     int64_t images;          /* of these */
     int64_t pushes, rejected;
+    int64_t acknowledged; /* pushes that it knows to be in, by its last word: it may not have heard of the last */
     double total_seconds; /* since it joined, until it left */
     double wait_seconds, compute_seconds;
     /* Of total_seconds those that it stood still because the server trained nothing; not in wait_seconds. */

@@ -48,6 +48,7 @@ enum ls_status ls__contact_send(struct ls_contact *l, enum ls_talk_kind kind, co
                                    .payload_bytes = payload ? bytes : 0};
     size_t head_bytes;
     TRY(ls__talk_write(l->head, LS_TALK_HEAD_BYTES, frame, kind, body, &head_bytes));
+    l->sent = frame.sequence;
     l->beat_ns = ls__now_ns();
     if (is_in_tube) return ls__tube_put(&l->tube, l->head, head_bytes) ? LS_OK : crowded();
     return ls_wire_send(l->wire, LS_WIRE_SERVER, l->head, head_bytes, payload, bytes);
@@ -172,10 +173,19 @@ static void on_welcome(struct ls_contact *l, const struct ls_frame *f, const str
     }
     l->session = f->session;
     l->number = w->worker;
+    l->pushed = l->acknowledged = 0;
     l->lease = w->lease;
     l->timeout = w->timeout;
     l->is_joined = l->was_joined = l->is_task_new = true;
     l->is_ready = l->is_trial_new = false;
+}
+
+/* The server says which push was the last that is in. */
+static void hear_counted(struct ls_contact *l, uint64_t counted)
+{
+    if (l->pushed == 0 || counted != l->pushed) return;
+    l->acknowledged++;
+    l->pushed = 0;
 }
 
 static void begin_work(struct ls_contact *l, const struct ls_frame *f, const struct ls_talk_work *w,
@@ -201,6 +211,7 @@ static void on_work(struct ls_contact *l, const struct ls_frame *f, const struct
                     struct ls_wire_message *m)
 {
     if (!l->is_ready) return;
+    hear_counted(l, w->counted);
     if (l->has_work && (f->step != l->work.step || l->is_void)) return; /* an answer that comes too late */
     if (!l->has_work && w->n_items == 0) return;
     if (!l->has_work) begin_work(l, f, w, m);
@@ -212,6 +223,7 @@ static void on_work(struct ls_contact *l, const struct ls_frame *f, const struct
 static void on_over(struct ls_contact *l, const struct ls_talk_end *end)
 {
     const enum ls_status status = (enum ls_status)end->status;
+    hear_counted(l, end->counted);
     ls__contact_make_void(l);
     l->is_over = true;
     if (status != LS_OK) l->outcome = ls__keep(ls_fail(status, "%s", *end->text ? end->text : "the server ended"));
@@ -238,8 +250,10 @@ static void handle(struct ls_contact *l, struct ls_wire_message *m)
         l->is_places_new = true;
     }
     if ((f.kind == LS_TALK_STATE || f.kind == LS_TALK_APPLY || f.kind == LS_TALK_COLLECT) && is_ours) on_order(l, m);
-    if (f.kind == LS_TALK_ACK && is_ours)
+    if (f.kind == LS_TALK_ACK && is_ours) {
+        if (b->ack.push == l->pushed) l->pushed = 0;
         ls__log(LS_LOG_INFO, "the sums for step %lld came too late and were dropped", (long long)f.step + 1);
+    }
 }
 
 static void on_gone(struct ls_contact *l)
@@ -403,7 +417,11 @@ void ls__contact_close(struct ls_contact **contact, const char *why)
     atomic_store(&l->is_ending, true);
     if (l->is_beating) pthread_join(l->beater, NULL);
     if (why) snprintf(end.text, sizeof end.text, "%s", why);
+    end.counted = l->acknowledged;
     if (l->is_joined) ls__contact_send_if_there(l, LS_TALK_LEAVE, &end);
+    if (l->is_joined && l->n_pushes > 0)
+        ls__log(LS_LOG_INFO, "worker %u: %llu of its pushes are acknowledged", l->number,
+                (unsigned long long)l->acknowledged);
     ls_wire_message_release(&l->work.parameters);
     drop_orders(l);
     ls_wire_close(&l->wire, LINGER_MS);

@@ -27,6 +27,9 @@ struct ls_contact {
     atomic_bool is_ending;
     struct ls_wire *wire;
     uint64_t session, sequence;
+    uint64_t sent;         /* the sequence number of the last message */
+    uint64_t pushed;       /* that of the last push; 0: none, or the server has said whether it counts */
+    uint64_t acknowledged; /* pushes that count, since it joined */
     uint32_t number;
     bool is_connected, is_joined, is_ready; /* joined: welcome; ready: what is trained is open */
     bool is_task_new;

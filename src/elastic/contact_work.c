@@ -140,11 +140,13 @@ static void push_locked(struct ls_contact *l, uint32_t form, struct ls_wire_buff
     p->version = l->work.version;
     p->form = form;
     p->number = l->n_pushes++;
+    p->acknowledged = l->acknowledged;
     p->compute_seconds = compute_seconds;
     p->wait_seconds = (double)l->waited_ns * 1e-9;
     p->n_items = (uint32_t)l->n_items;
     memcpy(p->items, l->items, (size_t)l->n_items * sizeof *p->items);
     if (*is_sent && ls__contact_send(l, LS_TALK_PUSH, p, sums, bytes) != LS_OK) *is_sent = false;
+    if (*is_sent) l->pushed = l->sent;
     l->has_work = l->is_void = false;
     l->waited_ns = 0;
     l->idle_since_ns = ls__now_ns();
@@ -225,6 +227,7 @@ void ls__contact_fail(struct ls_contact *l, enum ls_status status)
     struct ls_talk_end end = {.status = (uint32_t)status};
     snprintf(end.text, sizeof end.text, "%s", ls_error_message());
     pthread_mutex_lock(&l->lock);
+    end.counted = l->acknowledged;
     if (l->is_joined) ls__contact_send_if_there(l, LS_TALK_FAILED, &end);
     l->is_failed = l->is_joined;
     l->is_joined = false; /* no LEAVE behind it */

@@ -86,14 +86,17 @@ static void drop_queue(struct ls_server *s)
 }
 
 /* Until they have heard it: a connection that is closed while something comes in may lose what was sent. */
-static void see_off(struct ls_server *s, const struct ls_talk_end *end)
+static void see_off(struct ls_server *s, struct ls_talk_end *end)
 {
     const int64_t began = ls__now_ns();
     const double patience = 3;
     bool is_something;
     s->is_open = false;
-    for (int i = 0; i < s->n_workers; i++)
-        if (s->workers[i].is_here) ls__server_say(s, &s->workers[i], LS_TALK_OVER, s->round.step, end, NULL, 0);
+    for (int i = 0; i < s->n_workers; i++) {
+        if (!s->workers[i].is_here) continue;
+        end->counted = s->workers[i].counted;
+        ls__server_say(s, &s->workers[i], LS_TALK_OVER, s->round.step, end, NULL, 0);
+    }
     for (int i = 0; i < s->n_workers; i++) s->workers[i].is_seen_off = true;
     ls__server_see_keepers_off(s, end);
     while ((anybody(s) || ls__server_has_keeper_here(s)) && ls__seconds_since(began) < patience)

@@ -171,7 +171,7 @@ static void on_ask(struct ls_server *s, struct server_worker *w, const struct ls
         return;
     }
     *work = (struct ls_talk_work){.version = w->version, .is_last = true};
-    ls__server_say(s, w, LS_TALK_WORK, s->round.step, work, NULL, 0);
+    ls__server_say(s, w, LS_TALK_WORK, f->step, work, NULL, 0); /* of its step, which may be over: it waits for this */
 }
 
 /* Where they lie, if they are whole. */
@@ -259,6 +259,7 @@ static void on_failed(struct ls_server *s, struct server_worker *w, const struct
 
 static void on_leave(struct ls_server *s, struct server_worker *w, const struct ls_talk_end *end)
 {
+    w->told.acknowledged = (int64_t)end->counted;
     if (*end->text && !w->is_seen_off)
         ls__log(LS_LOG_WARN, "worker %d on %s: %s", ls__server_number(s, w), w->told.host, end->text);
     ls__server_remove(s, w, *end->text ? NULL : "left");

@@ -193,6 +193,7 @@ void ls__server_note_push(struct ls_server *s, struct server_worker *w, const st
 {
     w->told.pushes++;
     w->told.rejected += !is_counted;
+    w->told.acknowledged = (int64_t)push->acknowledged;
     w->told.compute_seconds += push->compute_seconds;
     w->told.wait_seconds += push->wait_seconds - tell_pause(&w->told, &w->paused, push->wait_seconds);
     w->paused = (struct ls_server_pause){0};

@@ -95,6 +95,7 @@ static void put_push(struct ls_frame_writer *w, const struct ls_talk_push *b)
     ls_frame_put_i64(w, b->version);
     ls_frame_put_u32(w, b->form);
     ls_frame_put_u32(w, b->number);
+    ls_frame_put_u64(w, b->acknowledged);
     ls_frame_put_f64(w, b->compute_seconds);
     ls_frame_put_f64(w, b->wait_seconds);
     ls_frame_put_u32s(w, b->items, b->n_items);
@@ -105,6 +106,7 @@ static void get_push(struct ls_frame_reader *r, struct ls_talk_push *b)
     b->version = ls_frame_get_i64(r);
     b->form = ls_frame_get_u32(r);
     b->number = ls_frame_get_u32(r);
+    b->acknowledged = ls_frame_get_u64(r);
     b->compute_seconds = ls_frame_get_f64(r);
     b->wait_seconds = ls_frame_get_f64(r);
     b->n_items = (uint32_t)ls_frame_get_u32s(r, b->items, LS_TALK_MAX_ITEMS);
@@ -236,6 +238,7 @@ enum ls_status ls__talk_write(uint8_t *head, size_t size, struct ls_frame frame,
     case LS_TALK_OVER:
         ls_frame_put_u32(&w, end->status);
         ls_frame_put_text(&w, end->text);
+        ls_frame_put_u64(&w, end->counted);
         break;
     case LS_TALK_PLACES:
         put_places(&w, body);
@@ -328,6 +331,7 @@ bool ls__talk_read(const struct ls_frame *f, struct ls_frame_reader *r, void *bo
     case LS_TALK_OVER:
         b->end.status = ls_frame_get_u32(r);
         ls_frame_get_text(r, b->end.text, sizeof b->end.text);
+        b->end.counted = ls_frame_get_u64(r);
         break;
     case LS_TALK_PLACES:
         get_places(r, &b->places);

@@ -11,6 +11,7 @@
  *     PUSH    the sums of all I was given  ->
  *                                          <-    WORK      the next; it names the push before that counted
  *                                          <-    ACK       only for one that did not count
+ *     PUSH and LEAVE say how many of its pushes the worker knows to be in; OVER names the last one, as WORK does.
  *     BEAT    I am here                    ->    BEAT
  *                                          <-    TRY       before the first step: compute a little, or just answer
  *     TRIED   how long it took             ->
@@ -120,6 +121,7 @@ struct ls_talk_push {
     int64_t version;
     uint32_t form;                        /* enum ls_sums_form */
     uint32_t number;                      /* of this worker's pushes: the same to all servers */
+    uint64_t acknowledged;                /* of its pushes: how many it knows to be in */
     double compute_seconds, wait_seconds; /* since the last push */
     uint32_t items[LS_TALK_MAX_ITEMS], n_items;
 };
@@ -170,6 +172,7 @@ struct ls_talk_tried {
 struct ls_talk_end {
     uint32_t status; /* enum ls_status */
     char text[LS_TALK_TEXT];
+    uint64_t counted; /* OVER: as WORK's; LEAVE, FAILED: as PUSH's acknowledged */
 };
 
 /* A message with one of these bodies, or none (ASK, BEAT). frame has session, step, sender and sequence. */

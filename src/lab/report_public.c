@@ -7,6 +7,7 @@
  */
 #include "base/buf.h"
 #include "lab/report_impl.h"
+#include "lab/run.h"
 
 #include <ctype.h>
 #include <string.h>

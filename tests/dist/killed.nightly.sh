@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
-# killed.nightly.sh LOCKSTEP PROGRAMS [TRIALS]: the long form of elastic.sh's promise: a worker killed at a random step, 20 times, one hash.
+# killed.nightly.sh LOCKSTEP PROGRAMS [TRIALS]: the long form of promise.sh's column: a worker of a parameter server killed at a random step,
+# 20 times for each network, one hash.
 # test: timeout=1800
-LOCKSTEP_TEST_PART=killed exec bash "$(dirname "$0")/elastic.sh" "$1" "$2" "${3:-20}"
+PROMISE_ROWS='softmax lenet5 residual' PROMISE_COLUMNS='ps killed' exec bash "$(dirname "$0")/promise.sh" "$1" "$2" "${3:-20}"

@@ -2,8 +2,8 @@
 # nodes_ps.sh LOCKSTEP PROGRAMS: a parameter server on nodes made on this machine: --nodes with --sync ps, async and ssp:K.
 #
 # The server is on node 1; the weights are those of one process on any network, also a lossy one, and when a
-# node is cut off in the middle of a step, a worker dies or sleeps; nothing is left, also when the server is killed. Test 8 of a parameter
-# server: while one of four workers is down, the others keep their speed, and what is acknowledged is applied once.
+# node is cut off in the middle of a step, a worker dies or sleeps; where a server is cut off the training ends, says so, and can be resumed.
+# Nothing is left, also when the server is killed. (How fast the others are while a worker is down is measured in elastic.sh.)
 # test: serial
 # shellcheck disable=SC2154,SC2086 # what lib.sh assigns; words without blanks
 source "$(dirname "$0")/lib.sh"
@@ -113,6 +113,19 @@ eventually at_step $((before + 10))
 equal 'cut off: the others go on' "$?" 0
 nsenter -t "$cut" -n ip link set eth0 up
 ends_well 'a node cut off and back again'
+
+# With several servers a part of the parameters is cut off, too: the training ends, and goes on from its checkpoint.
+begin parted --schedule constant --epochs 100000 --nodes 3 --network 1gbit,0.1ms --sync ps --servers 3 --checkpoint-every 10 --timeout 3
+eventually has_checkpoint "$work/parted" || bad "no checkpoint: $(head -c 600 err.bg)"
+nsenter -t "$(worker_on 3)" -n ip link set eth0 down
+job_end
+equal 'a server cut off: exit code' "$code" 6
+if grep -qE 'server 2 of 3 on node3|no word from server 2 at 10.77.0.3' err; then ok 'a server cut off: it is named'
+else bad "a server cut off: it is not named: $(head -c 900 err)"; fi
+newest=$(basename "$(newest_of "$work/parted")" .safetensors)
+until=$((10#0${newest#step-} + 20))
+"$lockstep" train --resume "$work/parted" -i $until --timeout 60 --json >out 2>err </dev/null
+equal 'a server cut off: resumed: weights' "$(field weights_hash)" "$(hash_of -i $until --schedule constant --epochs 100000)"
 
 begin dead -i 150 --nodes 3 --network 1gbit,0.1ms --sync ps
 kill -KILL "$(worker_on 3)"

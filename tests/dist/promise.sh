@@ -1,15 +1,19 @@
 #!/usr/bin/env bash
-# promise.sh LOCKSTEP: the promise as one table: however a job is spread, broken or slowed, a network ends with one hash.
+# promise.sh LOCKSTEP PROGRAMS [TRIALS]: the promise as one table: however a job is spread, broken or slowed, a network ends with one hash.
 #
 # Rows: softmax, LeNet-5, the SVHN CNN and a small residual network with batch norm; among them dropout, augmentation, a clipped
 # gradient, AdamW and label smoothing; group and layer norm with validation data, frozen layers and rates by name; an MLP, whose large layer is updated while its gradient is summed, but not over machines; compressed
 # gradients and local SGD. Columns: threads, processes, machines (ranks that are told to be on different ones), the other
 # MPI, nodes that are started by hand without any, a killed rank, another number of workers after it, and a slow machine that gets fewer shards.
-# PROMISE_ROWS="norms mlp" in the environment: only these rows.
+# A parameter server (ps): workers, two servers, a worker killed at a random step (TRIALS, 3), one that comes late, one slowed to a fifth, and
+# the server killed and started again from its checkpoint. Training on a parameter server stands still while its only worker does, so what is
+# to happen in the middle happens while that one is stopped, however quick the network and however busy the machine.
+# PROMISE_ROWS="norms mlp" in the environment: only these rows; PROMISE_COLUMNS: only columns that match this pattern, and the first.
 # test: timeout=3600
 # shellcheck disable=SC2154,SC2086,SC2206 # what lib.sh assigns; words without blanks
 source "$(dirname "$0")/lib.sh"
 need_mpi
+trials=${3:-3}
 
 cat >residual.net <<'END'
 model residual
@@ -68,7 +72,17 @@ declare -A line=(
 )
 
 columns=('1 thread' '4 threads' '2 workers' '3 workers' '4 workers' '2 x 2 threads' '3 machines' '2 machines x 2' 'MPICH' 'by hand' 'killed'
-    'other number' 'slow machine')
+    'other number' 'slow machine' 'ps 1 worker' 'ps 2 workers' 'ps 3 workers' 'ps 2 servers' 'ps killed' 'ps late' 'ps slowed'
+    'ps restarted')
+# What is not there, or is tried with some networks only.
+is_left_out() { # ROW COLUMN
+    case "$1, $2" in
+        compress,*ps\ * | local,*ps\ *) return 0 ;; # other sums, and other steps
+        softmax,* | lenet5,* | residual,* | *'ps 3 workers') return 1 ;;
+        *', ps '*) return 0 ;;
+        *) return 1 ;;
+    esac
+}
 
 # One cell: leaves its hash, or what went wrong, in `cell`.
 cell_of() { # ROW COLUMN
@@ -89,13 +103,16 @@ cell_of() { # ROW COLUMN
         killed) killed "${args[@]}" ;;
         'other number') killed_and_resumed "${args[@]}" ;;
         'slow machine') slowed "${args[@]}" ;;
+        ps*) if has_messages; then by_server "${2#ps }" "${args[@]}"; else cell=skipped; fi ;;
     esac
 }
+
+has_messages() { "$lockstep" doctor 2>/dev/null | grep -q '^ok *messages'; }
 
 # Three nodes on two machines that are started one by one, without MPI.
 by_hand() {
     local rank others=() port
-    if ! "$lockstep" doctor 2>/dev/null | grep -q '^ok *messages'; then cell=skipped; return; fi
+    if ! has_messages; then cell=skipped; return; fi
     free_port
     for rank in 1 2; do
         LOCKSTEP_MACHINE=machine$((rank / 2)) "$lockstep" train "$@" --nodes 3 --rank $rank --master "127.0.0.1:$port" --run "$work/r" -q \
@@ -125,11 +142,119 @@ slowed() {
     cell=$(hash_of "$@" -w 2 --mpi-args "$as machines 1 -- slow 1 0.008 0.002 --" --run "$work/r")
 }
 
+# --- a parameter server ---
+
+by_server() { # WHAT ARGS...
+    local what=$1 trial
+    shift
+    case $what in
+        *' worker' | *' workers') cell=$(hash_of "$@" -w "${what%% *}" --sync ps) ;;
+        *' servers') cell=$(hash_of "$@" -w 2 --sync ps --servers "${what%% *}") ;;
+        killed)
+            local hashes=()
+            for ((trial = 0; trial < trials; trial++)); do
+                worker_killed "$@"
+                hashes+=("$cell")
+                if [ "$cell" != "${hashes[0]}" ]; then break; fi
+            done ;;
+        late) worker_late "$@" ;;
+        slowed) worker_slowed "$@" ;;
+        restarted) server_restarted "$@" ;;
+    esac
+}
+
+serve() { # ARGS...: a server in the background, its number in server, its address in address
+    rm -rf "$work/r" "$work/s.err"
+    "$lockstep" server "$@" --lease 100 --listen 127.0.0.1:0 --run "$work/r" --log-every 1 --json >s.out 2>s.err </dev/null &
+    server=$!
+    pids+=("$server")
+    if ! eventually grep -qsE '^parameter server at|^lockstep: [^w]' s.err; then bad "the server does not listen"; fi
+    address=$(sed -n 's/^parameter server at \([^ ]*\) .*/\1/p' s.err)
+}
+worker() { # its number in pid
+    "$lockstep" train --server "$address" -t 1 --timeout 300 >/dev/null 2>w.err </dev/null &
+    pid=$!
+    pids+=("$pid")
+}
+joined() { [ "$(grep -c '^worker .* joined' s.err)" -ge "$1" ]; } # so many, so far
+# Runs a worker a little at a time and looks while it stands still. 1: it went to the end meanwhile.
+stopped_when() { # COMMAND...
+    local end=$((SECONDS + patience))
+    while kill -STOP "$pid" 2>/dev/null && ! "$@"; do
+        if [ -s s.out ] || [ $SECONDS -ge $end ]; then kill -CONT "$pid"; return 1; fi
+        kill -CONT "$pid"
+        sleep 0.003
+    done
+    [ ! -s s.out ] && ! is_gone "$pid"
+}
+served() { # the server's hash, when it has ended well
+    wait "$server"
+    code=$?
+    cell=$(field weights_hash s.out)
+    if [ $code -ne 0 ]; then cell="exit code $code: $(head -c 300 s.err)"; fi
+    wait "$pid" 2>/dev/null
+}
+at_random() { has_lines "$work/r/metrics.jsonl" $step; }
+
+# The second comes while the first stands still, which keeps its shards until it is dead.
+worker_killed() {
+    serve "$@"
+    worker
+    first=$pid step=$((1 + RANDOM % 12))
+    if ! stopped_when at_random; then served; cell="was not killed: $cell"; return; fi
+    worker
+    eventually joined 2 || bad "nobody else joins: $(head -c 300 s.err w.err)"
+    kill -KILL "$first"
+    wait "$first" 2>/dev/null
+    served
+    grep -q 'is gone at step' s.err || cell="nobody is gone: $cell"
+}
+worker_late() {
+    serve "$@"
+    worker
+    first=$pid step=$((1 + RANDOM % 12))
+    if ! stopped_when at_random; then served; cell="was not killed: $cell"; return; fi
+    worker
+    eventually joined 2 || bad "nobody else joins: $(head -c 300 s.err w.err)"
+    kill -CONT "$first"
+    served
+    [ "$(value 'r["elastic"]["workers"][1]["joined_step"] > 0' s.out)" = True ] || cell="was not late: $cell"
+}
+worker_slowed() {
+    serve "$@"
+    worker
+    (while kill -STOP "$pid" 2>/dev/null; do sleep 0.008; kill -CONT "$pid"; sleep 0.002; done) 2>/dev/null &
+    local slower=$! slow=$pid
+    pids+=("$slower")
+    eventually joined 1 || bad "nobody joins: $(head -c 300 s.err w.err)"
+    worker
+    served
+    { kill -KILL "$slower" && wait "$slower"; } 2>/dev/null
+    kill -CONT "$slow" 2>/dev/null
+    wait "$slow"
+}
+server_restarted() {
+    serve "$@"
+    worker
+    if ! stopped_when has_checkpoint "$work/r"; then served; cell="was not killed: $cell"; return; fi
+    kill -KILL "$server"
+    wait "$server" 2>/dev/null
+    "$lockstep" server --resume "$work/r" --listen "$address" --json >s.out 2>s.err </dev/null &
+    server=$!
+    pids+=("$server")
+    kill -CONT "$pid"
+    served
+    grep -q 'resumed from' s.err || cell="was not resumed: $cell"
+}
+
 n_killed=0
 table=()
 for row in "${rows[@]}"; do
     reference='' marks=''
     for column in "${columns[@]}"; do
+        # shellcheck disable=SC2053 # a pattern
+        if [ -n "$reference" ] && [[ $column != ${PROMISE_COLUMNS:-*} ]]; then continue; fi
+        if is_left_out "$row" "$column"; then marks+=' -'; continue; fi
         begin=$(now_ms)
         cell_of "$row" "$column"
         for ((again = 0; again < 20; again++)); do # it was over too soon: once more
@@ -138,7 +263,7 @@ for row in "${rows[@]}"; do
         ms=$(($(now_ms) - begin))
         reference=${reference:-$cell}
         if [ "$cell" = "$reference" ]; then marks+=" same"; else marks+=" ${cell:0:4}"; fi
-        if [ "$cell" = skipped ]; then skipped "$row, $column: no such MPI here"
+        if [ "$cell" = skipped ]; then skipped "$row, $column: no such MPI here, or no ZeroMQ"
         elif [ ${#cell} -eq 32 ]; then equal "$(printf '%-9s %-15s %s  %5d ms' "$row" "$column" "$cell" $ms)" "$cell" "$reference"
         else bad "$row, $column: $cell"
         fi

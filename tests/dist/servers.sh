@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # servers.sh LOCKSTEP PROGRAMS: --servers K: several servers have a part of the parameters each. Weights, checkpoints and evaluation are those
-# of one process; what of a push is only half there counts nowhere; a server that dies ends the training, which goes on from its checkpoint.
+# of one process; what of a push is only half there counts nowhere; a server that dies ends the training, which goes on from its checkpoint;
+# one that sleeps is waited for, but not for ever.
 # test: timeout=600
 # shellcheck disable=SC2154,SC2086 # what lib.sh assigns; words without blanks
 source "$(dirname "$0")/lib.sh"
 patience=100
 "$lockstep" server --keygen keys >out 2>err || skip_all "this build or machine has no ZeroMQ: $(head -n 1 err)"
-parts same refused faults hand
+parts same refused faults asleep hand
 
 norm="input any
 conv conv1 12 3 pad=1
@@ -131,6 +132,34 @@ if [ "$part" = faults ]; then
     equal "SIGTERM, resumed: the weights of one process" "$(field weights_hash)" "$(hash_of $unending -i $until --run two)"
     train $unending -i 40 --run bad --lr 1e6 -w 2 --sync ps --servers 2
     one_line_error "a loss that is not finite" 5 "layer"
+fi
+
+if [ "$part" = asleep ]; then
+    # Nobody else has its part, so a server that sleeps, for longer than a worker might, holds all up, and nothing more.
+    begin z $unending -w 2 --sync ps --servers 2 --lease 0.5
+    eventually at_step z 10
+    keeper=$(keeper_of "$chief")
+    kill -STOP "$keeper"
+    sleep 1.5
+    kill -CONT "$keeper"
+    at=$(wc -l <"$work/z/metrics.jsonl")
+    eventually at_step z $((at + 10))
+    equal "a server slept for three leases: it goes on" "$?" 0
+    ends_as_alone "a server slept for three leases" "$chief" z.out $unending
+    begin y $unending -w 2 --sync ps --servers 2 --timeout 2 --checkpoint-every 20 -q
+    eventually has_checkpoint "$work/y"
+    keeper=$(keeper_of "$chief")
+    kill -STOP "$keeper"
+    wait "$chief"
+    code=$?
+    { kill -KILL "$keeper" && kill -CONT "$keeper"; } 2>/dev/null
+    equal "a server that does not wake up: exit code" $code 6
+    # The other server and the workers wait for it as long; who says so first is chance.
+    if grep -qE 'server 1 .*(has not answered for|for) 2 s \(--timeout\)' y.err; then ok "it is named: $(grep -m 1 'server 1 ' y.err)"
+    else bad "a server that does not wake up is not named: $(head -c 600 y.err)"; fi
+    until=$(($(newest_step y) + 40))
+    train --resume "$work/y" -w 2 -i $until --timeout 60
+    equal "a server that does not wake up, resumed: the weights of one process" "$(field weights_hash)" "$(hash_of $unending -i $until --run one)"
 fi
 
 if [ "$part" = hand ]; then

@@ -88,15 +88,21 @@ static void test_work_and_push(void **state)
     assert_int_equal(b.work.n_items, 2);
     assert_int_equal(b.work.items[1], 99);
     struct ls_talk_push push = {.version = 3, .form = LS_SUMS_BOXED, .compute_seconds = 0.5, .wait_seconds = 0.25};
+    push.acknowledged = 12;
     push.n_items = 1;
     push.items[0] = 7;
     there_and_back(LS_TALK_PUSH, &push, &b);
     assert_int_equal(b.push.form, LS_SUMS_BOXED);
     assert_true(b.push.wait_seconds == 0.25);
     assert_int_equal(b.push.items[0], 7);
+    assert_int_equal(b.push.acknowledged, 12);
     const struct ls_talk_ack ack = {.push = 11};
     there_and_back(LS_TALK_ACK, &ack, &b);
     assert_int_equal(b.ack.push, 11);
+    const struct ls_talk_end end = {.status = LS_REMOTE, .text = "why", .counted = 13};
+    there_and_back(LS_TALK_OVER, &end, &b);
+    assert_string_equal(b.end.text, "why");
+    assert_int_equal(b.end.counted, 13);
 }
 
 /* --- the box --- */

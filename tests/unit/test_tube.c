@@ -215,7 +215,8 @@ struct hand {
     struct ls_tube tube;
     struct ls_talk_work work; /* the last, and all items of it */
     uint32_t items[N_ITEMS], n_items;
-    bool is_boxed; /* it found the parameters in the box */
+    bool is_boxed;      /* it found the parameters in the box */
+    int64_t heard_step; /* of the last message */
 };
 
 static uint32_t threads = 1; /* of the next one */
@@ -299,6 +300,7 @@ static enum ls_talk_kind hear(struct ls_server *s, struct hand *h)
         const bool is_read =
             is_one && ls_frame_read(message, bytes, m.payload_bytes, &f, &r) && ls__talk_read(&f, &r, &heard);
         if (is_read) h->session = f.session;
+        if (is_read) h->heard_step = f.step;
         const bool is_connected = m.event == LS_WIRE_CONNECTED;
         ls_wire_message_release(&m);
         if (is_read) return (enum ls_talk_kind)f.kind;
@@ -437,6 +439,24 @@ static void test_both_ways_in_one_job(void **state)
     assert_int_equal(hear(s, &near), LS_TALK_BEAT);
     go(&near);
     go(&far);
+    close_server(&s);
+}
+
+/* Its step was done by others meanwhile. It waits for an answer about that step, and would for ever. */
+static void test_asked_too_late(void **state)
+{
+    struct ls_server *s;
+    struct hand h;
+    open_server(&s);
+    enter(s, &h, -1);
+    begin_round(s, 8);
+    while (hear(s, &h) != LS_TALK_WORK) continue;
+    say(&h, LS_TALK_ASK, NULL, 7);
+    while (hear(s, &h) != LS_TALK_WORK) continue;
+    assert_int_equal(h.heard_step, 7);
+    assert_int_equal(heard.work.n_items, 0);
+    assert_true(heard.work.is_last);
+    go(&h);
     close_server(&s);
 }
 
@@ -602,6 +622,7 @@ int main(void)
         cmocka_unit_test(test_scribbles),
         cmocka_unit_test(test_two_at_once),
         cmocka_unit_test(test_both_ways_in_one_job),
+        cmocka_unit_test(test_asked_too_late),
         cmocka_unit_test(test_a_short_round_is_dealt),
         cmocka_unit_test(test_bells_that_lie),
         cmocka_unit_test(test_nonsense),
