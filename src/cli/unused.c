@@ -6,7 +6,6 @@
  */
 #include "base/log.h"
 #include "cli/options.h"
-#include "cli/slow.h"
 #include "comm/comm.h"
 #include "data/catalog.h"
 #include "settings/sync_names.h"
@@ -184,23 +183,6 @@ static bool has_processes_each(const struct wish *w)
     return w->o->hosts || w->o->nodes > 0 || w->o->served_at[0] || ls_comm_is_launched();
 }
 
-/* Whether there is such a node. Of a job that others started nobody knows yet. */
-static bool has_slow_node(const struct wish *w)
-{
-    const struct ls_options *o = w->o;
-    int64_t node, n = o->train.workers > 1 || is_served(w) ? o->train.workers : 0;
-    double factor;
-    if (ls_comm_is_launched() || !ls__slow_parse(o->slow, &node, &factor)) return true;
-    if (is_served(w) && n == 0) n = 1;
-    if (o->nodes > 0) n = o->nodes;
-    if (o->served_at[0]) n = o->served_nodes;
-    if (o->hosts) {
-        n = 1;
-        for (const char *p = o->hosts; *p; p++) n += *p == ',';
-    }
-    return node <= n;
-}
-
 /* --- the table --- */
 
 #define ONLY(name_, is_there_, only_) .name = name_, .is_there = is_there_, .only = only_
@@ -273,7 +255,7 @@ static const struct effect {
     {ONLY("procs-per-node", has_processes_each, "with --hosts or --nodes")},
     {.name = "nodes"},
     {.name = "network"}, /* refused without --nodes */
-    {ONLY("slow", has_slow_node, "on a node or worker that the job has")},
+    {.name = "slow"},    /* refused for a node that is not there */
     {ONLY("balance", is_balanced, "with --hosts, --nodes or --gpus, and without --compress or a server")},
     {.name = "compress"},
     {ONLY("timeout", has_workers, "with --workers (2 or more), --nodes or --hosts")},

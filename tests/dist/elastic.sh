@@ -303,7 +303,7 @@ if [ "$part" = refused ]; then
         code=$?
         one_line_error "$what" "$expected" "$part"
     }
-    refused "other data" 2 "would not compute what the server" --data-dir mine
+    refused "other data" 2 "the data of this worker are not those that the server" --data-dir mine
     refused "no data" 3 "mnist" --data-dir nothing
     if grep -q avx512 /proc/cpuinfo; then refused "another instruction set" 2 "instruction set is avx2 here" --data-dir theirs --isa avx2 --tune none; fi
     equal "none of them joined" "$(grep -c ' joined' d.err)" 0

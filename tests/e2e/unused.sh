@@ -22,7 +22,6 @@ told '--trace-steps has an effect only with --trace' --trace-steps 3
 told none --trace --trace-steps 3
 told '--lease has an effect only with --sync ps, async or ssp:K' --lease 3
 told '--backup has an effect only with --sync ps' --backup 1
-told '--slow has an effect only on a node or worker that the job has' --slow 2:3
 told '--accept-other-bits has an effect only with --resume' --accept-other-bits
 told '--hue has an effect only with images in colour' --hue 0.1
 told '--saturation has an effect only with images in colour' --saturation 0.1
