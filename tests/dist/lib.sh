@@ -244,7 +244,7 @@ behind() { # COMMAND...: beside the rank, holding none of its files
     ) &
 }
 be_slow() { wait_for "$1/manifest.json"; while slices "$2" "$3"; do :; done; }
-has_steps() { local folder; for folder in $1; do ls "$folder"/step-* >/dev/null 2>&1 || return 1; done; } # PATTERN of folders
+has_steps() { local folder; for folder in $1; do ls "$folder"/step-*.safetensors >/dev/null 2>&1 || return 1; done; } # PATTERN of folders; whole ones
 die() { # RUN PATTERN: looks while the rank stands still, so that a short run is not over before its checkpoint is seen
     wait_for "$1/manifest.json"
     until kill -STOP $$ || exit 0; has_steps "$2"; do
