@@ -113,7 +113,7 @@ if [ "$code" -ne 0 ]; then ok 'a device that is not there is told'; else bad 'a 
 
 lab run reach.lab --only Q1 --device ref --run device
 equal 'a lab with --device: what computed' "$code $(field device device/runs/free-r1/result.json)" '0 ref'
-has 'the report tells what was asked for' device/report.md 'lockstep lab run reach.lab --device ref'
+has 'the report tells what was asked for' device/report.md '| command | lockstep lab run reach.lab --only Q1 --device ref |'
 
 # Real machines in place of nodes: here two that a remote shell only claims to reach.
 lab show mnist --stand-in --only Q2 --hosts a,b,c,d --json
