@@ -18,7 +18,8 @@ refused() { # ARGS...
     LOCKSTEP_MPI=$mpi train "${tiny[@]}" --run "$work/run" "$@"
     one_line_error "$mpi: $*" 2 'how many processes there are is for'
 }
-can_shape() { [ "$(id -u)" = 0 ] && [ -c /dev/net/tun ] && unshare -n true 2>/dev/null; }
+# MPICH looks for the networks of nodes in /sys; a chroot may have none, and then it is refused (nodes.sh).
+can_shape() { [ "$(id -u)" = 0 ] && [ -c /dev/net/tun ] && unshare -n true 2>/dev/null && { [ "$mpi" = openmpi ] || [ -e /sys/class/net/lo ]; }; }
 
 for mpi in openmpi mpich; do
     if ! has_mpi "$mpi"; then skipped "$mpi is not installed, or this build has no plug-in for it"; continue; fi
@@ -39,7 +40,7 @@ for mpi in openmpi mpich; do
     if can_shape; then
         goes 'all that --nodes --network sets' --nodes 2 --network 1gbit,0.1ms --mpi-args "$shaped"
         if grep -q 'cannot be had here' err; then skipped "$mpi, --network: $(grep -o 'cannot be had here.*' err)"; fi
-    else skipped "$mpi, --nodes --network: needs root, namespaces and /dev/net/tun"; fi
+    else skipped "$mpi, --nodes --network: needs root, namespaces, /dev/net/tun and, for MPICH, /sys"; fi
 done
 
 # A user namespace in which no network namespace can be made. Nobody outside it is concerned.
