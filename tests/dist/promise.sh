@@ -196,26 +196,24 @@ served() { # the server's hash, when it has ended well
 }
 at_random() { has_lines "$work/r/metrics.jsonl" $step; }
 
-# The second comes while the first stands still, which keeps its shards until it is dead.
-worker_killed() {
+# A second worker comes while the first, its number in first, stands still amid a random step and keeps its shards. 1: it was over before, as told in cell.
+second_comes() { # ARGS...
     serve "$@"
     worker
     first=$pid step=$((1 + RANDOM % 12))
-    if ! stopped_when at_random; then served; cell="was not killed: $cell"; return; fi
+    if ! stopped_when at_random; then served; cell="it was over too soon: $cell"; return 1; fi
     worker
     eventually joined 2 || bad "nobody else joins: $(head -c 300 s.err w.err)"
+}
+worker_killed() {
+    second_comes "$@" || return
     kill -KILL "$first"
     wait "$first" 2>/dev/null
     served
     grep -q 'is gone at step' s.err || cell="nobody is gone: $cell"
 }
 worker_late() {
-    serve "$@"
-    worker
-    first=$pid step=$((1 + RANDOM % 12))
-    if ! stopped_when at_random; then served; cell="was not killed: $cell"; return; fi
-    worker
-    eventually joined 2 || bad "nobody else joins: $(head -c 300 s.err w.err)"
+    second_comes "$@" || return
     kill -CONT "$first"
     served
     [ "$(value 'r["elastic"]["workers"][1]["joined_step"] > 0' s.out)" = True ] || cell="was not late: $cell"
