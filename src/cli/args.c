@@ -281,10 +281,10 @@ static enum ls_status resolve_nodes(struct ls_options *o)
     return LS_OK;
 }
 
-static int64_t count_hosts(const char *hosts)
+int64_t ls__count_hosts(const char *hosts)
 {
-    int64_t n = 1;
-    for (; *hosts; hosts++) n += *hosts == ',';
+    int64_t n = hosts ? 1 : 0;
+    for (; hosts && *hosts; hosts++) n += *hosts == ',';
     return n;
 }
 
@@ -297,7 +297,7 @@ static enum ls_status resolve_batch(struct ls_options *o)
     if (ls__option_is_given(o, "batch-size"))
         return ls_fail(LS_USAGE,
                        "--batch-size is the batch of all workers together, --batch-per-worker that of each: give one");
-    if (o->hosts) workers = o->procs_per_node * count_hosts(o->hosts);
+    if (o->hosts) workers = o->procs_per_node * ls__count_hosts(o->hosts);
     o->train.batch_size = o->batch_per_worker * (workers > 0 ? workers : 1);
     o->batch_per_worker = 0;
     ls__option_mark_given(o, in_all);
@@ -308,7 +308,7 @@ static enum ls_status resolve_batch(struct ls_options *o)
 /* The node that is held back has to be one of this job; of processes that others started it is not known here. */
 static enum ls_status check_slow(const struct ls_options *o)
 {
-    const int64_t n = o->hosts               ? count_hosts(o->hosts)
+    const int64_t n = o->hosts               ? ls__count_hosts(o->hosts)
                       : o->nodes > 0         ? o->nodes
                       : o->train.workers > 0 ? o->train.workers
                                              : 1;

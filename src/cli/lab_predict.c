@@ -182,17 +182,10 @@ static double slowness(const struct ls_lab_job *job, double nodes)
     return nodes / (nodes - 1 + 1 / factor);
 }
 
-static double count_hosts(const char *hosts)
-{
-    double n = hosts ? 1 : 0;
-    for (; hosts && *hosts; hosts++) n += *hosts == ',';
-    return n;
-}
-
 void ls__lab_predict(void *context, const struct ls_lab_job *job, double *seconds, double *bytes)
 {
     enum { USUAL_KEEP = 2, FILES = 3 << 20 };
-    const double hosts = count_hosts(ls__lab_job_setting(job, "hosts")),
+    const double hosts = (double)ls__count_hosts(ls__lab_job_setting(job, "hosts")),
                  machines = fmax(hosts, number(job, "nodes", 0)), each = number(job, "procs-per-node", 1),
                  workers = fmax(fmax(machines * each, number(job, "workers", 1)), 1);
     const double batch = ls__lab_job_setting(job, "batch-per-worker") ? number(job, "batch-per-worker", 1) * workers

@@ -143,6 +143,7 @@ void ls__options_release(struct ls_options *o); /* after a failure too */
 /* The positional arguments from the i-th on; *n of them. */
 const char *const *ls__options_args(const struct ls_options *o, int i, int *n);
 enum ls_status ls__options_resolve(struct ls_options *o, enum ls_cmd cmd) LS_MUST_CHECK;
+int64_t ls__count_hosts(const char *hosts); /* of "a,b,c"; NULL: 0 */
 /* LS_USAGE for the first option that was given and is not among `names`, which ends with NULL: `who` and `where`
  * ("--server", "10.0.0.1:4711") decide it. */
 enum ls_status ls__options_only(const struct ls_options *o, const char *const *names, const char *who,
