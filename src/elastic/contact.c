@@ -135,6 +135,25 @@ static void on_order(struct ls_contact *l, struct ls_wire_message *m)
     l->last_order = order;
 }
 
+void ls__contact_drop_ahead(struct ls_contact *l)
+{
+    for (int i = 0; i < LS_MAX_PIECES; i++) ls_wire_message_release(&l->ahead[i]);
+    l->n_ahead = 0;
+}
+
+/* They come in order, from the first, while this worker may still compute with the parameters of before. */
+static void on_ahead(struct ls_contact *l, const struct ls_talk_ahead *a, struct ls_wire_message *m)
+{
+    if (!l->is_ready || !m->payload) return;
+    if (a->piece == 0) {
+        ls__contact_drop_ahead(l);
+        l->ahead_version = a->version;
+    }
+    if (a->version != l->ahead_version || (int)a->piece != l->n_ahead || l->n_ahead == l->n_pieces) return;
+    l->ahead[l->n_ahead++] = *m;
+    *m = (struct ls_wire_message){0};
+}
+
 static enum ls_status copy_text(char **out, const uint8_t *text, size_t bytes)
 {
     TRY(ls__calloc(out, bytes + 1, 1));
@@ -155,6 +174,8 @@ static void on_welcome(struct ls_contact *l, const struct ls_frame *f, const str
     ls__contact_make_void(l);
     drop_tube(l);
     drop_orders(l);
+    ls__contact_drop_ahead(l);
+    l->n_pieces = (int)w->n_pieces;
     ls__contact_task_release(&l->task);
     l->task = (struct ls_contact_task){.lease = w->lease,
                                        .timeout = w->timeout,
@@ -164,7 +185,8 @@ static void on_welcome(struct ls_contact *l, const struct ls_frame *f, const str
                                        .server_bell = w->server_bell,
                                        .worker_bell = w->worker_bell,
                                        .worker = w->worker,
-                                       .server = (int)w->server};
+                                       .server = (int)w->server,
+                                       .n_pieces = (int)w->n_pieces};
     enum ls_status status = take_task(&l->task, w);
     if (status != LS_OK) {
         l->outcome = ls__keep(status);
@@ -197,8 +219,9 @@ static void begin_work(struct ls_contact *l, const struct ls_frame *f, const str
                                        .batch = w->batch,
                                        .version = w->version,
                                        .is_whole = w->is_whole,
-                                       .boxed = w->is_boxed ? (int)w->boxed : -1};
-    if (w->has_parameters && !w->is_boxed) {
+                                       .boxed = w->is_boxed ? (int)w->boxed : -1,
+                                       .is_ahead = w->is_ahead};
+    if (w->has_parameters && !w->is_boxed && !w->is_ahead) {
         l->work.parameters = *m;
         *m = (struct ls_wire_message){0};
     }
@@ -240,6 +263,7 @@ static void handle(struct ls_contact *l, struct ls_wire_message *m)
     l->is_lost_told = false;
     if (f.kind == LS_TALK_WELCOME) on_welcome(l, &f, &b->welcome);
     if (f.kind == LS_TALK_WORK && is_ours) on_work(l, &f, &b->work, m);
+    if (f.kind == LS_TALK_AHEAD && is_ours) on_ahead(l, &b->ahead, m);
     if (f.kind == LS_TALK_OVER && is_ours) on_over(l, &b->end);
     if (f.kind == LS_TALK_TRY && is_ours) {
         l->trial = b->try;
@@ -261,6 +285,7 @@ static void on_gone(struct ls_contact *l)
     if (l->is_joined) ls__log(LS_LOG_WARN, "the server at %s is gone; waiting for it", l->o.address);
     l->is_connected = l->is_joined = l->is_ready = false;
     drop_tube(l);
+    ls__contact_drop_ahead(l);
     ls__contact_make_void(l);
 }
 
@@ -424,6 +449,7 @@ void ls__contact_close(struct ls_contact **contact, const char *why)
                 (unsigned long long)l->acknowledged);
     ls_wire_message_release(&l->work.parameters);
     drop_orders(l);
+    ls__contact_drop_ahead(l);
     ls_wire_close(&l->wire, LINGER_MS);
     ls__contact_task_release(&l->task);
     pthread_mutex_destroy(&l->lock);

@@ -34,6 +34,7 @@ struct ls_contact_task {
     uint64_t session;
     uint32_t box_pid, box_fd, server_bell, worker_bell, worker; /* as in WELCOME */
     int server;                                                 /* of a keeper: which one, from 1; 0: a worker */
+    int n_pieces;                                               /* that a push by the connection comes in */
 };
 void ls__contact_task_release(struct ls_contact_task *t);
 
@@ -50,6 +51,7 @@ struct ls_contact_work {
     bool is_whole;                     /* all shards of the batch; n_shards is set by who knows */
     struct ls_wire_message parameters; /* newer ones, or none; the caller releases it */
     int boxed;                         /* newer ones in the box; -1: not there */
+    bool is_ahead;                     /* newer ones came before it: ls__contact_take_ahead */
 };
 /* Waits for the next thing to do. LS_TIMEOUT when the server is silent, the status and message of a training that
  * failed. */
@@ -66,10 +68,15 @@ void ls__contact_answer(struct ls_contact *l, const struct ls_talk_tried *tried,
 void ls__contact_set_shards(struct ls_contact *l, int n_shards);
 /* The next shard of the present work; -1: there are no more, or they are void. Any thread. */
 int ls__contact_next(struct ls_contact *l);
-/* The sums of all that was given; NULL: they lie in the box. Not sent (false) when the work has become void: the server
- * is another, or away. */
-enum ls_status ls__contact_push(struct ls_contact *l, uint32_t form, struct ls_wire_buffer *sums, size_t bytes,
-                                double compute_seconds, bool *is_sent) LS_MUST_CHECK;
+/* All pieces of the parameters that the work wants; false: they are not all here. The caller releases them. */
+bool ls__contact_take_ahead(struct ls_contact *l, int64_t version, struct ls_wire_message *pieces, int n);
+/* A piece of the sums, before the last one, which is pushed as below. Not sent: as there. */
+enum ls_status ls__contact_push_piece(struct ls_contact *l, uint32_t form, int piece, struct ls_wire_buffer *sums,
+                                      size_t bytes, bool *is_sent) LS_MUST_CHECK;
+/* The sums of all that was given, or their last piece; NULL: they lie in the box. Not sent (false) when the work has
+ * become void: the server is another, or away. */
+enum ls_status ls__contact_push(struct ls_contact *l, uint32_t form, int n_pieces, struct ls_wire_buffer *sums,
+                                size_t bytes, double compute_seconds, bool *is_sent) LS_MUST_CHECK;
 /* The work is void, or becomes so now: its shards are for others, its sums are dropped here. */
 void ls__contact_give_back(struct ls_contact *l);
 /* Looks what has come; whether the work under way may still count. */

@@ -61,6 +61,11 @@ struct ls_contact {
     int n_shards;                      /* of a whole batch */
     int64_t waited_ns, idle_since_ns;  /* since the last push */
 
+    /* the next parameters */
+    struct ls_wire_message ahead[LS_MAX_PIECES];
+    int n_ahead, n_pieces; /* that are here; of how many */
+    int64_t ahead_version;
+
     /* with several servers */
     uint32_t n_pushes;
     struct ls_talk_places places;
@@ -84,5 +89,6 @@ enum ls_status ls__contact_pump(struct ls_contact *l, int timeout_ms, bool *is_s
 /* What is under way counts no more. */
 void ls__contact_make_void(struct ls_contact *l);
 bool ls__contact_take_order(struct ls_contact *l, struct ls_wire_message *m); /* false: there is none */
+void ls__contact_drop_ahead(struct ls_contact *l);
 
 #endif

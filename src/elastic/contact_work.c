@@ -131,32 +131,62 @@ int ls__contact_next(struct ls_contact *l)
     return shard;
 }
 
-/* sums NULL: what was given goes back. */
-static void push_locked(struct ls_contact *l, uint32_t form, struct ls_wire_buffer *sums, size_t bytes,
-                        double compute_seconds, bool *is_sent)
+bool ls__contact_take_ahead(struct ls_contact *l, int64_t version, struct ls_wire_message *pieces, int n)
+{
+    pthread_mutex_lock(&l->lock);
+    const bool is_there = l->ahead_version == version && l->n_ahead == n;
+    for (int i = 0; is_there && i < n; i++) {
+        pieces[i] = l->ahead[i];
+        l->ahead[i] = (struct ls_wire_message){0};
+    }
+    ls__contact_drop_ahead(l);
+    pthread_mutex_unlock(&l->lock);
+    return is_there;
+}
+
+/* sums NULL: what was given goes back. Whether it left. */
+static bool send_push(struct ls_contact *l, uint32_t form, int piece, int n_pieces, struct ls_wire_buffer *sums,
+                      size_t bytes, double compute_seconds)
 {
     struct ls_talk_push *p = &l->reply.push;
-    *is_sent = !l->is_void && l->has_work;
     p->version = l->work.version;
     p->form = form;
-    p->number = l->n_pushes++;
+    p->number = l->n_pushes;
+    p->piece = (uint32_t)piece;
+    p->n_pieces = (uint32_t)n_pieces;
     p->acknowledged = l->acknowledged;
     p->compute_seconds = compute_seconds;
     p->wait_seconds = (double)l->waited_ns * 1e-9;
     p->n_items = (uint32_t)l->n_items;
     memcpy(p->items, l->items, (size_t)l->n_items * sizeof *p->items);
-    if (*is_sent && ls__contact_send(l, LS_TALK_PUSH, p, sums, bytes) != LS_OK) *is_sent = false;
+    return !l->is_void && l->has_work && ls__contact_send(l, LS_TALK_PUSH, p, sums, bytes) == LS_OK;
+}
+
+enum ls_status ls__contact_push_piece(struct ls_contact *l, uint32_t form, int piece, struct ls_wire_buffer *sums,
+                                      size_t bytes, bool *is_sent)
+{
+    pthread_mutex_lock(&l->lock);
+    *is_sent = send_push(l, form, piece, l->n_pieces, sums, bytes, 0);
+    pthread_mutex_unlock(&l->lock);
+    return LS_OK;
+}
+
+static void push_locked(struct ls_contact *l, uint32_t form, int n_pieces, struct ls_wire_buffer *sums, size_t bytes,
+                        double compute_seconds, bool *is_sent)
+{
+    *is_sent = send_push(l, form, n_pieces - 1, n_pieces, sums, bytes, compute_seconds);
     if (*is_sent) l->pushed = l->sent;
+    l->n_pushes++;
     l->has_work = l->is_void = false;
     l->waited_ns = 0;
     l->idle_since_ns = ls__now_ns();
 }
 
-enum ls_status ls__contact_push(struct ls_contact *l, uint32_t form, struct ls_wire_buffer *sums, size_t bytes,
-                                double compute_seconds, bool *is_sent)
+enum ls_status ls__contact_push(struct ls_contact *l, uint32_t form, int n_pieces, struct ls_wire_buffer *sums,
+                                size_t bytes, double compute_seconds, bool *is_sent)
 {
     pthread_mutex_lock(&l->lock);
-    push_locked(l, form, sums, bytes, compute_seconds, is_sent);
+    push_locked(l, form, n_pieces, sums, bytes, compute_seconds, is_sent);
     pthread_mutex_unlock(&l->lock);
     return LS_OK;
 }
@@ -165,7 +195,7 @@ void ls__contact_give_back(struct ls_contact *l)
 {
     bool is_sent;
     pthread_mutex_lock(&l->lock);
-    push_locked(l, 0, NULL, 0, 0, &is_sent);
+    push_locked(l, 0, 1, NULL, 0, 0, &is_sent);
     pthread_mutex_unlock(&l->lock);
 }
 

@@ -174,7 +174,7 @@ static enum ls_status free_buffer(struct place *at, size_t bytes, struct ls_wire
 enum ls_status ls__keepers_push(struct ls_keepers *p, struct ls_exec *exec, const struct ls_sum_split *split,
                                 enum ls_sums_form form, int64_t step, bool *is_void)
 {
-    struct ls_talk_push push = {.form = form};
+    struct ls_talk_push push = {.form = form, .n_pieces = 1};
     uint32_t worker;
     uint64_t session;
     push.number = ls__contact_push_number(p->contact, &worker, &session);

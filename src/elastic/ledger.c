@@ -193,6 +193,11 @@ static bool is_whole(struct ls_ledger *l, int worker, const int *items, int n)
     return n > 0 && n_named == n && n == ls__ledger_n_open(l, worker);
 }
 
+bool ls__ledger_holds(struct ls_ledger *l, int worker, const int *items, int n)
+{
+    return is_whole(l, worker, items, n);
+}
+
 bool ls__ledger_complete(struct ls_ledger *l, int worker, const int *items, int n, int64_t *staleness)
 {
     if (!is_whole(l, worker, items, n)) {

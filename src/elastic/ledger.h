@@ -45,6 +45,8 @@ int ls__ledger_take(struct ls_ledger *l, int worker, int most, int64_t version, 
 int ls__ledger_take_second(struct ls_ledger *l, int worker, int n_seconds, int64_t version, int *items);
 /* A push. Whether it counts; *staleness (may be NULL): the highest of its items. */
 bool ls__ledger_complete(struct ls_ledger *l, int worker, const int *items, int n, int64_t *staleness);
+/* Whether a push of these would count now. */
+bool ls__ledger_holds(struct ls_ledger *l, int worker, const int *items, int n);
 /* The worker is gone, or its lease ran out. How many items are free by that. */
 int ls__ledger_drop(struct ls_ledger *l, int worker);
 

@@ -52,8 +52,10 @@ struct ls_wire_buffer *ls__server_hand_over(struct ls_server *s, struct server_w
     work->has_parameters = w->version != s->version;
     work->is_boxed = work->has_parameters && w->is_boxed && p->is_boxed;
     work->boxed = work->is_boxed ? (uint32_t)s->newest : 0;
+    work->is_ahead = work->has_parameters && !work->is_boxed && w->ahead == s->version && w->n_ahead == s->o.pieces->n;
     w->version = s->version;
-    if (!work->has_parameters) return NULL;
+    w->n_ahead = 0;
+    if (!work->has_parameters || work->is_ahead) return NULL;
     if (!work->is_boxed) return p->buffer;
     ls__server_unread(s, w);
     w->reads = s->newest;

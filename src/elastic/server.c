@@ -118,6 +118,8 @@ void ls__server_close(struct ls_server **server, enum ls_status outcome)
     ls_wire_close(&s->wire, LINGER_MS);
     for (int i = 0; i < s->n_keepers; i++) ls_wire_message_release(&s->keepers[i].state);
     ls__server_drop_published(s);
+    ls__server_forget_pieces(s);
+    ls__server_drop_ahead(s);
     ls__server_close_tubes(s);
     ls__ledger_destroy(&s->ledger);
     pthread_mutex_destroy(&s->lock);
@@ -157,6 +159,7 @@ enum ls_status ls__server_begin(struct ls_server *s, const struct ls_round *roun
     s->n_in = 0;
     for (int i = 0; round->is_batches && round->done && i < round->n_items; i++) s->n_in += round->done[i] != 0;
     s->n_counted = 0;
+    ls__server_forget_pieces(s);
     s->is_open = status == LS_OK;
     s->is_dealt = ls__server_deals(s);
     ls__server_give_all(s);
@@ -168,8 +171,9 @@ void ls__server_abandon(struct ls_server *s)
 {
     pthread_mutex_lock(&s->lock);
     s->is_open = false;
-    for (int i = 0; i < s->n_workers; i++) ls__ledger_drop(s->ledger, i);
+    for (int i = 0; i < s->n_workers; i++) ls__server_take_back(s, i);
     drop_queue(s);
+    ls__server_forget_pieces(s);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -185,22 +189,34 @@ static bool take_queued(struct ls_server *s, struct ls_server_push *push)
     struct queued *q = s->first;
     if (!q) return false;
     *push = q->push;
+    push->begin = s->o.pieces->ranges[s->n_applied].begin;
+    s->n_whole += q->push.n_items;
     s->first = q->next;
     if (!s->first) s->last = NULL;
     free(q);
     return true;
 }
 
-static enum ls_status wait_locked(struct ls_server *s, enum ls_server_event *event, struct ls_server_push *push)
+/* All that is to be added to the store is there, or nothing is: then the training updates it at once. */
+static bool is_done(const struct ls_server *s)
+{
+    return ls__ledger_is_done(s->ledger) && (!ls__server_has_pieces(s) || s->n_applied == s->o.pieces->n);
+}
+
+static enum ls_status wait_locked(struct ls_server *s, enum ls_server_event *event, struct ls_server_push *push,
+                                  struct ls_server_piece *piece)
 {
     enum { LOOK_MS = 100 };
     for (;;) {
-        bool is_something;
+        bool is_something, is_piece;
         TRY(ls__fail_again(&s->failure));
         *event = LS_SERVER_PUSH;
         if (take_queued(s, push)) return LS_OK;
+        *event = LS_SERVER_PIECE;
+        TRY(ls__server_next_piece(s, piece, &is_piece));
+        if (is_piece) return LS_OK;
         *event = LS_SERVER_DONE;
-        if (ls__ledger_is_done(s->ledger)) {
+        if (is_done(s)) {
             if (!s->round.is_batches) s->is_open = false;
             return LS_OK;
         }
@@ -214,17 +230,17 @@ static enum ls_status wait_locked(struct ls_server *s, enum ls_server_event *eve
     }
 }
 
-enum ls_status ls__server_wait(struct ls_server *s, enum ls_server_event *event, struct ls_server_push *push)
+enum ls_status ls__server_wait(struct ls_server *s, enum ls_server_event *event, struct ls_server_push *push,
+                               struct ls_server_piece *piece)
 {
     pthread_mutex_lock(&s->lock);
-    enum ls_status status = wait_locked(s, event, push);
+    enum ls_status status = wait_locked(s, event, push, piece);
     pthread_mutex_unlock(&s->lock);
     return status;
 }
 
-void ls__server_settle(struct ls_server *s, struct ls_server_push *push)
+void ls__server_settle_locked(struct ls_server *s, struct ls_server_push *push)
 {
-    pthread_mutex_lock(&s->lock);
     s->n_settled++;
     if (s->round.is_batches) s->n_in += push->n_items;
     if (s->n_keepers > 0 && s->n_counted + 2 <= sizeof s->counted / sizeof s->counted[0]) {
@@ -237,5 +253,11 @@ void ls__server_settle(struct ls_server *s, struct ls_server_push *push)
     ls_wire_message_release(&push->message);
     w->counted = push->number; /* its next work says so */
     ls__server_give_all(s);
+}
+
+void ls__server_settle(struct ls_server *s, struct ls_server_push *push)
+{
+    pthread_mutex_lock(&s->lock);
+    ls__server_settle_locked(s, push);
     pthread_mutex_unlock(&s->lock);
 }

@@ -40,6 +40,7 @@ struct ls_server_options {
     /* What a worker is told: options and identity as JSON, the model's name and text. Borrowed until close. */
     const char *options, *model_name, *model, *identity;
     int64_t n_sums, n_own_sums;                 /* in all; of this server's range */
+    const struct ls_sum_split *pieces;          /* of that range: how pushes come, unless they lie in the box */
     size_t parameters_bytes;                    /* of this server's range */
     const struct ls_control *control;           /* (optional) */
     bool (*is_hopeless)(void *context);         /* (optional) no worker will come any more */
@@ -96,12 +97,22 @@ enum ls_status ls__server_begin(struct ls_server *s, const struct ls_round *roun
 /* The round is given up: what is out is void. */
 void ls__server_abandon(struct ls_server *s);
 
+/* A piece of the sums that all shards of the step have. */
+struct ls_server_piece {
+    int piece, n; /* of n pushes; what else is of this step was added before */
+    struct ls_server_sums {
+        enum ls_sums_form form;
+        struct ls_wire_message message; /* its payload is whole sums of the piece */
+    } * parts;
+};
+
 struct ls_server_push {
     int worker, items[LS_TALK_MAX_ITEMS], n_items;
     int64_t staleness;
     enum ls_sums_form form;
     const uint8_t *sums; /* whole; the message's */
     size_t bytes;
+    int64_t begin;   /* what is before is in the store already: it came with other pushes, which were lost behind it */
     uint64_t number; /* of the message */
     uint32_t push;   /* of the worker's pushes: the same to all servers */
     struct ls_wire_message message;
@@ -109,14 +120,19 @@ struct ls_server_push {
 
 enum ls_server_event {
     LS_SERVER_PUSH,   /* *push is to be added, then settled */
-    LS_SERVER_DONE,   /* all items of the round are done, all pushes settled */
+    LS_SERVER_PIECE,  /* *piece is to be added and applied, in order, then released and told ahead */
+    LS_SERVER_DONE,   /* all items of the round are done, all pushes settled, all pieces applied or none */
     LS_SERVER_STOPPED /* the caller wants to stop, and there is nobody who could finish the round */
 };
 /* LS_TIMEOUT when no worker was there for --timeout. LS_NONFINITE and its like when a worker failed in a way that
  * another one would, too; the message is the worker's. */
-enum ls_status ls__server_wait(struct ls_server *s, enum ls_server_event *event,
-                               struct ls_server_push *push) LS_MUST_CHECK;
+enum ls_status ls__server_wait(struct ls_server *s, enum ls_server_event *event, struct ls_server_push *push,
+                               struct ls_server_piece *piece) LS_MUST_CHECK;
 void ls__server_settle(struct ls_server *s, struct ls_server_push *push);
+void ls__server_piece_release(struct ls_server_piece *piece); /* forgiving */
+/* Parameters of a piece of the version that this round makes, to those who will compute with them. */
+enum ls_status ls__server_tell_ahead(struct ls_server *s, int piece,
+                                     const struct ls_parameters *parameters) LS_MUST_CHECK;
 
 /* Between two rounds the training does something else, and whoever waits for work waits for that. */
 struct ls_server_pause {

@@ -3,6 +3,7 @@
  *     server.c           life, the round, the wait
  *     publish.c          parameters for the workers: versions, and who may still read which
  *     server_messages.c  what comes in, and what is answered
+ *     server_pieces.c    pushes and parameters in pieces
  *     server_tubes.c     messages of workers that share memory with it
  *     server_workers.c   the list of workers: leases, how much work each gets, the report
  *     server_trial.c     before the first step: how fast workers and network are
@@ -32,8 +33,10 @@ struct server_worker {
     int32_t slot;
     uint32_t pid;
     int64_t joined_ns, left_ns;
-    int64_t heard_ns, given_ns;      /* its last message; when it got the first work of what it has open */
-    int64_t version;                 /* of the parameters it has; -1: none */
+    int64_t heard_ns, given_ns; /* its last message; when it got the first work of what it has open */
+    int64_t version;            /* of the parameters it has; -1: none */
+    int64_t ahead;              /* the version of which it has n_ahead pieces besides */
+    int n_ahead;
     bool is_boxed;                   /* its sums, parameters and messages lie in the box */
     struct ls_tube tube;             /* zeroed: it has none */
     int bell[2];                     /* of its end */
@@ -69,6 +72,16 @@ struct server_keeper {
     struct ls_elastic_server told; /* for the report */
 };
 
+/* A push of which some pieces are here, or all. It is its worker's last one, unless it counts. */
+struct arriving {
+    int worker, n_items, n_here;
+    uint32_t push; /* its number */
+    bool is_counted;
+    enum ls_sums_form form;
+    struct ls_wire_message pieces[LS_MAX_PIECES]; /* those that are here and nobody has taken */
+    struct arriving *next;
+};
+
 struct queued {
     struct ls_server_push push;
     struct queued *next;
@@ -99,7 +112,11 @@ struct ls_server {
     struct published published[LS_BOX_VERSIONS];
     int newest;                  /* of these; -1: none */
     struct queued *first, *last; /* pushes that count and wait to be added */
-    struct ls_kept failure;      /* of a worker or a keeper, for all */
+    struct arriving *arriving;   /* pushes of this round that come in pieces */
+    int n_applied;               /* pieces of this round that are in the store, or on their way to it */
+    int n_whole;                 /* items of this round of pushes that came in one */
+    struct ls_wire_buffer *ahead[LS_MAX_PIECES][2];
+    struct ls_kept failure; /* of a worker or a keeper, for all */
     struct server_keeper keepers[LS_MAX_SERVERS - 1];
     int n_keepers;                                      /* that there must be */
     bool is_handed_out, is_seen_off;                    /* they have their parts; they were told that all is over */
@@ -118,6 +135,8 @@ struct ls_server {
 enum ls_status ls__server_pump(struct ls_server *s, int timeout_ms, bool *is_something) LS_MUST_CHECK;
 /* A message of w's tube or, NULL, of m->peer's connection. */
 void ls__server_handle(struct ls_server *s, struct server_worker *w, struct ls_wire_message *m);
+/* A push that does not count: its worker hears it, and others get the work. */
+void ls__server_reject(struct ls_server *s, struct server_worker *w, uint64_t push);
 /* Work for a worker that is idle, if there is some. */
 void ls__server_give(struct ls_server *s, struct server_worker *w);
 void ls__server_give_all(struct ls_server *s);
@@ -142,6 +161,25 @@ void ls__server_close_tube(struct server_worker *w);
 bool ls__server_hear_tubes(struct ls_server *s);
 /* Receives from the connections, woken by tubes. */
 enum ls_status ls__server_receive(struct ls_server *s, int timeout_ms, struct ls_wire_message *m) LS_MUST_CHECK;
+
+/* --- server_pieces.c; all under the lock --- */
+
+/* One piece of a push; takes *m over where it is kept. */
+void ls__server_take_piece(struct ls_server *s, struct server_worker *w, const struct ls_frame *f,
+                           const struct ls_talk_push *p, struct ls_wire_message *m);
+/* Whether anything of this round came in pieces; else the training updates all at once. */
+bool ls__server_has_pieces(const struct ls_server *s);
+/* The next piece of the step, if it is whole. */
+enum ls_status ls__server_next_piece(struct ls_server *s, struct ls_server_piece *out, bool *is_there) LS_MUST_CHECK;
+/* What a worker has open is free; how many items. A push of which not all has come is void. */
+int ls__server_take_back(struct ls_server *s, int worker);
+/* A new round, or none. */
+void ls__server_forget_pieces(struct ls_server *s);
+void ls__server_drop_ahead(struct ls_server *s);
+
+/* --- server.c --- */
+
+void ls__server_settle_locked(struct ls_server *s, struct ls_server_push *push);
 
 /* --- server_keepers.c; all under the lock --- */
 

@@ -62,6 +62,7 @@ enum ls_status ls__server_welcome(struct ls_server *s, uint64_t peer, int worker
                                          .box_fd = is_boxed ? ls__box_fd(s->box) : 0,
                                          .server_bell = is_boxed ? (uint32_t)s->bell[1] : 0,
                                          .worker_bell = is_boxed ? (uint32_t)w->bell[0] : 0,
+                                         .n_pieces = (uint32_t)s->o.pieces->n,
                                          .options = (const uint8_t *)s->o.options,
                                          .options_bytes = strlen(s->o.options),
                                          .model_name = (const uint8_t *)s->o.model_name,
@@ -184,7 +185,8 @@ static bool find_sums(struct ls_server *s, const struct server_worker *w, const 
         out->sums = w->is_boxed && !m->payload ? (const uint8_t *)ls__box_sums(s->box, w->slot) : NULL;
         return out->sums;
     }
-    if (p->form >= LS_N_SUMS_FORMS || !m->payload) return false;
+    const bool comes_in_pieces = s->o.pieces->n > 1 && !s->round.is_batches;
+    if (comes_in_pieces || p->form >= LS_N_SUMS_FORMS || !m->payload) return false;
     out->form = (enum ls_sums_form)p->form;
     out->sums = m->payload;
     out->bytes = m->payload_bytes;
@@ -201,16 +203,18 @@ static bool counts(struct ls_server *s, const struct server_worker *w, const str
         out->items[i] = (int)p->items[i];
     }
     bool is_now = s->is_open && (s->round.is_batches || f->step == s->round.step) && find_sums(s, w, p, m, out);
-    if (!is_now) ls__ledger_drop(s->ledger, number);
+    if (!is_now) ls__server_take_back(s, number);
     bool is_counted = is_now && ls__ledger_complete(s->ledger, number, out->items, out->n_items, &out->staleness);
     if (!s->round.is_batches) out->staleness = 0; /* all of a step have the same parameters */
     return is_counted;
 }
 
-static void reject(struct ls_server *s, struct server_worker *w, uint64_t push)
+void ls__server_reject(struct ls_server *s, struct server_worker *w, uint64_t push)
 {
     const struct ls_talk_ack ack = {.push = push};
+    w->is_idle = true;
     w->version = -1; /* it may have given its work back because it could not get all parts of the parameters */
+    w->n_ahead = 0;
     ls__server_say(s, w, LS_TALK_ACK, s->round.step, &ack, NULL, 0);
     ls__server_give_all(s); /* what it had is free */
 }
@@ -222,14 +226,13 @@ static void on_push(struct ls_server *s, struct server_worker *w, const struct l
     struct queued *q = NULL;
     const int number = ls__server_number(s, w);
     enum ls_status status = ls__calloc(&q, 1, sizeof *q);
-    if (status != LS_OK) ls__ledger_drop(s->ledger, number);
+    if (status != LS_OK) ls__server_take_back(s, number);
     const bool is_counted = status == LS_OK && counts(s, w, f, p, m, &q->push);
     ls__server_note_push(s, w, p, is_counted, m->head_bytes + m->payload_bytes);
     ls__server_unread(s, w);
     if (!is_counted) {
-        w->is_idle = true;
         free(q);
-        reject(s, w, f->sequence);
+        ls__server_reject(s, w, f->sequence);
         return;
     }
     q->push.worker = number;
@@ -293,7 +296,10 @@ void ls__server_handle(struct ls_server *s, struct server_worker *w, struct ls_w
         on_ask(s, w, &f);
         break;
     case LS_TALK_PUSH:
-        on_push(s, w, &f, &b->push, m);
+        if (b->push.n_pieces > 1)
+            ls__server_take_piece(s, w, &f, &b->push, m);
+        else
+            on_push(s, w, &f, &b->push, m);
         break;
     case LS_TALK_BEAT:
         ls__server_say(s, w, LS_TALK_BEAT, s->round.step, NULL, NULL, 0);

@@ -60,7 +60,7 @@ enum ls_status ls__server_add(struct ls_server *s, uint64_t peer, const struct l
 
 void ls__server_remove(struct ls_server *s, struct server_worker *w, const char *why)
 {
-    const int number = ls__server_number(s, w), n_freed = ls__ledger_drop(s->ledger, number);
+    const int number = ls__server_number(s, w), n_freed = ls__server_take_back(s, number);
     if (!w->is_here) return;
     ls__server_unread(s, w);
     w->is_here = w->is_idle = false;
@@ -87,7 +87,7 @@ void ls__server_look_at_leases(struct ls_server *s)
         struct server_worker *w = &s->workers[i];
         if (!w->is_here || w->is_late || now - w->heard_ns < lease_ns) continue;
         w->is_late = true;
-        const int n = ls__ledger_drop(s->ledger, i);
+        const int n = ls__server_take_back(s, i);
         if (w->is_ready)
             ls__log(LS_LOG_WARN,
                     "worker %d on %s (pid %u) has not answered for %.3g s (--lease) at step %lld: %d of its "

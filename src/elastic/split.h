@@ -1,6 +1,6 @@
-/* split.h: the sums of a step divided among several servers (--servers K): one range of the block each, about equally
- * long. The first is the chief's and begins with the loss and the counts. Every process computes the same ranges from
- * the same plan.
+/* split.h: the sums of a step divided: among several servers (--servers K), one range of the block each; or, with one
+ * server, into pieces that travel one behind the other. All about equally long. The first begins with the loss and the
+ * counts. Every process computes the same ranges from the same plan.
  */
 #ifndef LS_ELASTIC_SPLIT_H
 #define LS_ELASTIC_SPLIT_H
@@ -8,12 +8,18 @@
 #include "exec/exec.h"
 #include "settings/sync_names.h"
 
+enum { LS_MAX_PIECES = 32 };
+
 struct ls_sum_split {
     int n;
-    struct ls_sum_range ranges[LS_MAX_SERVERS];
+    struct ls_sum_range ranges[LS_MAX_SERVERS]; /* or of LS_MAX_PIECES, which are fewer */
 };
 
 /* LS_USAGE for a network that is too small for so many. */
 enum ls_status ls__split_make(struct ls_sum_split *out, const struct ls_exec *exec, int n_servers) LS_MUST_CHECK;
+/* n as one server told, who took it from ls__split_worth; LS_REMOTE for another number. */
+enum ls_status ls__split_pieces(struct ls_sum_split *out, const struct ls_exec *exec, int n) LS_MUST_CHECK;
+/* Into how many pieces so many sums are cut: long enough that a message is nothing beside them. */
+int ls__split_worth(int64_t n_sums);
 
 #endif

@@ -5,7 +5,7 @@
 
 size_t ls__talk_welcome_bytes(const struct ls_talk_welcome *b)
 {
-    return LS_FRAME_HEAD_BYTES + 80 + b->options_bytes + b->model_name_bytes + b->model_bytes + b->identity_bytes;
+    return LS_FRAME_HEAD_BYTES + 84 + b->options_bytes + b->model_name_bytes + b->model_bytes + b->identity_bytes;
 }
 
 static void put_join(struct ls_frame_writer *w, const struct ls_talk_join *b)
@@ -42,6 +42,7 @@ static void put_welcome(struct ls_frame_writer *w, const struct ls_talk_welcome 
     ls_frame_put_u32(w, b->box_fd);
     ls_frame_put_u32(w, b->server_bell);
     ls_frame_put_u32(w, b->worker_bell);
+    ls_frame_put_u32(w, b->n_pieces);
     ls_frame_put_bytes(w, b->options, b->options_bytes);
     ls_frame_put_bytes(w, b->model_name, b->model_name_bytes);
     ls_frame_put_bytes(w, b->model, b->model_bytes);
@@ -58,6 +59,7 @@ static void get_welcome(struct ls_frame_reader *r, struct ls_talk_welcome *b)
     b->box_fd = ls_frame_get_u32(r);
     b->server_bell = ls_frame_get_u32(r);
     b->worker_bell = ls_frame_get_u32(r);
+    b->n_pieces = ls_frame_get_u32(r);
     b->options = ls_frame_get_bytes(r, &b->options_bytes);
     b->model_name = ls_frame_get_bytes(r, &b->model_name_bytes);
     b->model = ls_frame_get_bytes(r, &b->model_bytes);
@@ -88,6 +90,7 @@ static void get_work(struct ls_frame_reader *r, uint16_t flags, struct ls_talk_w
     b->has_parameters = flags & LS_WORK_HAS_PARAMETERS;
     b->is_whole = flags & LS_WORK_WHOLE;
     b->is_boxed = flags & LS_WORK_BOXED;
+    b->is_ahead = flags & LS_WORK_AHEAD;
 }
 
 static void put_push(struct ls_frame_writer *w, const struct ls_talk_push *b)
@@ -95,6 +98,8 @@ static void put_push(struct ls_frame_writer *w, const struct ls_talk_push *b)
     ls_frame_put_i64(w, b->version);
     ls_frame_put_u32(w, b->form);
     ls_frame_put_u32(w, b->number);
+    ls_frame_put_u32(w, b->piece);
+    ls_frame_put_u32(w, b->n_pieces);
     ls_frame_put_u64(w, b->acknowledged);
     ls_frame_put_f64(w, b->compute_seconds);
     ls_frame_put_f64(w, b->wait_seconds);
@@ -106,6 +111,8 @@ static void get_push(struct ls_frame_reader *r, struct ls_talk_push *b)
     b->version = ls_frame_get_i64(r);
     b->form = ls_frame_get_u32(r);
     b->number = ls_frame_get_u32(r);
+    b->piece = ls_frame_get_u32(r);
+    b->n_pieces = ls_frame_get_u32(r);
     b->acknowledged = ls_frame_get_u64(r);
     b->compute_seconds = ls_frame_get_f64(r);
     b->wait_seconds = ls_frame_get_f64(r);
@@ -198,7 +205,8 @@ static uint16_t flags_of(enum ls_talk_kind kind, const void *body)
     if (kind == LS_TALK_READY) return ready->is_boxed ? LS_READY_BOXED : 0;
     if (kind != LS_TALK_WORK) return 0;
     return (uint16_t)((work->is_last ? LS_WORK_LAST : 0) | (work->has_parameters ? LS_WORK_HAS_PARAMETERS : 0) |
-                      (work->is_whole ? LS_WORK_WHOLE : 0) | (work->is_boxed ? LS_WORK_BOXED : 0));
+                      (work->is_whole ? LS_WORK_WHOLE : 0) | (work->is_boxed ? LS_WORK_BOXED : 0) |
+                      (work->is_ahead ? LS_WORK_AHEAD : 0));
 }
 
 enum ls_status ls__talk_write(uint8_t *head, size_t size, struct ls_frame frame, enum ls_talk_kind kind,
@@ -209,6 +217,7 @@ enum ls_status ls__talk_write(uint8_t *head, size_t size, struct ls_frame frame,
     const struct ls_talk_ack *ack = body;
     const struct ls_talk_end *end = body;
     const struct ls_talk_version *version = body;
+    const struct ls_talk_ahead *ahead = body;
     frame.kind = (uint16_t)kind;
     frame.flags = flags_of(kind, body);
     switch (kind) {
@@ -260,6 +269,10 @@ enum ls_status ls__talk_write(uint8_t *head, size_t size, struct ls_frame frame,
     case LS_TALK_TRIED:
         put_tried(&w, body);
         break;
+    case LS_TALK_AHEAD:
+        ls_frame_put_i64(&w, ahead->version);
+        ls_frame_put_u32(&w, ahead->piece);
+        break;
     case LS_TALK_ASK:
     case LS_TALK_BEAT:
         break;
@@ -278,9 +291,10 @@ static bool is_good(const struct ls_frame *f, const union ls_talk_body *b)
     switch (f->kind) {
     case LS_TALK_WELCOME:
         return b->welcome.lease > 0 && b->welcome.lease < 1e6 && b->welcome.timeout > 0 &&
-               b->welcome.server < LS_MAX_SERVERS;
+               b->welcome.server < LS_MAX_SERVERS && b->welcome.n_pieces > 0 && b->welcome.n_pieces <= LS_MAX_PIECES;
     case LS_TALK_PUSH:
-        return b->push.compute_seconds >= 0 && b->push.wait_seconds >= 0;
+        return b->push.compute_seconds >= 0 && b->push.wait_seconds >= 0 && b->push.n_pieces <= LS_MAX_PIECES &&
+               b->push.piece < b->push.n_pieces;
     case LS_TALK_LEAVE:
     case LS_TALK_FAILED:
     case LS_TALK_OVER:
@@ -295,6 +309,8 @@ static bool is_good(const struct ls_frame *f, const union ls_talk_body *b)
                b->tried.threads <= 4096 && b->tried.n_run <= 4096;
     case LS_TALK_READY:
         return b->ready.threads <= 4096;
+    case LS_TALK_AHEAD:
+        return b->ahead.piece < LS_MAX_PIECES;
     default:
         return true;
     }
@@ -352,6 +368,10 @@ bool ls__talk_read(const struct ls_frame *f, struct ls_frame_reader *r, void *bo
         break;
     case LS_TALK_TRIED:
         get_tried(r, &b->tried);
+        break;
+    case LS_TALK_AHEAD:
+        b->ahead.version = ls_frame_get_i64(r);
+        b->ahead.piece = ls_frame_get_u32(r);
         break;
     case LS_TALK_ASK:
     case LS_TALK_BEAT:

@@ -8,7 +8,9 @@
  *                                          <-    WORK      shards of a step, and parameters if the worker's are older
  *     ASK     more of this step?           ->
  *                                          <-    WORK      more; or none, and LAST
- *     PUSH    the sums of all I was given  ->
+ *     PUSH    the sums of all I was given  ->              in one piece or several, the last of which makes it count
+ *                                          <-    AHEAD     a piece of the next parameters: everybody's sums of it are
+ * in
  *                                          <-    WORK      the next; it names the push before that counted
  *                                          <-    ACK       only for one that did not count
  *     PUSH and LEAVE say how many of its pushes the worker knows to be in; OVER names the last one, as WORK does.
@@ -71,7 +73,8 @@ enum ls_talk_kind {
     LS_TALK_PART,
     LS_TALK_HELD,
     LS_TALK_TRY,
-    LS_TALK_TRIED
+    LS_TALK_TRIED,
+    LS_TALK_AHEAD
 };
 
 enum { LS_TALK_MAX_ITEMS = 4096, LS_TALK_TEXT = 1024, LS_TALK_NAME = 128 };
@@ -92,6 +95,7 @@ struct ls_talk_welcome {
     double lease, timeout;             /* seconds */
     uint32_t box_pid, box_fd;          /* memory that workers of this machine share (box.h); 0: none */
     uint32_t server_bell, worker_bell; /* of this worker's tube in it (tube.h): descriptors of box_pid */
+    uint32_t n_pieces;                 /* that a push by the connection comes in (split.h) */
     const uint8_t *options, *model_name, *model, *identity;
     size_t options_bytes, model_name_bytes, model_bytes, identity_bytes;
 };
@@ -103,7 +107,14 @@ struct ls_talk_ready {
 };
 
 /* Flags of READY and WORK. */
-enum { LS_WORK_LAST = 1, LS_WORK_HAS_PARAMETERS = 2, LS_WORK_WHOLE = 4, LS_WORK_BOXED = 8, LS_READY_BOXED = 16 };
+enum {
+    LS_WORK_LAST = 1,
+    LS_WORK_HAS_PARAMETERS = 2,
+    LS_WORK_WHOLE = 4,
+    LS_WORK_BOXED = 8,
+    LS_READY_BOXED = 16,
+    LS_WORK_AHEAD = 32
+};
 
 struct ls_talk_work {
     int64_t epoch, batch;                       /* batch of the epoch */
@@ -114,13 +125,15 @@ struct ls_talk_work {
     bool is_last, has_parameters;
     uint32_t boxed; /* which parameters of the box */
     bool is_boxed;  /* they lie there, and do not come with the message */
+    bool is_ahead;  /* nor do they: all their pieces came before it */
     bool is_whole;  /* items[0] is a batch of the epoch: all its shards are to be computed */
 };
 
 struct ls_talk_push {
     int64_t version;
     uint32_t form;                        /* enum ls_sums_form */
-    uint32_t number;                      /* of this worker's pushes: the same to all servers */
+    uint32_t number;                      /* of this worker's pushes: the same to all servers, and for all pieces */
+    uint32_t piece, n_pieces;             /* which of how many */
     uint64_t acknowledged;                /* of its pushes: how many it knows to be in */
     double compute_seconds, wait_seconds; /* since the last push */
     uint32_t items[LS_TALK_MAX_ITEMS], n_items;
@@ -152,6 +165,12 @@ struct ls_talk_apply {
 /* COLLECT, PULL, PART */
 struct ls_talk_version {
     int64_t version;
+};
+
+/* A piece of the parameters that will be this version. */
+struct ls_talk_ahead {
+    int64_t version;
+    uint32_t piece;
 };
 
 /* TRY; its payload is nobody's, and so is that of the answer. */
@@ -198,6 +217,7 @@ union ls_talk_body {
     struct ls_talk_version version;
     struct ls_talk_try try;
     struct ls_talk_tried tried;
+    struct ls_talk_ahead ahead;
 };
 
 #endif

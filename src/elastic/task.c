@@ -106,11 +106,14 @@ enum ls_status ls__task_open(struct ls_task *t, struct ls_contact_task *told, co
     t->is_open = true;
     TRY(ls__session_open(&t->s, &so));
     TRY(compare(t, o));
-    return ls__split_make(&t->split, t->s.exec, (int)t->train.servers);
+    TRY(ls__split_make(&t->split, t->s.exec, (int)t->train.servers));
+    if (t->split.n > 1 && t->told.n_pieces > 1)
+        return ls_fail(LS_REMOTE, "one of several servers wants sums in %d pieces", t->told.n_pieces);
+    return ls__split_pieces(&t->pieces, t->s.exec, t->told.n_pieces);
 }
 
 bool ls__task_is(const struct ls_task *t, const struct ls_contact_task *told)
 {
     return t->told.options && strcmp(t->told.options, told->options) == 0 && strcmp(t->told.model, told->model) == 0 &&
-           strcmp(t->told.identity, told->identity) == 0;
+           strcmp(t->told.identity, told->identity) == 0 && t->told.n_pieces == told->n_pieces;
 }

@@ -17,7 +17,8 @@ struct ls_task {
     struct ls_train_options train;
     struct session s;
     bool is_open;
-    struct ls_sum_split split; /* of its sums among the servers */
+    struct ls_sum_split split;  /* of its sums among the servers */
+    struct ls_sum_split pieces; /* of one server's sums on their way to it; n is 1 with several */
 };
 
 /* Whether what is open is the same: a server that was started again gives it again. */

@@ -23,7 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { N_SENT = 2 }; /* buffers: one may still be on its way */
+enum { N_SENT = 2 * LS_MAX_PIECES }; /* buffers: a piece of the push before may still be on its way */
 
 struct worker {
     const struct ls_worker_options *o;
@@ -31,6 +31,7 @@ struct worker {
     const struct ls_wire_key *key; /* NULL: none */
     struct ls_task task;
     struct ls_parameters parameters[LS_MAX_SERVERS]; /* of every server's range */
+    struct ls_parameters pieces[LS_MAX_PIECES];      /* of every piece, where there are several */
     struct ls_keepers *keepers;                      /* NULL: one server */
     struct ls_feed *feed;
     struct ls_record *record; /* NULL: nothing is recorded */
@@ -63,6 +64,7 @@ static void close_task(struct worker *w)
     ls__record_close(&w->record);
     close_box(w);
     for (int k = 0; k < LS_MAX_SERVERS; k++) ls__parameters_release(&w->parameters[k]);
+    for (int k = 0; k < LS_MAX_PIECES; k++) ls__parameters_release(&w->pieces[k]);
     ls__keepers_close(&w->keepers);
     ls__task_close(&w->task);
     w->version = -1;
@@ -75,6 +77,8 @@ static enum ls_status open_task(struct worker *w, struct ls_contact_task *told)
     TRY(ls__task_open(t, told, w->o));
     TRY(ls_feed_create(&w->feed, t->s.train, (int)t->s.batch_size, (uint64_t)t->train.seed));
     for (int k = 0; k < t->split.n; k++) TRY(ls__parameters_open(&w->parameters[k], &t->s, t->split.ranges[k], false));
+    for (int k = 0; t->pieces.n > 1 && k < t->pieces.n; k++)
+        TRY(ls__parameters_open(&w->pieces[k], &t->s, t->pieces.ranges[k], false));
     return LS_OK;
 }
 
@@ -139,16 +143,37 @@ static enum ls_status read_shard(void *arg, int shard)
     return ls_feed_read(w->feed, (int)first, (int)(left < w->step.shard_size ? left : w->step.shard_size));
 }
 
-/* One that is not on its way; else the first is forgotten here and lives until it has left. */
-static enum ls_status find_buffer(struct worker *w, struct ls_wire_buffer **out)
+/* One for a range that is not on its way; else the first is forgotten here and lives until it has left. */
+static enum ls_status find_buffer(struct worker *w, struct ls_sum_range range, struct ls_wire_buffer **out)
 {
-    const struct ls_sum_range own = w->task.split.ranges[0];
+    const size_t bytes = ls__sums_bound(w->form, range.end - range.begin);
     int i = 0;
-    while (i < N_SENT && w->sent[i] && ls_wire_buffer_is_shared(w->sent[i])) i++;
+    while (i < N_SENT && w->sent[i] &&
+           (ls_wire_buffer_is_shared(w->sent[i]) || ls_wire_buffer_bytes(w->sent[i]) < bytes))
+        i++;
     if (i == N_SENT) ls_wire_buffer_drop(&w->sent[i = 0]);
-    if (!w->sent[i]) TRY(ls_wire_buffer_create(&w->sent[i], ls__sums_bound(w->form, own.end - own.begin)));
+    if (!w->sent[i]) TRY(ls_wire_buffer_create(&w->sent[i], bytes));
     *out = w->sent[i];
     return LS_OK;
+}
+
+/* Each leaves while the next one is packed. */
+static enum ls_status push_pieces(struct worker *w, double compute_seconds)
+{
+    struct ls_exec *exec = w->task.s.exec;
+    const struct ls_sum_split *pieces = &w->task.pieces;
+    bool is_sent = true;
+    for (int i = 0; i < pieces->n && is_sent; i++) {
+        struct ls_wire_buffer *buffer;
+        size_t bytes;
+        TRY(find_buffer(w, pieces->ranges[i], &buffer));
+        TRY(ls__sums_write(exec, pieces->ranges[i], w->form, ls_wire_buffer_data(buffer), &bytes));
+        if (i + 1 == pieces->n)
+            return ls__contact_push(w->contact, w->form, pieces->n, buffer, bytes, compute_seconds, &is_sent);
+        TRY(ls__contact_push_piece(w->contact, w->form, i, buffer, bytes, &is_sent));
+    }
+    ls__contact_give_back(w->contact);
+    return ls_exec_zero_sums(exec);
 }
 
 /* The range of the server that hands out the work. is_void: it is zeroed all the same. */
@@ -165,11 +190,12 @@ static enum ls_status push_own(struct worker *w, double compute_seconds, bool is
     }
     if (w->is_boxed) {
         TRY(ls__sums_write(exec, own, LS_SUMS_PLAIN, (uint8_t *)ls__box_sums(w->box, w->o->slot), &bytes));
-        return ls__contact_push(w->contact, LS_SUMS_BOXED, NULL, 0, compute_seconds, &is_sent);
+        return ls__contact_push(w->contact, LS_SUMS_BOXED, 1, NULL, 0, compute_seconds, &is_sent);
     }
-    TRY(find_buffer(w, &buffer));
+    if (w->task.pieces.n > 1) return push_pieces(w, compute_seconds);
+    TRY(find_buffer(w, own, &buffer));
     TRY(ls__sums_write(exec, own, w->form, ls_wire_buffer_data(buffer), &bytes));
-    return ls__contact_push(w->contact, w->form, buffer, bytes, compute_seconds, &is_sent);
+    return ls__contact_push(w->contact, w->form, 1, buffer, bytes, compute_seconds, &is_sent);
 }
 
 static enum ls_status push(struct worker *w, double compute_seconds)
@@ -188,11 +214,30 @@ static enum ls_status find_keepers(struct worker *w)
     return ls__keepers_open(&w->keepers, &where, w->key, w->contact, w->o->own.timeout);
 }
 
+/* Those that came while the step before was under way. */
+static enum ls_status take_ahead(struct worker *w, int64_t version, bool *is_void)
+{
+    const int n = w->task.pieces.n;
+    struct ls_wire_message pieces[LS_MAX_PIECES] = {0};
+    enum ls_status status = LS_OK;
+    w->version = -1;
+    w->is_boxed = false;
+    *is_void = !ls__contact_take_ahead(w->contact, version, pieces, n);
+    for (int i = 0; i < n && !*is_void && status == LS_OK; i++)
+        status = pieces[i].payload_bytes == w->pieces[i].bytes
+                     ? ls__parameters_set(&w->pieces[i], pieces[i].payload)
+                     : ls_fail(LS_REMOTE, "a piece of the server's parameters has another size");
+    for (int i = 0; i < n; i++) ls_wire_message_release(&pieces[i]);
+    if (status == LS_OK && !*is_void) w->version = version;
+    return status;
+}
+
 /* All parts of newer parameters, if the work has some. */
 static enum ls_status take_parameters(struct worker *w, const struct ls_contact_work *work, bool *is_void)
 {
     const uint8_t *in = work->parameters.payload;
     *is_void = false;
+    if (work->is_ahead) return take_ahead(w, work->version, is_void);
     TRY(find_keepers(w));
     if (!in && work->boxed < 0) return LS_OK;
     if (in && work->parameters.payload_bytes != w->parameters[0].bytes)

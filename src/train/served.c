@@ -68,6 +68,41 @@ static enum ls_status open_ranges(struct served *v, struct session *s, int n_ser
     return LS_OK;
 }
 
+/* Not where the whole gradient is looked at before the first update, nor where a shard may come twice. */
+static int count_pieces(const struct sync *sync, const struct served *v)
+{
+    const struct ls_train_options *o = sync->o;
+    int64_t n_sums;
+    ls_exec_sums(sync->s->exec, &n_sums);
+    const bool is_synchronous = strcmp(sync->choice.name->name, "ps") == 0;
+    if (!is_synchronous || v->split.n > 1 || o->clip_norm > 0 || o->backup > 0 || o->histograms) return 1;
+    return ls__split_worth(n_sums);
+}
+
+static enum ls_status open_pieces(struct sync *sync, struct served *v)
+{
+    v->pieces = (struct ls_sum_split){.n = 1, .ranges = {v->split.ranges[0]}};
+    const int n = count_pieces(sync, v);
+    if (n == 1) return LS_OK;
+    TRY(ls__split_pieces(&v->pieces, sync->s->exec, n));
+    TRY(ls__calloc(&v->ahead, (size_t)n, sizeof *v->ahead));
+    TRY(ls__calloc(&v->undo, (size_t)n, sizeof *v->undo));
+    for (int i = 0; i < n; i++) {
+        TRY(ls__parameters_open(&v->ahead[i], sync->s, v->pieces.ranges[i], false));
+        TRY(ls__parameters_open(&v->undo[i], sync->s, v->pieces.ranges[i], true));
+    }
+    return LS_OK;
+}
+
+static void close_pieces(struct served *v)
+{
+    for (int i = 0; v->ahead && i < v->pieces.n; i++) ls__parameters_release(&v->ahead[i]);
+    for (int i = 0; v->undo && i < v->pieces.n; i++) ls__parameters_release(&v->undo[i]);
+    free(v->ahead);
+    free(v->undo);
+    free(v->before);
+}
+
 static enum ls_status open_server(struct sync *sync, struct served *v, int64_t step, int64_t staleness)
 {
     const struct ls_train_options *o = sync->o;
@@ -75,6 +110,7 @@ static enum ls_status open_server(struct sync *sync, struct served *v, int64_t s
     if (o->elastic->key) TRY(read_key(v, o));
     TRY(describe(v, sync));
     TRY(open_ranges(v, sync->s, (int)o->servers));
+    TRY(open_pieces(sync, v));
     struct ls_server_options so = {.address = o->elastic->listen,
                                    .key = o->elastic->key ? &v->key : NULL,
                                    .ticket = o->elastic->ticket,
@@ -89,6 +125,7 @@ static enum ls_status open_server(struct sync *sync, struct served *v, int64_t s
                                    .model = ls_model_text(sync->s->model, &model_bytes),
                                    .n_servers = v->split.n,
                                    .n_own_sums = v->split.ranges[0].end,
+                                   .pieces = &v->pieces,
                                    .parameters_bytes = v->own.bytes,
                                    .control = o->control,
                                    .is_hopeless = o->elastic->is_hopeless,
@@ -125,6 +162,7 @@ void ls__served_close(struct sync *sync)
     ls_wire_key_forget(&v->key);
     for (int k = 1; v->others && k < v->split.n; k++) ls__parameters_release(&v->others[k - 1]);
     ls__parameters_release(&v->own);
+    close_pieces(v);
     free(v->others);
     free(v->options);
     free(v->identity);
@@ -191,18 +229,89 @@ enum ls_status ls__served_publish(struct sync *sync)
     return status;
 }
 
-enum ls_status ls__served_wait(struct sync *sync, int64_t step, enum ls_server_event *event,
+/* Where the values lie that a piece had before. */
+static uint8_t *before(const struct served *v, int piece)
+{
+    uint8_t *at = v->before;
+    for (int i = 0; i < piece; i++) at += v->undo[i].bytes;
+    return at;
+}
+
+static enum ls_status remember(struct served *v, int piece)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < v->pieces.n; i++) bytes += v->undo[i].bytes;
+    if (!v->before) TRY(ls__calloc(&v->before, bytes, 1));
+    return ls__parameters_get(&v->undo[piece], before(v, piece));
+}
+
+/* As if no piece of this step had come. */
+static enum ls_status undo(struct served *v)
+{
+    if (v->n_applied > 0)
+        ls__log(LS_LOG_INFO, "a step that nobody finished is taken back: %d of %d pieces of it were in", v->n_applied,
+                v->pieces.n);
+    for (; v->n_applied > 0; v->n_applied--)
+        TRY(ls__parameters_set(&v->undo[v->n_applied - 1], before(v, v->n_applied - 1)));
+    return LS_OK;
+}
+
+/* A whole push has sums of the pieces that are in the store, too. */
+static enum ls_status add_push(struct sync *sync, const struct ls_server_push *push)
+{
+    const struct served *v = sync->state;
+    const struct ls_sum_range own = v->split.ranges[0], rest = {push->begin, own.end};
+    const size_t before = (size_t)(push->begin - own.begin) * sizeof(int64_t);
+    if (before == 0) return ls__sums_add(sync->s->exec, own, push->form, push->sums, push->bytes);
+    if (push->form != LS_SUMS_PLAIN) return ls_fail(LS_INTERNAL, "packed sums in one, behind others in pieces");
+    return ls__sums_add(sync->s->exec, rest, LS_SUMS_PLAIN, push->sums + before, push->bytes - before);
+}
+
+static enum ls_status add_piece(struct sync *sync, const struct ls_server_piece *piece)
+{
+    const struct served *v = sync->state;
+    for (int i = 0; i < piece->n; i++) {
+        const struct ls_server_sums *part = &piece->parts[i];
+        TRY(ls__sums_add(sync->s->exec, v->pieces.ranges[piece->piece], part->form, part->message.payload,
+                         part->message.payload_bytes));
+    }
+    return LS_OK;
+}
+
+static enum ls_status apply_piece(struct sync *sync, const struct ls_exec_step *step, int piece)
+{
+    struct served *v = sync->state;
+    struct ls_exec_step own = *step;
+    struct ls_exec_stats stats;
+    own.sums = v->pieces.ranges[piece];
+    TRY(remember(v, piece));
+    v->n_applied = piece + 1;
+    TRY(ls_exec_apply(sync->s->exec, &own, &stats));
+    if (piece == 0) v->stats = stats; /* the loss and the counts begin the block */
+    v->stats.stop_wanted = stats.stop_wanted;
+    v->stats.save_wanted = stats.save_wanted;
+    return ls__server_tell_ahead(v->server, piece, &v->ahead[piece]);
+}
+
+enum ls_status ls__served_wait(struct sync *sync, const struct ls_exec_step *step, enum ls_server_event *event,
                                struct ls_server_push *push)
 {
     struct served *v = sync->state;
-    struct ls_begun begun = ls__span_begin(sync->s->lane, LS_SPAN_COMMUNICATE, "workers", step);
+    struct ls_server_piece piece = {0};
+    struct ls_begun begun = ls__span_begin(sync->s->lane, LS_SPAN_COMMUNICATE, "workers", step->step);
     tell_pauses(sync);
-    enum ls_status status = ls__server_wait(v->server, event, push);
+    enum ls_status status = ls__server_wait(v->server, event, push, &piece);
     ls__span_end(sync->s->lane, begun);
     TRY(status);
-    if (*event != LS_SERVER_PUSH) return LS_OK;
-    begun = ls__span_begin(sync->s->lane, LS_SPAN_UPDATE, "add sums", step);
-    status = ls__sums_add(sync->s->exec, v->split.ranges[0], push->form, push->sums, push->bytes);
+    if (*event != LS_SERVER_PUSH && *event != LS_SERVER_PIECE) return LS_OK;
+    begun = ls__span_begin(sync->s->lane, LS_SPAN_UPDATE, "add sums", step->step);
+    status = *event == LS_SERVER_PUSH ? add_push(sync, push) : add_piece(sync, &piece);
+    ls__span_end(sync->s->lane, begun);
+    const int number = piece.piece;
+    ls__server_piece_release(&piece);
+    if (status != LS_OK || *event == LS_SERVER_PUSH) return status;
+    begun = ls__span_begin(sync->s->lane, LS_SPAN_UPDATE, "piece", step->step);
+    status = apply_piece(sync, step, number);
     ls__span_end(sync->s->lane, begun);
     return status;
 }
@@ -213,6 +322,7 @@ enum ls_status ls__served_give_up(struct sync *sync, enum ls_status status)
     const struct ls_kept why = ls__keep(status);
     ls__server_abandon(v->server);
     v->is_begun = false;
+    TRY(undo(v));
     TRY(ls_exec_zero_sums(sync->s->exec));
     return ls__fail_again(&why);
 }

@@ -97,7 +97,7 @@ static enum ls_status update(struct sync *sync, const struct ls_exec_step *step,
     enum ls_server_event event;
     struct ls_server_push push;
     TRY(begin_epoch(sync, step));
-    TRY(ls__served_wait(sync, step->step, &event, &push));
+    TRY(ls__served_wait(sync, step, &event, &push));
     stats->is_undone = stats->stop_wanted = event == LS_SERVER_STOPPED;
     if (event == LS_SERVER_DONE) return ls_fail(LS_INTERNAL, "all batches are done before the epoch is over");
     if (event != LS_SERVER_PUSH) return LS_OK;

@@ -31,8 +31,8 @@ static enum ls_status collect(struct sync *sync, const struct ls_exec_step *step
     if (*is_stopped) return LS_OK;
     v->is_handed_out = true;
     TRY(ls__server_begin(v->server, &round));
-    while (event == LS_SERVER_PUSH) {
-        TRY(ls__served_wait(sync, step->step, &event, &push));
+    while (event == LS_SERVER_PUSH || event == LS_SERVER_PIECE) {
+        TRY(ls__served_wait(sync, step, &event, &push));
         if (event == LS_SERVER_PUSH) ls__server_settle(v->server, &push);
     }
     *is_stopped = event == LS_SERVER_STOPPED;
@@ -45,13 +45,18 @@ static enum ls_status step(struct sync *sync, const struct ls_exec_step *step, b
     struct served *v = sync->state;
     bool is_stopped = false;
     *stats = (struct ls_exec_stats){0};
+    ls_exec_want(sync->s->exec, stop, save);
+    v->n_applied = 0;
     enum ls_status status = collect(sync, step, &is_stopped);
     if (status != LS_OK || is_stopped) {
         stats->is_undone = stats->stop_wanted = true;
         return ls__served_give_up(sync, status);
     }
-    ls_exec_want(sync->s->exec, stop, save);
     v->is_published = false;
+    if (v->n_applied > 0) {
+        *stats = v->stats;
+        return LS_OK;
+    }
     if (v->split.n == 1) return ls_exec_apply(sync->s->exec, step, stats);
     struct ls_exec_step own = *step;
     own.sums = v->split.ranges[0];

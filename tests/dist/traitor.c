@@ -118,6 +118,8 @@ static void write_push(struct member *b, size_t *payload_bytes)
 {
     static struct ls_talk_push p;
     p = (struct ls_talk_push){.version = (int64_t)(next_random() % 100), .form = (uint32_t)next_random() % 5};
+    p.n_pieces = next_random() % 4 ? 1 : (uint32_t)(1 + next_random() % LS_MAX_PIECES);
+    p.piece = (uint32_t)(next_random() % p.n_pieces);
     p.n_items = (uint32_t)(next_random() % 9);
     for (uint32_t i = 0; i < p.n_items; i++)
         p.items[i] = next_random() % 3 ? (uint32_t)(next_random() % 8) : (uint32_t)next_random();

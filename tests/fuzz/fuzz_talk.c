@@ -12,7 +12,11 @@ static void check_bounds(const struct ls_frame *f, const union ls_talk_body *b)
 {
     bool is_good = true;
     if (f->kind == LS_TALK_WORK) is_good = b->work.n_items <= LS_TALK_MAX_ITEMS;
-    if (f->kind == LS_TALK_PUSH) is_good = b->push.n_items <= LS_TALK_MAX_ITEMS;
+    if (f->kind == LS_TALK_PUSH)
+        is_good = b->push.n_items <= LS_TALK_MAX_ITEMS && b->push.piece < b->push.n_pieces &&
+                  b->push.n_pieces <= LS_MAX_PIECES;
+    if (f->kind == LS_TALK_WELCOME) is_good = b->welcome.n_pieces > 0 && b->welcome.n_pieces <= LS_MAX_PIECES;
+    if (f->kind == LS_TALK_AHEAD) is_good = b->ahead.piece < LS_MAX_PIECES;
     if (f->kind == LS_TALK_APPLY) is_good = b->apply.n_pushes <= 2 * LS_TALK_MAX_ITEMS && b->apply.n_pushes % 2 == 0;
     if (f->kind == LS_TALK_PLACES) is_good = b->places.n < LS_MAX_SERVERS;
     if (f->kind == LS_TALK_JOIN) is_good = memchr(b->join.serves, 0, sizeof b->join.serves) != NULL;

@@ -48,6 +48,7 @@ static void test_who_comes(void **state)
                                             .timeout = 60,
                                             .box_pid = 12,
                                             .box_fd = 34,
+                                            .n_pieces = 5,
                                             .options = (const uint8_t *)"{}",
                                             .options_bytes = 2,
                                             .model = (const uint8_t *)"abc",
@@ -55,6 +56,7 @@ static void test_who_comes(void **state)
     there_and_back(LS_TALK_WELCOME, &welcome, &b);
     assert_int_equal(b.welcome.box_pid, 12);
     assert_int_equal(b.welcome.box_fd, 34);
+    assert_int_equal(b.welcome.n_pieces, 5);
     assert_int_equal(b.welcome.model_bytes, 3);
     assert_memory_equal(b.welcome.model, "abc", 3);
     for (int i = 0; i < 2; i++) {
@@ -72,16 +74,18 @@ static void test_work_and_push(void **state)
     struct ls_talk_work work = {.epoch = 1, .batch = 2, .version = 3, .counted = 4, .batch_n = 5, .boxed = 6};
     work.n_items = 2;
     work.items[1] = 99;
-    for (int flags = 0; flags < 16; flags++) {
+    for (int flags = 0; flags < 32; flags++) {
         work.is_last = flags & 1;
         work.has_parameters = flags & 2;
         work.is_whole = flags & 4;
         work.is_boxed = flags & 8;
+        work.is_ahead = flags & 16;
         there_and_back(LS_TALK_WORK, &work, &b);
         assert_int_equal(b.work.is_last, work.is_last);
         assert_int_equal(b.work.has_parameters, work.has_parameters);
         assert_int_equal(b.work.is_whole, work.is_whole);
         assert_int_equal(b.work.is_boxed, work.is_boxed);
+        assert_int_equal(b.work.is_ahead, work.is_ahead);
     }
     assert_int_equal(b.work.counted, 4);
     assert_int_equal(b.work.boxed, 6);
@@ -89,6 +93,8 @@ static void test_work_and_push(void **state)
     assert_int_equal(b.work.items[1], 99);
     struct ls_talk_push push = {.version = 3, .form = LS_SUMS_BOXED, .compute_seconds = 0.5, .wait_seconds = 0.25};
     push.acknowledged = 12;
+    push.piece = 2;
+    push.n_pieces = 3;
     push.n_items = 1;
     push.items[0] = 7;
     there_and_back(LS_TALK_PUSH, &push, &b);
@@ -96,6 +102,12 @@ static void test_work_and_push(void **state)
     assert_true(b.push.wait_seconds == 0.25);
     assert_int_equal(b.push.items[0], 7);
     assert_int_equal(b.push.acknowledged, 12);
+    assert_int_equal(b.push.piece, 2);
+    assert_int_equal(b.push.n_pieces, 3);
+    const struct ls_talk_ahead ahead = {.version = 6, .piece = LS_MAX_PIECES - 1};
+    there_and_back(LS_TALK_AHEAD, &ahead, &b);
+    assert_int_equal(b.ahead.version, 6);
+    assert_int_equal(b.ahead.piece, LS_MAX_PIECES - 1);
     const struct ls_talk_ack ack = {.push = 11};
     there_and_back(LS_TALK_ACK, &ack, &b);
     assert_int_equal(b.ack.push, 11);
@@ -194,10 +206,21 @@ static void test_bad_numbers(void **state)
     assert_false(is_read(LS_TALK_APPLY, &apply));
     apply = (struct ls_talk_apply){.lr = 0.1, .batch_n = 0};
     assert_false(is_read(LS_TALK_APPLY, &apply));
-    struct ls_talk_welcome welcome = {.lease = 1, .timeout = 1, .server = LS_MAX_SERVERS - 1};
+    struct ls_talk_welcome welcome = {
+        .lease = 1, .timeout = 1, .server = LS_MAX_SERVERS - 1, .n_pieces = LS_MAX_PIECES};
     assert_true(is_read(LS_TALK_WELCOME, &welcome));
     welcome.server = LS_MAX_SERVERS;
     assert_false(is_read(LS_TALK_WELCOME, &welcome));
+    welcome.server = 0;
+    welcome.n_pieces = LS_MAX_PIECES + 1;
+    assert_false(is_read(LS_TALK_WELCOME, &welcome));
+    struct ls_talk_push push = {.piece = 0, .n_pieces = 0};
+    assert_false(is_read(LS_TALK_PUSH, &push));
+    push = (struct ls_talk_push){.piece = 3, .n_pieces = 3};
+    assert_false(is_read(LS_TALK_PUSH, &push));
+    push = (struct ls_talk_push){.piece = 3, .n_pieces = LS_MAX_PIECES + 1};
+    assert_false(is_read(LS_TALK_PUSH, &push));
+    assert_false(is_read(LS_TALK_AHEAD, &(struct ls_talk_ahead){.piece = LS_MAX_PIECES}));
     struct ls_talk_try try = {.bytes_back = LS_TALK_MAX_TRIED + 1};
     assert_false(is_read(LS_TALK_TRY, &try));
     try = (struct ls_talk_try){.seconds = (double)INFINITY};

@@ -192,6 +192,9 @@ static void test_two_at_once(void **state)
 
 enum { N_SUMS = 16, PARAMETERS_BYTES = 64, N_ITEMS = 8 };
 
+static const struct ls_sum_split in_one = {.n = 1, .ranges = {{0, N_SUMS}}};
+static const struct ls_sum_split in_two = {.n = 2, .ranges = {{0, N_SUMS / 2}, {N_SUMS / 2, N_SUMS}}};
+
 static const struct ls_server_options server_options = {.address = "127.0.0.1:0",
                                                         .lease = 60,
                                                         .timeout = 60,
@@ -203,6 +206,7 @@ static const struct ls_server_options server_options = {.address = "127.0.0.1:0"
                                                         .identity = "{}",
                                                         .n_sums = N_SUMS,
                                                         .n_own_sums = N_SUMS,
+                                                        .pieces = &in_one,
                                                         .parameters_bytes = PARAMETERS_BYTES};
 
 struct hand {
@@ -359,7 +363,7 @@ static void take_work(struct ls_server *s, struct hand *h)
 /* Into its box, or with the message: the number of the step in the first sum, items in the second. */
 static void push_work(struct ls_server *s, struct hand *h)
 {
-    struct ls_talk_push p = {.version = h->work.version, .n_items = h->n_items};
+    struct ls_talk_push p = {.version = h->work.version, .n_pieces = 1, .n_items = h->n_items};
     int64_t sums[N_SUMS] = {s->round.step, (int64_t)h->n_items};
     memcpy(p.items, h->items, sizeof h->items);
     p.form = h->box ? LS_SUMS_BOXED : LS_SUMS_PLAIN;
@@ -385,7 +389,8 @@ static bool settle_one(struct ls_server *s, int *n_items)
 {
     enum ls_server_event event;
     struct ls_server_push push;
-    check_ok(ls__server_wait(s, &event, &push));
+    struct ls_server_piece piece;
+    check_ok(ls__server_wait(s, &event, &push, &piece));
     if (event == LS_SERVER_DONE) return false;
     assert_int_equal(event, LS_SERVER_PUSH);
     int64_t sums[2];
@@ -439,6 +444,57 @@ static void test_both_ways_in_one_job(void **state)
     assert_int_equal(hear(s, &near), LS_TALK_BEAT);
     go(&near);
     go(&far);
+    close_server(&s);
+}
+
+/* One push by the connection, in pieces, ends behind the first, which is in the store by then. Of the one that brings
+ * its shards by the box only the rest is to be added. */
+static void test_box_behind_pieces(void **state)
+{
+    struct ls_server_options o = server_options;
+    struct ls_server *s;
+    struct hand near, far;
+    enum ls_server_event event;
+    struct ls_server_push push;
+    struct ls_server_piece piece;
+    int n = 0;
+    o.pieces = &in_two;
+    if (ls_wire_load() != LS_OK) skip();
+    check_ok(ls__server_open(&s, &o));
+    enter(s, &near, 0);
+    enter(s, &far, -1);
+    begin_round(s, 0);
+    take_work(s, &near);
+    take_work(s, &far);
+    push_work(s, &near);
+    assert_true(settle_one(s, &n));
+    struct ls_talk_push p = {.version = far.work.version, .n_pieces = 2, .n_items = far.n_items};
+    const int64_t sums[N_SUMS / 2] = {0};
+    memcpy(p.items, far.items, sizeof far.items);
+    const size_t bytes = write_message(&far, LS_TALK_PUSH, &p, 0, sizeof sums);
+    check_ok(ls_wire_send_copy(far.wire, LS_WIRE_SERVER, message, bytes, sums, sizeof sums));
+    check_ok(ls__server_wait(s, &event, &push, &piece));
+    assert_int_equal(event, LS_SERVER_PIECE);
+    assert_int_equal(piece.piece, 0);
+    assert_int_equal(piece.n, 1);
+    ls__server_piece_release(&piece);
+    go(&far);
+    take_work(s, &near);
+    assert_int_equal(near.n_items, N_ITEMS - n);
+    push_work(s, &near);
+    check_ok(ls__server_wait(s, &event, &push, &piece));
+    assert_int_equal(event, LS_SERVER_PUSH);
+    assert_int_equal(push.begin, N_SUMS / 2);
+    assert_int_equal(push.n_items, N_ITEMS - n);
+    ls__server_settle(s, &push);
+    check_ok(ls__server_wait(s, &event, &push, &piece));
+    assert_int_equal(event, LS_SERVER_PIECE);
+    assert_int_equal(piece.piece, 1);
+    assert_int_equal(piece.n, 0);
+    ls__server_piece_release(&piece);
+    check_ok(ls__server_wait(s, &event, &push, &piece));
+    assert_int_equal(event, LS_SERVER_DONE);
+    go(&near);
     close_server(&s);
 }
 
@@ -622,6 +678,7 @@ int main(void)
         cmocka_unit_test(test_scribbles),
         cmocka_unit_test(test_two_at_once),
         cmocka_unit_test(test_both_ways_in_one_job),
+        cmocka_unit_test(test_box_behind_pieces),
         cmocka_unit_test(test_asked_too_late),
         cmocka_unit_test(test_a_short_round_is_dealt),
         cmocka_unit_test(test_bells_that_lie),

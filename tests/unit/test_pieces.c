@@ -1,0 +1,308 @@
+/* test_pieces.c: a server whose pushes come in pieces, confronted with workers that this test plays message by message:
+ * a piece is handed out when every shard has it, in order, and once, whoever dies between two of them; what is no next
+ * piece of a push makes it void; the next parameters go ahead to who has all before them.
+ */
+#include "elastic/server.h"
+#include "engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { N_PIECES = 3, PIECE = 10, N_ITEMS = 6, PARAMETERS = 40 };
+
+static const struct ls_sum_split pieces = {.n = N_PIECES, .ranges = {{0, 10}, {10, 20}, {20, 30}}};
+static uint8_t head[LS_TALK_HEAD_BYTES];
+static union ls_talk_body heard;
+
+struct worker {
+    struct ls_wire *wire;
+    uint64_t session, sequence;
+    uint32_t number, n_pushes;
+    uint32_t items[N_ITEMS], n_items;
+    bool is_last;
+    int64_t step, version;
+};
+
+static struct ls_server *open_server(void)
+{
+    struct ls_server *s;
+    const struct ls_server_options o = {.address = "127.0.0.1:0",
+                                        .lease = 60,
+                                        .timeout = 60,
+                                        .staleness = -1,
+                                        .n_servers = 1,
+                                        .options = "{}",
+                                        .model_name = "m",
+                                        .model = "model m",
+                                        .identity = "{}",
+                                        .n_sums = N_PIECES * PIECE,
+                                        .n_own_sums = N_PIECES * PIECE,
+                                        .pieces = &pieces,
+                                        .parameters_bytes = PARAMETERS};
+    check_ok(ls__server_open(&s, &o));
+    return s;
+}
+
+static const struct ls_parameters parameters = {.bytes = PARAMETERS};
+
+/* --- a worker --- */
+
+static void say(struct worker *w, enum ls_talk_kind kind, const void *body, const int64_t *sums, int n)
+{
+    size_t bytes;
+    const size_t payload = (size_t)n * sizeof *sums;
+    const struct ls_frame f = {.session = w->session,
+                               .step = w->step,
+                               .sender = w->number,
+                               .sequence = ++w->sequence,
+                               .payload_bytes = payload};
+    check_ok(ls__talk_write(head, sizeof head, f, kind, body, &bytes));
+    if (n > 0)
+        check_ok(ls_wire_send_copy(w->wire, LS_WIRE_SERVER, head, bytes, sums, payload));
+    else
+        check_ok(ls_wire_send(w->wire, LS_WIRE_SERVER, head, bytes, NULL, 0));
+}
+
+/* Waits for a message of that kind; heard is its body. How long its payload is. */
+static size_t hear(struct worker *w, enum ls_talk_kind kind)
+{
+    for (int i = 0; i < 600; i++) {
+        struct ls_wire_message m;
+        struct ls_frame f;
+        struct ls_frame_reader r;
+        check_ok(ls_wire_receive(w->wire, 100, &m));
+        const size_t bytes = m.payload_bytes;
+        const bool is_it = m.event == LS_WIRE_MESSAGE && ls_frame_read(m.head, m.head_bytes, bytes, &f, &r) &&
+                           ls__talk_read(&f, &r, &heard) && f.kind == kind;
+        if (is_it) w->session = f.session;
+        if (is_it) w->step = f.step;
+        ls_wire_message_release(&m);
+        if (is_it) return bytes;
+    }
+    fail_msg("a message of kind %d did not come", (int)kind);
+    return 0;
+}
+
+static void join(struct worker *w, struct ls_server *s)
+{
+    const struct ls_talk_ready ready = {N_PIECES * PIECE, PARAMETERS, 1, false};
+    static struct ls_talk_join j = {.pid = 1, .threads = 1, .slot = -1, .version = LOCKSTEP_VERSION, .host = "played"};
+    struct ls_wire_message m = {0};
+    *w = (struct worker){0};
+    check_ok(ls_wire_connect(&w->wire, &(struct ls_wire_options){.address = ls__server_address(s)}));
+    while (m.event != LS_WIRE_CONNECTED) check_ok(ls_wire_receive(w->wire, 1000, &m));
+    say(w, LS_TALK_JOIN, &j, NULL, 0);
+    hear(w, LS_TALK_WELCOME);
+    assert_int_equal(heard.welcome.n_pieces, N_PIECES);
+    w->number = heard.welcome.worker;
+    say(w, LS_TALK_READY, &ready, NULL, 0);
+}
+
+static void note_work(struct worker *w)
+{
+    for (uint32_t i = 0; i < heard.work.n_items; i++) w->items[w->n_items++] = heard.work.items[i];
+    w->is_last = heard.work.is_last;
+    w->version = heard.work.version;
+}
+
+/* The first work of a step, and no more yet. */
+static size_t begin_work(struct worker *w)
+{
+    w->n_items = 0;
+    const size_t bytes = hear(w, LS_TALK_WORK);
+    note_work(w);
+    return bytes;
+}
+
+static void take_the_rest(struct worker *w)
+{
+    while (!w->is_last) {
+        say(w, LS_TALK_ASK, NULL, NULL, 0);
+        hear(w, LS_TALK_WORK);
+        note_work(w);
+    }
+}
+
+/* A shard's sums are its number and 1, in every piece the piece's number more. */
+static void push(struct worker *w, int piece, int n_pieces, int n_sums)
+{
+    static struct ls_talk_push p;
+    int64_t sums[2 * PIECE] = {0};
+    p = (struct ls_talk_push){.version = w->version,
+                              .number = w->n_pushes,
+                              .piece = (uint32_t)piece,
+                              .n_pieces = (uint32_t)n_pieces,
+                              .n_items = w->n_items};
+    memcpy(p.items, w->items, sizeof w->items);
+    for (uint32_t i = 0; i < w->n_items; i++)
+        for (int k = 0; k < PIECE; k++) sums[k] += (int64_t)w->items[i] + 1 + piece;
+    say(w, LS_TALK_PUSH, &p, sums, n_sums);
+    w->n_pushes += piece + 1 == n_pieces;
+}
+
+/* --- what the training sees --- */
+
+/* The next event is this piece, of n pushes, with the sums of all shards. */
+static void expect_piece(struct ls_server *s, int number, int n)
+{
+    enum ls_server_event event;
+    struct ls_server_push pushed;
+    struct ls_server_piece piece;
+    int64_t all = 0;
+    check_ok(ls__server_wait(s, &event, &pushed, &piece));
+    assert_int_equal(event, LS_SERVER_PIECE);
+    assert_int_equal(piece.piece, number);
+    assert_int_equal(piece.n, n);
+    for (int i = 0; i < piece.n; i++) {
+        int64_t first;
+        assert_int_equal(piece.parts[i].message.payload_bytes, PIECE * sizeof first);
+        memcpy(&first, piece.parts[i].message.payload, sizeof first);
+        all += first;
+    }
+    assert_int_equal(all, N_ITEMS * (N_ITEMS + 1) / 2 + N_ITEMS * number);
+    ls__server_piece_release(&piece);
+}
+
+static void expect_done(struct ls_server *s)
+{
+    enum ls_server_event event;
+    struct ls_server_push pushed;
+    struct ls_server_piece piece;
+    check_ok(ls__server_wait(s, &event, &pushed, &piece));
+    assert_int_equal(event, LS_SERVER_DONE);
+}
+
+static void begin(struct ls_server *s, int64_t step)
+{
+    const struct ls_round round = {.step = step, .batch_n = N_ITEMS, .n_items = N_ITEMS, .item_n = 1, .last_n = 1};
+    check_ok(ls__server_publish(s, &parameters));
+    check_ok(ls__server_begin(s, &round));
+}
+
+/* Two workers have all shards of step 0. */
+static struct ls_server *open_two(struct worker *a, struct worker *b)
+{
+    if (ls_wire_load() != LS_OK) skip();
+    struct ls_server *s = open_server();
+    join(a, s);
+    join(b, s);
+    while (ls__server_n_workers(s) < 2) continue;
+    begin(s, 0);
+    assert_int_equal(begin_work(a), PARAMETERS);
+    assert_int_equal(begin_work(b), PARAMETERS);
+    take_the_rest(a);
+    take_the_rest(b);
+    assert_int_equal(a->n_items + b->n_items, N_ITEMS);
+    return s;
+}
+
+static void close_two(struct ls_server *s, struct worker *a, struct worker *b)
+{
+    ls_wire_close(&a->wire, 0);
+    ls_wire_close(&b->wire, 0);
+    ls__server_close(&s, LS_OK);
+}
+
+/* --- */
+
+static void test_one_behind_the_other(void **state)
+{
+    struct worker a, b;
+    struct ls_server *s = open_two(&a, &b);
+    for (int i = 0; i < N_PIECES; i++) push(&a, i, N_PIECES, PIECE);
+    push(&b, 0, N_PIECES, PIECE);
+    expect_piece(s, 0, 2); /* and not before the other has it, but before the other has all */
+    check_ok(ls__server_tell_ahead(s, 0, &parameters));
+    push(&b, 1, N_PIECES, PIECE);
+    push(&b, 2, N_PIECES, PIECE);
+    expect_piece(s, 1, 2);
+    check_ok(ls__server_tell_ahead(s, 1, &parameters));
+    expect_piece(s, 2, 2);
+    check_ok(ls__server_tell_ahead(s, 2, &parameters));
+    expect_done(s);
+    begin(s, 1);
+    for (int i = 0; i < N_PIECES; i++) {
+        assert_int_equal(hear(&a, LS_TALK_AHEAD), PARAMETERS);
+        assert_int_equal(heard.ahead.piece, i);
+        assert_int_equal(heard.ahead.version, a.version + 1);
+    }
+    assert_int_equal(begin_work(&a), 0); /* it has them */
+    assert_true(heard.work.is_ahead && heard.work.has_parameters);
+    close_two(s, &a, &b);
+}
+
+/* What is in stays in: its shards are computed again, and only what is behind is taken. */
+static void test_death_between_pieces(void **state)
+{
+    struct worker a, b;
+    struct ls_server *s = open_two(&a, &b);
+    push(&a, 0, N_PIECES, PIECE);
+    push(&a, 1, N_PIECES, PIECE);
+    for (int i = 0; i < N_PIECES; i++) push(&b, i, N_PIECES, PIECE);
+    expect_piece(s, 0, 2);
+    check_ok(ls__server_tell_ahead(s, 0, &parameters));
+    expect_piece(s, 1, 2);
+    const uint32_t n = a.n_items;
+    ls_wire_close(&a.wire, 0);
+    assert_int_equal(begin_work(&b), 0); /* with the parameters of before, which it has */
+    assert_false(heard.work.is_ahead);
+    take_the_rest(&b);
+    assert_int_equal(b.n_items, n);
+    for (int i = 0; i < N_PIECES; i++) push(&b, i, N_PIECES, PIECE);
+    expect_piece(s, 2, 2);
+    expect_done(s);
+    begin(s, 1);
+    assert_int_equal(begin_work(&b), PARAMETERS); /* not all went ahead */
+    ls_wire_close(&b.wire, 0);
+    ls__server_close(&s, LS_OK);
+}
+
+/* Every one of these is void, and what its worker had goes out again. */
+static void test_no_piece(void **state)
+{
+    struct worker a, b;
+    struct ls_server *s = open_two(&a, &b);
+    for (int wrong = 0; wrong < 7; wrong++) {
+        if (wrong == 0) push(&a, 2, N_PIECES, PIECE); /* the last without those before it */
+        if (wrong == 1) {                             /* one is left out */
+            push(&a, 0, N_PIECES, PIECE);
+            push(&a, 2, N_PIECES, PIECE);
+        }
+        if (wrong == 2) { /* one comes twice */
+            push(&a, 0, N_PIECES, PIECE);
+            push(&a, 0, N_PIECES, PIECE);
+            push(&a, 0, N_PIECES, PIECE);
+            push(&a, 2, N_PIECES, PIECE);
+        }
+        if (wrong == 3) { /* too long, too short */
+            push(&a, 0, N_PIECES, PIECE + 1);
+            push(&a, 1, N_PIECES, PIECE - 1);
+            push(&a, 2, N_PIECES, PIECE);
+        }
+        if (wrong == 4) /* another number of pieces */
+            for (int i = 0; i < 4; i++) push(&a, i, 4, PIECE);
+        if (wrong == 5) { /* of a shard that it does not have */
+            a.items[0] = b.items[0];
+            for (int i = 0; i < N_PIECES; i++) push(&a, i, N_PIECES, PIECE);
+        }
+        if (wrong == 6) push(&a, 0, 1, 0); /* what was given goes back */
+        hear(&a, LS_TALK_ACK);
+        begin_work(&a); /* the other one is busy: all of it again */
+        take_the_rest(&a);
+    }
+    for (int i = 0; i < N_PIECES; i++) push(&a, i, N_PIECES, PIECE);
+    for (int i = 0; i < N_PIECES; i++) push(&b, i, N_PIECES, PIECE);
+    for (int i = 0; i < N_PIECES; i++) expect_piece(s, i, 2);
+    expect_done(s);
+    close_two(s, &a, &b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_behind_the_other),
+        cmocka_unit_test(test_death_between_pieces),
+        cmocka_unit_test(test_no_piece),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
