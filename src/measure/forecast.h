@@ -48,6 +48,7 @@ enum ls_status ls__forecast_make(struct forecast *f, struct session *s, uint64_t
 /* What a parameter server knows of its workers. */
 struct forecast_served {
     int n_workers, n_servers; /* no workers: nothing is foretold */
+    int n_pieces;             /* in which sums and parameters travel */
     int threads;              /* of a worker */
     bool is_near;             /* all share memory with the server: there is no network */
     int shared_cores;         /* all servers and workers are on this computer, which has so many; 0: they are not */

@@ -29,6 +29,7 @@ static enum ls_status foretell(struct forecast *f, const struct session *s, cons
                                          .workers_per_machine = v->is_near ? v->n_workers : 1,
                                          .threads = v->threads,
                                          .servers = v->n_servers,
+                                         .pieces = v->n_pieces,
                                          .staleness = v->staleness,
                                          .shared_cores = v->shared_cores,
                                          .network = &network};

@@ -8,6 +8,8 @@
  *            of its shards a worker asks for more: where that takes longer than a shard, it waits. With several servers
  *            a worker asks each for its part of the parameters, and each has its part of the sums before the first one
  *            hears of them: two turns more, of 2a.
+ *            With one server large networks travel in N pieces, each updated and sent on while the next one comes: then
+ *            of pack, link in, add and update, copy, link out the longest counts whole, and 1/N of the others.
  *     async  a worker computes whole batches alone and waits for its own push and its own parameters only. With at most
  *            u of them under way an update comes every cycle/u, if the servers and their links keep up.
  *
@@ -82,6 +84,18 @@ static struct ls_predict_point point_of(const struct serve *s, double step, doub
     return r;
 }
 
+/* From the end of the last shard until the new parameters are with the workers, without the latencies. */
+static double in_pieces(const struct serve *s, double up, double down)
+{
+    const double added = s->c->workers * s->add_one + s->update, all = s->pack + up + added + s->publish + down;
+    double longest = later(up, down);
+    if (s->c->shared_cores > 0) /* they take turns */
+        longest = later(longest, s->pack + added + s->publish);
+    else
+        longest = later(later(longest, s->pack), added + s->publish);
+    return longest + (all - longest) / s->c->pieces;
+}
+
 struct ls_predict_point ls__serve_ps(const struct ls_predict_profile *p, const struct ls_predict_cluster *c)
 {
     const struct serve s = look_at(p, c);
@@ -91,12 +105,14 @@ struct ls_predict_point ls__serve_ps(const struct ls_predict_profile *p, const s
     const double computed = p->pre_seconds / s.threads + (double)waves * p->shard_seconds + s.join * share / s.threads;
     const double most = later(s.per_machine, workers / s.k), up = most * s.link_up, down = most * s.link_down;
     const double asked = later(0, 2 * s.lag - p->shard_seconds), turns = s.k > 1 ? 2 * 2 * s.lag : 0;
+    const bool is_cut = c->pieces > 1 && s.k == 1 && s.n_machines > 1;
     const double come = s.pack + s.lag + asked + turns + later(up, (workers - 1) * s.add_one) + s.add_one,
                  go = s.publish + down + s.lag;
+    const double talk = is_cut ? 2 * s.lag + asked + in_pieces(&s, up, down) - s.update : come + go;
     const double compute = (p->pre_seconds * workers + p->shard_seconds * n_shards + s.join) / all;
-    const double step = computed + come + s.update + go + p->overhead_seconds;
-    struct ls_predict_point r = point_of(&s, step, compute, s.n_machines > 1 ? come + go : 0);
-    r.wire_seconds = up + down;
+    const double step = computed + talk + s.update + p->overhead_seconds;
+    struct ls_predict_point r = point_of(&s, step, compute, s.n_machines > 1 ? talk : 0);
+    r.wire_seconds = is_cut ? later(up, down) : up + down;
     r.wire_bytes = s.n_machines > 1 ? s.per_machine * s.bytes : 0;
     r.busy_threads = (int)(all < n_shards ? all : n_shards);
     return r;

@@ -177,6 +177,7 @@ enum ls_status ls__served_foretell(struct sync *sync, struct forecast *f)
     TRY(ls__server_try(v->server, sync->o->elastic->is_apart, &t));
     const struct forecast_served found = {.n_workers = t.n_workers,
                                           .n_servers = v->split.n,
+                                          .n_pieces = v->pieces.n,
                                           .threads = t.threads,
                                           .is_near = t.is_near,
                                           .shared_cores = sync->o->elastic->is_apart ? ls__cpu_count() : 0,

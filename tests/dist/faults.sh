@@ -10,7 +10,7 @@
 #   signals        SIGTERM: checkpoint, exit code 75; SIGUSR1: checkpoint, and on
 # TRIALS (2): how many ranks are killed, at random moments; 20 in `make soak`.
 # Jobs that something happens to never end by themselves; how far they came is what an undisturbed run is compared with.
-# test: serial timeout=3600
+# test: timeout=3600
 # shellcheck disable=SC2154,SC2086 # what lib.sh assigns; numbers
 source "$(dirname "$0")/lib.sh"
 need_mpi

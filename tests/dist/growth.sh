@@ -5,7 +5,6 @@
 # Counted in CPU time, not on the clock: machines that share the cores of one are late, and must not spend the time with work nobody needs.
 # N (4 12): how many; the long form, `tests/dist/growth.sh build/lockstep build 8 32 64`, takes some minutes and makes the table of
 # docs/performance.md.
-# test: serial
 # shellcheck disable=SC2154 # what lib.sh assigns
 source "$(dirname "$0")/lib.sh"
 need_mpi

@@ -6,7 +6,7 @@
 # does to packets; a host that is cut off is noticed on both sides after the timeout and at most 2 s (of a machine that has time), and writes nothing; with
 # restarts the job goes on without it and ends with the same weights; so it does when MPI's network is blocked from the start.
 # short: 1 Gbit/s, a blocked host, one that vanishes. long: also partitions, 10 Gbit/s, delay, loss, reordering, a stopped rank, MPICH.
-# test: serial timeout=3600
+# test: timeout=3600
 # shellcheck disable=SC2154 # what lib.sh assigns
 source "$(dirname "$0")/lib.sh"
 need_mpi

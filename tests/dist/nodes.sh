@@ -3,7 +3,6 @@
 #
 # The weights are those of one process alone; ranks of different nodes have different networks and names, and packets need the time that
 # was asked for; nothing is left, also when the launcher is killed; what cannot be is refused or said.
-# test: serial
 # shellcheck disable=SC2154 # what lib.sh assigns
 source "$(dirname "$0")/lib.sh"
 need_mpi

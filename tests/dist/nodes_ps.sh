@@ -4,7 +4,6 @@
 # The server is on node 1; the weights are those of one process on any network, also a lossy one, and when a
 # node is cut off in the middle of a step, a worker dies or sleeps; where a server is cut off the training ends, says so, and can be resumed.
 # Nothing is left, also when the server is killed. (How fast the others are while a worker is down is measured in elastic.sh.)
-# test: serial
 # shellcheck disable=SC2154,SC2086 # what lib.sh assigns; words without blanks
 source "$(dirname "$0")/lib.sh"
 patience=100

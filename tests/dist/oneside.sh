@@ -6,7 +6,7 @@
 #   exit code  1, 3 or 4, as it would be alone; never 6, never a signal. Or 0, if it could be spared, with the same weights
 #   left       no process, nothing in /dev/shm, no temporary; --resume auto brings the run to the same end
 # Each on one machine of two ranks and on two machines of one. `long` takes every n, the short form some.
-# test: serial timeout=3600
+# test: timeout=3600
 # shellcheck disable=SC2154 # what lib.sh assigns
 source "$(dirname "$0")/lib.sh"
 need_mpi

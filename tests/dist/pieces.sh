@@ -73,8 +73,10 @@ fi
 # All workers die, then the server is told to stop: it has nobody who could finish the step. Until that has met a step that was half in.
 if [ "$part" = undone ]; then
     is_undone=no
+    again=()
     for trial in $(seq 100); do # one of ten does
-        serve undone $common --epochs 100000 --checkpoint-every none $([ $trial = 1 ] || echo --resume "$work/undone")
+        serve undone $common --epochs 100000 --checkpoint-every none "${again[@]}"
+        again=(--resume "$work/undone")
         worker
         one=$pid
         worker

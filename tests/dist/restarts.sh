@@ -5,7 +5,6 @@
 #   launcher killed   a new one takes over the run directory at once, and clears what the old one left in /dev/shm
 #   worker killed     named by both MPIs, once
 #   signals           at the start, between two attempts, twice: none is lost, none kills
-# test: serial
 # shellcheck disable=SC2154 # what lib.sh assigns
 source "$(dirname "$0")/lib.sh"
 need_mpi

@@ -217,6 +217,33 @@ static void test_one_server(void **state)
     expect_near("nothing on a wire", r.wire_bytes, 0);
 }
 
+/* In pieces the link carries both at once: the longer way counts, and one piece of all the rest; never more than in
+ * one, and several servers do not cut. */
+static void test_pieces(void **state)
+{
+    struct ls_predict_profile p = usual;
+    const double bytes = ls_predict_bytes(&usual), n = 3270016, update = 0.0066;
+    p.pack_seconds = p.unpack_seconds = 0;
+    for (int w = 2; w <= 64; w *= 2) {
+        struct ls_predict_cluster c = cluster(w, 1, 1, &gigabit);
+        const double up = w * bytes / gigabit.bandwidth, down = w * 4 * n / gigabit.bandwidth;
+        const double longer = up > down ? up : down, shorter = up + down - longer;
+        c.pieces = 8;
+        const double several = ls_predict_step(&p, &c, LS_PREDICT_PS).step_seconds;
+        c.pieces = 1;
+        expect_near("several servers", several, ls_predict_step(&p, &c, LS_PREDICT_PS).step_seconds);
+        c.servers = 1;
+        double before = ls_predict_step(&p, &c, LS_PREDICT_PS).step_seconds;
+        for (c.pieces = 2; c.pieces <= 32; c.pieces *= 2) {
+            const struct ls_predict_point r = ls_predict_step(&p, &c, LS_PREDICT_PS);
+            expect_near("both at once", r.communicate + update, longer + (shorter + update) / c.pieces + 2 * 1e-4);
+            expect_near("on the wire", r.wire_seconds, longer);
+            expect_at_most("more pieces", r.step_seconds, before);
+            before = r.step_seconds;
+        }
+    }
+}
+
 /* Machines that are made on one computer have its cores and no more: what servers and workers do at the same time takes
  * turns there, and more servers than cores add nothing. */
 static void test_one_computer(void **state)
@@ -489,6 +516,7 @@ int main(void)
         cmocka_unit_test(test_latency_counts_messages),
         cmocka_unit_test(test_servers_share_the_load),
         cmocka_unit_test(test_one_server),
+        cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_one_computer),
         cmocka_unit_test(test_async),
         cmocka_unit_test(test_local),
