@@ -4,10 +4,10 @@
  *     TRY(ls__server_publish(server, session));           parameters of now
  *     TRY(ls__server_begin(server, &round));              shards of a step, or batches of an epoch
  *     for (;;) {
- *         TRY(ls__server_wait(server, &event, &push));
- *         if (event != LS_SERVER_PUSH) break;
- *         ... add push.sums ...
- *         ls__server_settle(server, &push);               the worker hears that it counts
+ *         TRY(ls__server_wait(server, &event, &push, &piece));
+ *         if (event == LS_SERVER_PUSH) ...                add push.sums, then ls__server_settle(server, &push)
+ *         if (event == LS_SERVER_PIECE) ...               add piece.parts, update, then ls__server_tell_ahead
+ *         if (event == LS_SERVER_DONE) break;             update, unless that was done by pieces
  *     }
  *     ls__server_close(&server, outcome);                 the workers hear how it ended
  *
