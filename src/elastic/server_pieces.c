@@ -86,34 +86,33 @@ static void begin(struct ls_server *s, int worker, const struct ls_frame *f, con
     s->arriving = a;
 }
 
-/* Whether it is the next piece of a push that may still count. Takes *m over if anybody needs it. */
-static bool keep(struct ls_server *s, int worker, const struct ls_talk_push *p, struct ls_wire_message *m)
+/* The push of which it is the next piece, if that may still count. Takes *m over if anybody needs it. */
+static struct arriving *keep(struct ls_server *s, int worker, const struct ls_talk_push *p, struct ls_wire_message *m)
 {
     struct arriving *a = *find(s, worker);
     const struct ls_sum_range *ranges = s->o.pieces->ranges;
     if (!a || a->push != p->number || a->form != (enum ls_sums_form)p->form || a->n_here != (int)p->piece ||
         a->n_items != (int)p->n_items || (int)p->n_pieces != s->o.pieces->n || !m->payload)
-        return false;
+        return NULL;
     const int64_t n = ranges[p->piece].end - ranges[p->piece].begin;
-    if (!ls__sums_are_whole(a->form, m->payload, m->payload_bytes, n)) return false;
+    if (!ls__sums_are_whole(a->form, m->payload, m->payload_bytes, n)) return NULL;
     if (a->n_here >= s->n_applied) {
         a->pieces[a->n_here] = *m;
         *m = (struct ls_wire_message){0};
     }
     a->n_here++;
-    return true;
+    return a;
 }
 
-/* The last piece. */
+/* The last piece; a NULL: of nothing. */
 static void end(struct ls_server *s, struct server_worker *w, const struct ls_frame *f, const struct ls_talk_push *p,
-                bool is_whole, size_t bytes)
+                struct arriving *a, size_t bytes)
 {
     const int worker = ls__server_number(s, w);
     struct ls_server_push push = {.worker = worker, .number = f->sequence, .push = p->number};
-    struct arriving *a = *find(s, worker);
     push.n_items = (int)p->n_items;
     const bool is_counted =
-        is_whole && read_items(p, push.items) && ls__ledger_complete(s->ledger, worker, push.items, push.n_items, NULL);
+        a && read_items(p, push.items) && ls__ledger_complete(s->ledger, worker, push.items, push.n_items, NULL);
     ls__server_note_push(s, w, p, is_counted, bytes);
     ls__server_unread(s, w);
     if (!is_counted) {
@@ -131,10 +130,10 @@ void ls__server_take_piece(struct ls_server *s, struct server_worker *w, const s
     const int worker = ls__server_number(s, w);
     const size_t bytes = m->head_bytes + m->payload_bytes;
     if (p->piece == 0) begin(s, worker, f, p);
-    const bool is_kept = keep(s, worker, p, m);
-    if (!is_kept) drop(s, worker); /* what comes behind it does not count either */
+    struct arriving *a = keep(s, worker, p, m);
+    if (!a) drop(s, worker); /* what comes behind it does not count either */
     if (p->piece + 1 == p->n_pieces)
-        end(s, w, f, p, is_kept, bytes);
+        end(s, w, f, p, a, bytes);
     else
         w->told.bytes_sent += (int64_t)bytes;
 }
