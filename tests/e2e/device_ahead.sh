@@ -38,7 +38,8 @@ for epoch in 1 2 3; do
     grep -aqE "Epoch $epoch/3: +[0-9]+%" bar.err && ok "the bar of epoch $epoch" || bad "no bar of epoch $epoch: $(tr '\r' '\n' <bar.err | grep -ao 'Epoch ./3: *[0-9]*%' | sort -u | tr '\n' ' ')"
 done
 
-# --- a step that fails while the host is elsewhere: the message names that step ---
+# --- a step that fails while the host is elsewhere: the message names that step (LeNet-5 on ref is long with sanitizers) ---
+if ! is_sanitized; then
 bad_run=(lenet5 digits -i 60 -b 32 --shards 1 --no-eval --lr 1000 --warmup-epochs 1)
 on nan0 0 "${bad_run[@]}" >/dev/null
 equal "diverging: exit code" "$code" 5
@@ -61,6 +62,7 @@ on layers2 1 "${measured[@]}" --no-record >/dev/null
 has "it names a step that is measured" layers0.err "step 4: "
 equal "measured, ahead" "$(grep '^lockstep: ' layers1.err)" "$(grep '^lockstep: ' layers0.err)"
 equal "not measured, ahead" "$(grep '^lockstep: ' layers2.err)" "$(grep '^lockstep: ' layers0.err)"
+fi
 
 # --- a signal in between ---
 LOCKSTEP_FAR_RECORDING=1 "$lockstep" train softmax digits -i 100000 -b 32 --shards 1 --no-eval --log-every 20 --device far --threads 1 --run stop >stop.out 2>stop.err </dev/null &
