@@ -316,12 +316,11 @@ static enum ls_status check(const struct ls_options *o)
     return LS_OK;
 }
 
-/* As the server would (train/served.c). */
-static int count_pieces(const struct ls_options *o, const struct ls_predict_profile *p)
+static int64_t count_sums(const struct ls_predict_profile *p)
 {
-    int64_t n_sums = 0;
-    for (int i = 0; i < p->n_buckets; i++) n_sums += p->buckets[i].n;
-    return o->train.clip_norm > 0 || o->train.backup > 0 ? 1 : ls__split_worth(n_sums);
+    int64_t n = 0;
+    for (int i = 0; i < p->n_buckets; i++) n += p->buckets[i].n;
+    return n;
 }
 
 /* All threads of a machine compute while a shard is measured: they share caches and memory. */
@@ -339,7 +338,7 @@ static enum ls_status measure(const struct ls_options *o, struct prediction *p, 
                                      .threads = (int)threads,
                                      .cores = (int)(cores > threads * per_machine ? cores : threads * per_machine),
                                      .servers = (int)o->train.servers,
-                                     .pieces = count_pieces(o, &p->profile),
+                                     .pieces = ls__split_count(&o->train, count_sums(&p->profile)),
                                      .staleness = p->staleness,
                                      .period = p->period};
     return LS_OK;

@@ -14,6 +14,7 @@
 
 #include "base/status_kept.h"
 #include "elastic/box.h"
+#include "elastic/copies.h"
 #include "elastic/ledger.h"
 #include "elastic/server.h"
 
@@ -110,13 +111,13 @@ struct ls_server {
     int n_in_tubes;     /* messages since the connections were looked at */
     int next_tube;      /* worker whose tube is looked at first */
     struct published published[LS_BOX_VERSIONS];
-    int newest;                  /* of these; -1: none */
-    struct queued *first, *last; /* pushes that count and wait to be added */
-    struct arriving *arriving;   /* pushes of this round that come in pieces */
-    int n_applied;               /* pieces of this round that are in the store, or on their way to it */
-    int n_whole;                 /* items of this round of pushes that came in one */
-    struct ls_wire_buffer *ahead[LS_MAX_PIECES][2];
-    struct ls_kept failure; /* of a worker or a keeper, for all */
+    int newest;                            /* of these; -1: none */
+    struct queued *first, *last;           /* pushes that count and wait to be added */
+    struct arriving *arriving;             /* pushes of this round that come in pieces */
+    int n_applied;                         /* pieces of this round that are in the store, or on their way to it */
+    int n_whole;                           /* items of this round of pushes that came in one */
+    struct ls_copies ahead[LS_MAX_PIECES]; /* of the parameters of a piece, since the first one that left */
+    struct ls_kept failure;                /* of a worker or a keeper, for all */
     struct server_keeper keepers[LS_MAX_SERVERS - 1];
     int n_keepers;                                      /* that there must be */
     bool is_handed_out, is_seen_off;                    /* they have their parts; they were told that all is over */
@@ -135,6 +136,8 @@ struct ls_server {
 enum ls_status ls__server_pump(struct ls_server *s, int timeout_ms, bool *is_something) LS_MUST_CHECK;
 /* A message of w's tube or, NULL, of m->peer's connection. */
 void ls__server_handle(struct ls_server *s, struct server_worker *w, struct ls_wire_message *m);
+/* False where one is no item of any round. */
+bool ls__server_read_items(const struct ls_talk_push *p, int *items);
 /* A push that does not count: its worker hears it, and others get the work. */
 void ls__server_reject(struct ls_server *s, struct server_worker *w, uint64_t push);
 /* Work for a worker that is idle, if there is some. */

@@ -193,15 +193,21 @@ static bool find_sums(struct ls_server *s, const struct server_worker *w, const 
     return ls__sums_are_whole(out->form, m->payload, m->payload_bytes, s->o.n_own_sums);
 }
 
+bool ls__server_read_items(const struct ls_talk_push *p, int *items)
+{
+    for (uint32_t i = 0; i < p->n_items; i++) {
+        if (p->items[i] > INT32_MAX) return false;
+        items[i] = (int)p->items[i];
+    }
+    return true;
+}
+
 static bool counts(struct ls_server *s, const struct server_worker *w, const struct ls_frame *f,
                    const struct ls_talk_push *p, const struct ls_wire_message *m, struct ls_server_push *out)
 {
     const int number = ls__server_number(s, w);
     out->n_items = (int)p->n_items;
-    for (uint32_t i = 0; i < p->n_items; i++) {
-        if (p->items[i] > INT32_MAX) return false;
-        out->items[i] = (int)p->items[i];
-    }
+    if (!ls__server_read_items(p, out->items)) return false;
     bool is_now = s->is_open && (s->round.is_batches || f->step == s->round.step) && find_sums(s, w, p, m, out);
     if (!is_now) ls__server_take_back(s, number);
     bool is_counted = is_now && ls__ledger_complete(s->ledger, number, out->items, out->n_items, &out->staleness);

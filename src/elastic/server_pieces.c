@@ -59,15 +59,6 @@ void ls__server_forget_pieces(struct ls_server *s)
     s->n_applied = s->n_whole = 0;
 }
 
-static bool read_items(const struct ls_talk_push *p, int *items)
-{
-    for (uint32_t i = 0; i < p->n_items; i++) {
-        if (p->items[i] > INT32_MAX) return false;
-        items[i] = (int)p->items[i];
-    }
-    return true;
-}
-
 /* A first piece: of what its worker has open at this moment, or of nothing. */
 static void begin(struct ls_server *s, int worker, const struct ls_frame *f, const struct ls_talk_push *p)
 {
@@ -76,7 +67,8 @@ static void begin(struct ls_server *s, int worker, const struct ls_frame *f, con
     drop(s, worker);
     const bool is_now = s->is_open && !s->round.is_batches && f->step == s->round.step &&
                         (int)p->n_pieces == s->o.pieces->n && p->form < LS_N_SUMS_FORMS;
-    if (!is_now || !read_items(p, items) || !ls__ledger_holds(s->ledger, worker, items, (int)p->n_items)) return;
+    if (!is_now || !ls__server_read_items(p, items) || !ls__ledger_holds(s->ledger, worker, items, (int)p->n_items))
+        return;
     if (ls__calloc(&a, 1, sizeof *a) != LS_OK) return; /* the end of the push will not count */
     a->worker = worker;
     a->n_items = (int)p->n_items;
@@ -111,8 +103,8 @@ static void end(struct ls_server *s, struct server_worker *w, const struct ls_fr
     const int worker = ls__server_number(s, w);
     struct ls_server_push push = {.worker = worker, .number = f->sequence, .push = p->number};
     push.n_items = (int)p->n_items;
-    const bool is_counted =
-        a && read_items(p, push.items) && ls__ledger_complete(s->ledger, worker, push.items, push.n_items, NULL);
+    const bool is_counted = a && ls__server_read_items(p, push.items) &&
+                            ls__ledger_complete(s->ledger, worker, push.items, push.n_items, NULL);
     ls__server_note_push(s, w, p, is_counted, bytes);
     ls__server_unread(s, w);
     if (!is_counted) {
@@ -183,21 +175,9 @@ void ls__server_piece_release(struct ls_server_piece *piece)
 
 /* --- out --- */
 
-/* One of a piece's two that nobody reads; else one is forgotten here and lives until it has left. */
-static enum ls_status find_buffer(struct ls_server *s, int piece, size_t bytes, struct ls_wire_buffer **out)
-{
-    struct ls_wire_buffer **b = s->ahead[piece];
-    const int i = b[0] && ls_wire_buffer_is_shared(b[0]);
-    if (b[i] && ls_wire_buffer_is_shared(b[i])) ls_wire_buffer_drop(&b[i]);
-    if (!b[i]) TRY(ls_wire_buffer_create(&b[i], bytes));
-    *out = b[i];
-    return LS_OK;
-}
-
 void ls__server_drop_ahead(struct ls_server *s)
 {
-    for (int i = 0; i < LS_MAX_PIECES; i++)
-        for (int k = 0; k < 2; k++) ls_wire_buffer_drop(&s->ahead[i][k]);
+    for (int i = 0; i < LS_MAX_PIECES; i++) ls__copies_close(&s->ahead[i]);
 }
 
 /* To who has all pieces before it and computes with the parameters of now. Others get them whole, with their work. */
@@ -221,9 +201,10 @@ static void tell(struct ls_server *s, struct server_worker *w, int piece, struct
 
 enum ls_status ls__server_tell_ahead(struct ls_server *s, int piece, const struct ls_parameters *parameters)
 {
+    struct ls_copies *copies = &s->ahead[piece]; /* this thread's alone */
     struct ls_wire_buffer *buffer;
-    TRY(find_buffer(s, piece, parameters->bytes, &buffer)); /* this thread's alone */
-    TRY(ls__parameters_get(parameters, ls_wire_buffer_data(buffer)));
+    if (copies->bytes == 0) TRY(ls__copies_open(copies, parameters->bytes));
+    TRY(ls__copies_make(copies, parameters, &buffer));
     pthread_mutex_lock(&s->lock);
     for (int i = 0; i < s->n_workers; i++) tell(s, &s->workers[i], piece, buffer, parameters->bytes);
     pthread_mutex_unlock(&s->lock);

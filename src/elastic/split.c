@@ -31,18 +31,23 @@ enum ls_status ls__split_make(struct ls_sum_split *out, const struct ls_exec *ex
     return cut(out, exec, n_servers);
 }
 
-int ls__split_worth(int64_t n_sums)
+static int worth(int64_t n_sums)
 {
     enum { PIECE = 1 << 19 };
     const int64_t n = n_sums / PIECE;
     return n < 1 ? 1 : n > LS_MAX_PIECES ? LS_MAX_PIECES : (int)n;
 }
 
+int ls__split_count(const struct ls_train_options *o, int64_t n_sums)
+{
+    return o->servers > 1 || o->clip_norm > 0 || o->backup > 0 || o->histograms > 0 ? 1 : worth(n_sums);
+}
+
 enum ls_status ls__split_pieces(struct ls_sum_split *out, const struct ls_exec *exec, int n)
 {
     int64_t n_sums;
     ls_exec_sums(exec, &n_sums);
-    if (n != 1 && n != ls__split_worth(n_sums))
+    if (n != 1 && n != worth(n_sums))
         return ls_fail(LS_REMOTE, "the server wants sums in %d pieces, which is not what this program makes of them",
                        n);
     return cut(out, exec, n);

@@ -107,9 +107,10 @@ enum ls_status ls__task_open(struct ls_task *t, struct ls_contact_task *told, co
     TRY(ls__session_open(&t->s, &so));
     TRY(compare(t, o));
     TRY(ls__split_make(&t->split, t->s.exec, (int)t->train.servers));
+    t->pieces = (struct ls_sum_split){.n = 1, .ranges = {t->split.ranges[0]}};
     if (t->split.n > 1 && t->told.n_pieces > 1)
         return ls_fail(LS_REMOTE, "one of several servers wants sums in %d pieces", t->told.n_pieces);
-    return ls__split_pieces(&t->pieces, t->s.exec, t->told.n_pieces);
+    return t->split.n > 1 ? LS_OK : ls__split_pieces(&t->pieces, t->s.exec, t->told.n_pieces);
 }
 
 bool ls__task_is(const struct ls_task *t, const struct ls_contact_task *told)

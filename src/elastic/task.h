@@ -18,7 +18,7 @@ struct ls_task {
     struct session s;
     bool is_open;
     struct ls_sum_split split;  /* of its sums among the servers */
-    struct ls_sum_split pieces; /* of one server's sums on their way to it; n is 1 with several */
+    struct ls_sum_split pieces; /* of the first range on its way to its server; one where there are several servers */
 };
 
 /* Whether what is open is the same: a server that was started again gives it again. */

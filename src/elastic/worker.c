@@ -157,7 +157,7 @@ static enum ls_status find_buffer(struct worker *w, struct ls_sum_range range, s
     return LS_OK;
 }
 
-/* Each leaves while the next one is packed. */
+/* One piece or several: each leaves while the next one is packed. */
 static enum ls_status push_pieces(struct worker *w, double compute_seconds)
 {
     struct ls_exec *exec = w->task.s.exec;
@@ -181,7 +181,6 @@ static enum ls_status push_own(struct worker *w, double compute_seconds, bool is
 {
     struct ls_exec *exec = w->task.s.exec;
     const struct ls_sum_range own = w->task.split.ranges[0];
-    struct ls_wire_buffer *buffer;
     bool is_sent;
     size_t bytes;
     if (is_void) {
@@ -192,10 +191,7 @@ static enum ls_status push_own(struct worker *w, double compute_seconds, bool is
         TRY(ls__sums_write(exec, own, LS_SUMS_PLAIN, (uint8_t *)ls__box_sums(w->box, w->o->slot), &bytes));
         return ls__contact_push(w->contact, LS_SUMS_BOXED, 1, NULL, 0, compute_seconds, &is_sent);
     }
-    if (w->task.pieces.n > 1) return push_pieces(w, compute_seconds);
-    TRY(find_buffer(w, own, &buffer));
-    TRY(ls__sums_write(exec, own, w->form, ls_wire_buffer_data(buffer), &bytes));
-    return ls__contact_push(w->contact, w->form, 1, buffer, bytes, compute_seconds, &is_sent);
+    return push_pieces(w, compute_seconds);
 }
 
 static enum ls_status push(struct worker *w, double compute_seconds)

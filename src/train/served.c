@@ -68,21 +68,17 @@ static enum ls_status open_ranges(struct served *v, struct session *s, int n_ser
     return LS_OK;
 }
 
-/* Not where the whole gradient is looked at before the first update, nor where a shard may come twice. */
-static int count_pieces(const struct sync *sync, const struct served *v)
+static bool is_synchronous(const struct sync *sync)
 {
-    const struct ls_train_options *o = sync->o;
-    int64_t n_sums;
-    ls_exec_sums(sync->s->exec, &n_sums);
-    const bool is_synchronous = strcmp(sync->choice.name->name, "ps") == 0;
-    if (!is_synchronous || v->split.n > 1 || o->clip_norm > 0 || o->backup > 0 || o->histograms) return 1;
-    return ls__split_worth(n_sums);
+    return strcmp(sync->choice.name->name, "ps") == 0;
 }
 
 static enum ls_status open_pieces(struct sync *sync, struct served *v)
 {
+    int64_t n_sums;
+    ls_exec_sums(sync->s->exec, &n_sums);
     v->pieces = (struct ls_sum_split){.n = 1, .ranges = {v->split.ranges[0]}};
-    const int n = count_pieces(sync, v);
+    const int n = is_synchronous(sync) ? ls__split_count(sync->o, n_sums) : 1;
     if (n == 1) return LS_OK;
     TRY(ls__split_pieces(&v->pieces, sync->s->exec, n));
     TRY(ls__calloc(&v->ahead, (size_t)n, sizeof *v->ahead));
@@ -184,7 +180,7 @@ enum ls_status ls__served_foretell(struct sync *sync, struct forecast *f)
                                           .latency = t.latency,
                                           .bandwidth = t.bandwidth,
                                           .together = t.together,
-                                          .is_async = strcmp(sync->choice.name->name, "ps") != 0,
+                                          .is_async = !is_synchronous(sync),
                                           .staleness = sync->choice.name->has_number ? (int)sync->choice.number : -1};
     return ls__forecast_make_served(f, sync->s, (uint64_t)sync->o->seed, &found);
 }
