@@ -104,6 +104,7 @@ struct ls_bound {
     void *scratch;                         /* scratch_bytes, 64-byte aligned, contents undefined */
     const uint32_t *samples;               /* [n_valid] sample numbers of the shard: key dropout; NULL: 0, 1, ... */
     void *extra;                           /* what bind made */
+    bool is_followed;                      /* bind of a copy says: updates of in[0] write out[0] too */
 };
 
 struct ls_impl {
@@ -314,7 +315,7 @@ enum ls_status ls_backend_get(const char *name, const struct ls_backend **out) L
 bool ls_backend_exists(const char *name); /* without loading anything */
 
 /* What a plug-in exports. It may use all functions of the library, which the program exports. */
-enum { LS_BACKEND_ABI = 8 };
+enum { LS_BACKEND_ABI = 9 };
 struct ls_backend_plugin {
     int abi; /* LS_BACKEND_ABI, first in every version */
     const struct ls_backend *backend;

@@ -267,6 +267,10 @@ void ls__ranks_unlock(struct ls_exec *e, int which);
 
 /* pre.c */
 enum ls_status ls__exec_pre(struct step *s, const struct bound_plan *bp) LS_MUST_CHECK;
+/* Only the copies that updates bring along, where they are stale. */
+enum ls_status ls__exec_pre_followed(struct step *s, const struct bound_plan *bp) LS_MUST_CHECK;
+/* Parameters were updated, and with them the copies of this plan that follow. */
+void ls__exec_note_update(struct ls_exec *e, const struct bound_plan *bp);
 
 /* shard.c: items are this machine's shards; arg is the step */
 ls_pool_fn ls__exec_run_shard;

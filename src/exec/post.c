@@ -122,6 +122,6 @@ enum ls_status ls__exec_post(struct step *s, struct ls_step_ctx ctx, struct ls_e
     if (s->ask->clip_norm > 0) TRY(clip(s, &ctx, &stats->grad_norm));
     const struct parts round = {s, LS_POST, ctx};
     TRY(launch_updates(&round));
-    s->e->store->version++;
+    ls__exec_note_update(s->e, s->plan);
     return LS_OK;
 }

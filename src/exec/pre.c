@@ -1,5 +1,5 @@
 /* pre.c: the phase before the shards: copies of parameters in the layouts that backward wants, made anew when the
- * parameters have changed.
+ * parameters have changed, unless updates bring them along (ls_bound.is_followed).
  */
 #include "exec/exec_internal.h"
 
@@ -49,7 +49,13 @@ static enum ls_status make_copies(struct step *s, const struct bound_plan *bp, c
     return LS_OK;
 }
 
-enum ls_status ls__exec_pre(struct step *s, const struct bound_plan *bp)
+static bool is_followed(const struct bound_plan *bp, int op)
+{
+    return bp->bound[0][op].is_followed;
+}
+
+/* Makes what is stale; all, or only what updates bring along from then on. */
+static enum ls_status make_stale(struct step *s, const struct bound_plan *bp, bool is_all)
 {
     enum { ROUND = 1024 };
     struct ls_exec *e = s->e;
@@ -57,10 +63,32 @@ enum ls_status ls__exec_pre(struct step *s, const struct bound_plan *bp)
     int stale[ROUND], n_stale = 0;
     for (int i = 0; i < p->n_ops; i++) {
         if (p->ops[i].phase != LS_PRE || copy_of(e, p, i)->version == e->store->version) continue;
+        if (!is_all && !is_followed(bp, i)) continue;
         stale[n_stale++] = i;
         if (n_stale < ROUND) continue;
         TRY(make_copies(s, bp, stale, n_stale));
         n_stale = 0;
     }
     return make_copies(s, bp, stale, n_stale);
+}
+
+enum ls_status ls__exec_pre(struct step *s, const struct bound_plan *bp)
+{
+    return make_stale(s, bp, true);
+}
+
+enum ls_status ls__exec_pre_followed(struct step *s, const struct bound_plan *bp)
+{
+    return make_stale(s, bp, false);
+}
+
+void ls__exec_note_update(struct ls_exec *e, const struct bound_plan *bp)
+{
+    const struct ls_plan *p = bp->plan;
+    const int64_t before = e->store->version++;
+    for (int i = 0; i < p->n_ops; i++) {
+        if (p->ops[i].phase != LS_PRE || !is_followed(bp, i)) continue;
+        struct ls_stored *copy = copy_of(e, p, i);
+        if (copy->version == before) copy->version = e->store->version;
+    }
 }

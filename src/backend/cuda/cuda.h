@@ -62,6 +62,14 @@ struct ls_cuda_staging {
 };
 enum { LS_CUDA_N_STAGING = 2 };
 
+/* A parameter's copy in bf16, in the same order: the update writes both (copies.c). */
+struct ls_cuda_copy {
+    const void *param;
+    void *copy;
+    int64_t n;   /* elements */
+    int n_bound; /* how many ops make it */
+};
+
 struct ls_cuda_group; /* sums_real.c */
 struct ls_cuda_small; /* small.c */
 
@@ -78,9 +86,11 @@ struct ls_device {
     enum ls_precision precision;
     struct ls_cuda_small *small;         /* ops not yet enqueued */
     struct ls_cuda_jobs *jobs, *updates; /* the same, after them; the second after the first */
-    bool is_recording;                   /* kernels read what changes from step to step from `now` */
-    struct ls_cuda_now *now;             /* in the card's memory */
-    struct ls_cuda_now next_now;         /* what it becomes, by the next that is enqueued */
+    struct ls_cuda_copy *copies;
+    int n_copies;
+    bool is_recording;           /* kernels read what changes from step to step from `now` */
+    struct ls_cuda_now *now;     /* in the card's memory */
+    struct ls_cuda_now next_now; /* what it becomes, by the next that is enqueued */
     bool has_next_now;
     struct ls_attrs rates[LS_CUDA_MAX_RATES]; /* of AdamW: those whose rates `now` has */
     int n_rates;
@@ -164,6 +174,11 @@ enum ls_status ls__cuda_let_jobs_go(struct ls_device *device) LS_MUST_CHECK;
  * tells the host how things went (settle, read, replay, end) takes it: returns it, and forgets it. */
 void ls__cuda_keep_failure(struct ls_device *device, enum ls_status status);
 enum ls_status ls__cuda_take_failure(struct ls_device *device) LS_MUST_CHECK;
+/* copies.c: an op that narrows `param` is bound, or unbound; is_followed: updates bring this copy along. */
+enum ls_status ls__cuda_copy_bind(struct ls_device *device, const void *param, void *copy, int64_t n,
+                                  bool *is_followed) LS_MUST_CHECK;
+void ls__cuda_copy_unbind(struct ls_device *device, const void *param, const void *copy);
+void *ls__cuda_copy_of(const struct ls_device *device, const void *param, int64_t n); /* NULL: it has none */
 /* small.c */
 enum ls_status ls__cuda_small_create(struct ls_device *device) LS_MUST_CHECK;
 void ls__cuda_small_destroy(struct ls_device *device);

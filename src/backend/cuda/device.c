@@ -110,6 +110,7 @@ static void device_close(struct ls_device **device)
     ls__cuda_small_destroy(d);
     free(d->jobs);
     free(d->updates);
+    free(d->copies);
     free(d->watched);
     free(d->card);
     free(d);

@@ -1,5 +1,5 @@
 /* reorder.c: a value from one layout to another; layout.c has the list. Copies in bf16 of what is stored in the same
- * order wait in the list of jobs.
+ * order wait in the list of jobs; those of parameters are brought along by updates (copies.c).
  *
  * In:  src   Out: dst
  */
@@ -46,6 +46,24 @@ static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out
     return LS_OK;
 }
 
+static int64_t n_elements(const struct reorder_kernel *k)
+{
+    return k->from.mb * k->from.stored_c * k->from.hw;
+}
+
+static enum ls_status bind(struct ls_bound *b)
+{
+    const struct reorder_kernel *k = (const struct reorder_kernel *)b->kernel;
+    if (!k->is_narrowing) return LS_OK;
+    return ls__cuda_copy_bind(k->base.device, b->in[0], b->out[0], n_elements(k), &b->is_followed);
+}
+
+static void unbind(struct ls_bound *b)
+{
+    if (b->is_followed) ls__cuda_copy_unbind(ls__cuda_kernel_of(b)->device, b->in[0], b->out[0]);
+    b->is_followed = false;
+}
+
 static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     const struct reorder_kernel *k = (const struct reorder_kernel *)b->kernel;
@@ -58,10 +76,8 @@ static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx 
         return LS_CUDA(cudaMemcpyAsync(b->out[0], b->in[0], k->base.base.in[0].bytes, cudaMemcpyDeviceToDevice,
                                        ls__cuda_stream(d)));
     if (k->is_narrowing) {
-        const struct ls_cuda_job job = {.kind = LS_CUDA_JOB_NARROW,
-                                        .n = k->from.mb * k->from.stored_c * k->from.hw,
-                                        .src = b->in[0],
-                                        .a = b->out[0]};
+        const struct ls_cuda_job job = {
+            .kind = LS_CUDA_JOB_NARROW, .n = n_elements(k), .src = b->in[0], .a = b->out[0]};
         return ls__cuda_job(d, &job);
     }
     return LS_CUDA(ls__cuda_run_reorder(ls__cuda_stream(d), b->in[0], k->from, b->out[0], k->to));
@@ -71,5 +87,7 @@ const struct ls_impl ls__cuda_reorder = {
     .name = "cuda",
     .op = LS_OP_REORDER,
     .prepare = prepare,
+    .bind = bind,
+    .unbind = unbind,
     .launch = launch,
 };

@@ -22,6 +22,7 @@ struct ls_cuda_job ls__cuda_update(const struct ls_bound *b, const struct ls_ste
     job.sum = (int64_t *)b->in[1] + r.begin;
     if (b->in[2]) job.b = (float *)b->in[2] + r.begin;
     if (b->in[3]) job.c = (float *)b->in[3] + r.begin;
+    if (r.begin == 0) job.copy = ls__cuda_copy_of(k->device, b->in[0], r.n);
     return job;
 }
 

@@ -10,6 +10,8 @@ enum {
     CHUNK = THREADS * QUAD * GROUPS
 }; /* elements of a group; groups of a thread; of a block */
 
+static_assert(sizeof(struct ls_cuda_jobs) <= 32764 - 2 * sizeof(void *), "what a kernel takes as arguments");
+
 #define EACH_OF_QUAD(k) _Pragma("unroll") for (int k = 0; k < QUAD; k++)
 #define EACH_GROUP(u) _Pragma("unroll") for (int u = 0; u < GROUPS; u++)
 
@@ -89,38 +91,79 @@ static __device__ void reduce(const struct ls_cuda_job &j, const struct mine m[G
     }
 }
 
-/* The gradients; their sums are set back to zero for the next step. */
-static __device__ void take(const struct ls_cuda_job &j, const struct mine m[GROUPS], struct quad<float> g[GROUPS])
-{
+/* What becomes a gradient: read first, so that nothing waits twice. */
+struct taken {
     struct quad<int64_t> sum[GROUPS];
     struct quad<float> x[GROUPS];
+};
+
+static __device__ __forceinline__ void fetch(const struct ls_cuda_job &j, const struct mine m[GROUPS], struct taken *t)
+{
     const bool has_sum = !j.src || !j.reduce.is_only;
-    EACH_GROUP(u) sum[u] = {};
-    if (j.src) EACH_GROUP(u) x[u] = source(j, m[u]);
-    if (has_sum) EACH_GROUP(u) sum[u] = read<int64_t>(j.sum, m[u]);
+    EACH_GROUP(u) t->sum[u] = {};
+    if (j.src) EACH_GROUP(u) t->x[u] = source(j, m[u]);
+    if (has_sum) EACH_GROUP(u) t->sum[u] = read<int64_t>(j.sum, m[u]);
+}
+
+/* (double)__double2ll_rn(x), by additions, of which a card makes four times as many; never -0. */
+static __device__ __forceinline__ double rounded(double x)
+{
+    const double whole = copysign(4503599627370496.0, x); /* 2^52: from there on x has no fraction */
+    return fabs(x) < 4503599627370496.0 ? (x + whole) - whole + 0.0 : x;
+}
+
+/* The gradients; their sums are set back to zero for the next step. */
+static __device__ __forceinline__ void take(const struct ls_cuda_job &j, const struct mine m[GROUPS], struct taken *t,
+                                            struct quad<float> g[GROUPS])
+{
+    if (j.src && j.reduce.is_only && !j.reduce.is_float) { /* no sum is in memory */
+        const double factor = j.reduce.factor, unit = j.unit;
+        EACH_GROUP(u)
+        EACH_OF_QUAD(k) g[u].v[k] = (float)(rounded((double)t->x[u].v[k] * factor) * unit) * j.clip;
+        return;
+    }
     EACH_GROUP(u)
     {
         bool is_zero = true;
         EACH_OF_QUAD(k)
         {
             if (k >= m[u].n) break;
-            const int64_t total = j.src ? added(j.reduce, sum[u].v[k], x[u].v[k]) : sum[u].v[k];
-            is_zero = is_zero && sum[u].v[k] == 0;
+            const int64_t total = j.src ? added(j.reduce, t->sum[u].v[k], t->x[u].v[k]) : t->sum[u].v[k];
+            is_zero = is_zero && t->sum[u].v[k] == 0;
             g[u].v[k] = (float)((double)total * j.unit) * j.clip;
-            sum[u].v[k] = 0;
+            t->sum[u].v[k] = 0;
         }
-        if (!is_zero) write(j.sum, m[u], sum[u]);
+        if (!is_zero) write(j.sum, m[u], t->sum[u]);
     }
 }
 
-static __device__ void sgd(const struct ls_cuda_job &j, const struct mine m[GROUPS], const struct ls_cuda_now *now)
+static __device__ __forceinline__ void write_param(const struct ls_cuda_job &j, const struct mine &m,
+                                                   const struct quad<float> &p)
+{
+    struct quad<bf16> y;
+    write(j.a, m, p);
+    if (!j.copy) return;
+    EACH_OF_QUAD(k) y.v[k] = narrow<bf16>(p.v[k]);
+    write(j.copy, m, y);
+}
+
+static __device__ __forceinline__ bool is_set(const struct ls_cuda_fault *fault)
+{
+    return __ldcg(&fault->id) != 0;
+}
+
+static __device__ __forceinline__ void sgd(const struct ls_cuda_job &j, const struct mine m[GROUPS],
+                                           const struct ls_cuda_fault *fault, const struct ls_cuda_now *now)
 {
     const struct ls_cuda_sgd &a = j.of.sgd;
     const float lr = ls__cuda_sgd_lr(&a, now);
     struct quad<float> p[GROUPS], b[GROUPS], g[GROUPS];
+    struct taken t;
     EACH_GROUP(u) p[u] = read<float>(j.a, m[u]);
     if (j.b) EACH_GROUP(u) b[u] = read<float>(j.b, m[u]);
-    take(j, m, g);
+    fetch(j, m, &t);
+    if (is_set(fault)) return;
+    take(j, m, &t, g);
     EACH_GROUP(u)
     {
         EACH_OF_QUAD(k)
@@ -132,18 +175,22 @@ static __device__ void sgd(const struct ls_cuda_job &j, const struct mine m[GROU
             p[u].v[k] = p[u].v[k] - lr * by;
         }
         if (j.b) write(j.b, m[u], b[u]);
-        write(j.a, m[u], p[u]);
+        write_param(j, m[u], p[u]);
     }
 }
 
-static __device__ void adamw(const struct ls_cuda_job &j, const struct mine m[GROUPS], const struct ls_cuda_now *now)
+static __device__ __forceinline__ void adamw(const struct ls_cuda_job &j, const struct mine m[GROUPS],
+                                             const struct ls_cuda_fault *fault, const struct ls_cuda_now *now)
 {
     const struct ls_cuda_adamw a = now && j.rates >= 0 ? now->rates[j.rates] : j.of.adamw;
     struct quad<float> p[GROUPS], first[GROUPS], second[GROUPS], g[GROUPS];
+    struct taken t;
     EACH_GROUP(u) p[u] = read<float>(j.a, m[u]);
     EACH_GROUP(u) first[u] = read<float>(j.b, m[u]);
     EACH_GROUP(u) second[u] = read<float>(j.c, m[u]);
-    take(j, m, g);
+    fetch(j, m, &t);
+    if (is_set(fault)) return;
+    take(j, m, &t, g);
     EACH_GROUP(u)
     {
         EACH_OF_QUAD(k)
@@ -157,15 +204,19 @@ static __device__ void adamw(const struct ls_cuda_job &j, const struct mine m[GR
         }
         write(j.b, m[u], first[u]);
         write(j.c, m[u], second[u]);
-        write(j.a, m[u], p[u]);
+        write_param(j, m[u], p[u]);
     }
 }
 
-static __device__ void running(const struct ls_cuda_job &j, const struct mine m[GROUPS])
+static __device__ __forceinline__ void running(const struct ls_cuda_job &j, const struct mine m[GROUPS],
+                                               const struct ls_cuda_fault *fault)
 {
     struct quad<float> r[GROUPS], g[GROUPS];
+    struct taken t;
     EACH_GROUP(u) r[u] = read<float>(j.a, m[u]);
-    take(j, m, g);
+    fetch(j, m, &t);
+    if (is_set(fault)) return;
+    take(j, m, &t, g);
     EACH_GROUP(u)
     {
         EACH_OF_QUAD(k) if (k < m[u].n) r[u].v[k] = (1.0f - j.of.momentum) * r[u].v[k] + j.of.momentum * g[u].v[k];
@@ -191,7 +242,7 @@ static __device__ int find(const struct ls_cuda_jobs &jobs)
     int low = 0, high = jobs.n;
     while (high - low > 1) {
         const int middle = (low + high) / 2;
-        if (jobs.list[middle].first_block <= blockIdx.x)
+        if (jobs.first_block[middle] <= blockIdx.x)
             low = middle;
         else
             high = middle;
@@ -199,39 +250,44 @@ static __device__ int find(const struct ls_cuda_jobs &jobs)
     return low;
 }
 
-static __device__ __forceinline__ void find_mine(const struct ls_cuda_job &j, struct mine m[GROUPS])
+static __device__ __forceinline__ void find_mine(const struct ls_cuda_job &j, unsigned first_block,
+                                                 struct mine m[GROUPS])
 {
     EACH_GROUP(u)
     {
-        m[u].first = (int64_t)(blockIdx.x - j.first_block) * CHUNK + (u * THREADS + (int)threadIdx.x) * QUAD;
+        m[u].first = (int64_t)(blockIdx.x - first_block) * CHUNK + (u * THREADS + (int)threadIdx.x) * QUAD;
         const int64_t left = j.n - m[u].first;
         m[u].n = left < QUAD ? (int)(left < 0 ? 0 : left) : QUAD;
     }
 }
 
-/* Two kernels, for updates need more registers than all others. */
+/* Three kernels, for some need more registers than the others. */
 static __global__ void __launch_bounds__(THREADS)
     run_sums(const __grid_constant__ struct ls_cuda_jobs jobs, struct ls_cuda_fault *fault)
 {
-    const struct ls_cuda_job &j = jobs.list[find(jobs)];
+    const int which = find(jobs);
+    const struct ls_cuda_job &j = jobs.list[which];
     struct mine m[GROUPS];
-    find_mine(j, m);
+    find_mine(j, jobs.first_block[which], m);
     if (j.kind == LS_CUDA_JOB_CHECK) return check(j, m, fault);
     if (j.kind == LS_CUDA_JOB_NARROW) return copy_narrow(j, m);
     reduce(j, m, fault);
 }
 
-static __global__ void __launch_bounds__(THREADS)
+template <bool HAS_ADAMW>
+static __global__ void __launch_bounds__(THREADS, HAS_ADAMW ? 2 : 3)
     run_updates(const __grid_constant__ struct ls_cuda_jobs jobs, const struct ls_cuda_fault *fault,
                 const struct ls_cuda_now *now)
 {
-    const struct ls_cuda_job &j = jobs.list[find(jobs)];
+    const int which = find(jobs);
+    const struct ls_cuda_job &j = jobs.list[which];
     struct mine m[GROUPS];
-    if (fault->id) return;
-    find_mine(j, m);
-    if (j.kind == LS_CUDA_JOB_SGD) return sgd(j, m, now);
-    if (j.kind == LS_CUDA_JOB_ADAMW) return adamw(j, m, now);
-    running(j, m);
+    find_mine(j, jobs.first_block[which], m);
+    if (j.kind == LS_CUDA_JOB_RUNNING) return running(j, m, fault);
+    if (HAS_ADAMW)
+        adamw(j, m, fault, now);
+    else
+        sgd(j, m, fault, now);
 }
 
 extern "C" cudaError_t ls__cuda_run_jobs(cudaStream_t stream, struct ls_cuda_jobs *jobs, struct ls_cuda_fault *fault,
@@ -239,14 +295,22 @@ extern "C" cudaError_t ls__cuda_run_jobs(cudaStream_t stream, struct ls_cuda_job
 {
     int64_t blocks = 0;
     for (int i = 0; i < jobs->n; i++) {
-        jobs->list[i].first_block = (unsigned)blocks;
+        jobs->first_block[i] = (unsigned)blocks;
         blocks += (jobs->list[i].n + CHUNK - 1) / CHUNK;
     }
     if (blocks == 0) return cudaSuccess;
     if (blocks > 0x7fffffff) return cudaErrorInvalidConfiguration;
-    const enum ls_cuda_job_kind kind = jobs->list[0].kind;
-    if (kind == LS_CUDA_JOB_SGD || kind == LS_CUDA_JOB_ADAMW || kind == LS_CUDA_JOB_RUNNING)
-        run_updates<<<(unsigned)blocks, THREADS, 0, stream>>>(*jobs, fault, now);
+    bool has_sgd = false, has_adamw = false, has_update = false;
+    for (int i = 0; i < jobs->n; i++) {
+        has_sgd = has_sgd || jobs->list[i].kind == LS_CUDA_JOB_SGD;
+        has_adamw = has_adamw || jobs->list[i].kind == LS_CUDA_JOB_ADAMW;
+        has_update = has_update || jobs->list[i].kind == LS_CUDA_JOB_RUNNING;
+    }
+    if (has_sgd && has_adamw) return cudaErrorInvalidValue; /* a network has one optimizer */
+    if (has_adamw)
+        run_updates<true><<<(unsigned)blocks, THREADS, 0, stream>>>(*jobs, fault, now);
+    else if (has_sgd || has_update)
+        run_updates<false><<<(unsigned)blocks, THREADS, 0, stream>>>(*jobs, fault, now);
     else
         run_sums<<<(unsigned)blocks, THREADS, 0, stream>>>(*jobs, fault);
     return cudaGetLastError();

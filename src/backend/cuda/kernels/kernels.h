@@ -271,8 +271,8 @@ cudaError_t ls__cuda_run_softmax_ce(cudaStream_t stream, const float *logits, co
 enum ls_cuda_job_kind {
     LS_CUDA_JOB_REDUCE,  /* src, sum */
     LS_CUDA_JOB_CHECK,   /* src: whether REDUCE could add it; the sum is made by the update that reads it */
-    LS_CUDA_JOB_SGD,     /* a: param, b: momentum or NULL, sum */
-    LS_CUDA_JOB_ADAMW,   /* a: param, b: m, c: v, sum */
+    LS_CUDA_JOB_SGD,     /* a: param, b: momentum or NULL, sum, copy or NULL */
+    LS_CUDA_JOB_ADAMW,   /* a: param, b: m, c: v, sum, copy or NULL */
     LS_CUDA_JOB_RUNNING, /* a: running, sum */
     LS_CUDA_JOB_NARROW,  /* src f32, a: bf16 */
 };
@@ -297,12 +297,12 @@ static inline LS_CUDA_BOTH float ls__cuda_sgd_lr(const struct ls_cuda_sgd *a, co
 struct ls_cuda_job {
     enum ls_cuda_job_kind kind;
     enum ls_cuda_type type; /* of src */
-    unsigned first_block;   /* set when they are enqueued */
     int rates;              /* ADAMW: number in now, or -1 */
     int64_t n;
     const void *src; /* of an update: to be added to its sum first, or NULL */
     int64_t *sum;
     float *a, *b, *c;
+    void *copy;                   /* updates: the parameter in bf16, brought along */
     struct ls_cuda_reduce reduce; /* of src */
     double unit;                  /* updates: what a sum is multiplied by */
     float clip;
@@ -315,6 +315,7 @@ struct ls_cuda_job {
 enum { LS_CUDA_MAX_JOBS = 192 }; /* a kernel takes 32,764 bytes of arguments */
 struct ls_cuda_jobs {
     int n;
+    unsigned first_block[LS_CUDA_MAX_JOBS]; /* set when they are enqueued; apart, for every block searches them */
     struct ls_cuda_job list[LS_CUDA_MAX_JOBS];
 };
 cudaError_t ls__cuda_run_jobs(cudaStream_t stream, struct ls_cuda_jobs *jobs, struct ls_cuda_fault *fault,

@@ -3,7 +3,8 @@
  *
  * Two kernels each way: the blocks sum their rows and write the sums down; then each block of the second one adds up
  * what all blocks of its tile wrote, in the order of the pieces, in double, and goes over its rows again. Values are
- * taken relative to the first row, so that variance does not cancel when the mean is large.
+ * taken relative to the first row, so that variance does not cancel when the mean is large. The second kernel may come
+ * onto the card while the first still runs, and waits for it where it reads the sums.
  */
 #include "backend/cuda/kernels/last.cuh"
 
@@ -19,6 +20,24 @@ template <int V> static __device__ __forceinline__ struct floats<V> of_tile(cons
     return per_channel<V>(x, (int)threadIdx.x % g.tx * V);
 }
 
+/* --- two kernels --- */
+
+static __device__ __forceinline__ void
+let_second_come(void)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
+/* Until all that the first wrote is there. */
+static __device__ __forceinline__ void await_first(void)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 /* --- forward --- */
 
 template <class T, int V>
@@ -26,6 +45,7 @@ static __global__ void __launch_bounds__(SUM_THREADS, 1) norm_sums(struct ls_cud
 {
     const struct walk w = walk_of<V>(g);
     float a[V] = {}, b[V] = {};
+    let_second_come();
     if (w.n > 0) {
         const struct floats<V> shift = get<T, V>(n.src, w.channel / V);
         each_row<T, V, AHEAD_ONE>(w, n.src, [&](int64_t, const struct floats<V> &x) {
@@ -49,7 +69,10 @@ static __device__ void make_stats(const struct ls_cuda_last_norm &n, const struc
     const bool is_mine = x < across && c < g.c;
     const double shift = is_mine && !n.is_given ? (double)widen(((const T *)n.src)[c]) : 0.0;
     const float gamma = is_mine ? n.gamma[c] : 0.0f, beta = is_mine ? n.beta[c] : 0.0f;
-    if (!n.is_given) add_pieces<V>(g, n.partial, sums);
+    if (!n.is_given) {
+        await_first();
+        add_pieces<V>(g, n.partial, sums);
+    }
     if (is_mine) {
         double mean, var;
         if (n.is_given) {
@@ -209,6 +232,7 @@ static __global__ void __launch_bounds__(SUM_THREADS, 1) norm_bwd_sums(struct ls
     const struct walk w = walk_of<V>(g);
     struct slopes<V> sums = {
     };
+    let_second_come();
     if (w.n > 0) {
         const struct floats<V> mean = per_channel<V>(n.stats, w.channel);
         if (HAS_OTHER)
@@ -233,6 +257,7 @@ static __device__ void make_slopes(const struct ls_cuda_last_norm_bwd &n, const 
         tile->mean[x] = n.stats[c];
         tile->scale[x] = n.stats[2 * g.c + c];
     }
+    await_first();
     add_pieces<V>(g, n.partial, sums);
     if (is_mine) {
         const double dy = sums[x], dy_x = sums[across + x] * inv_std;
@@ -269,38 +294,61 @@ static __global__ void __launch_bounds__(SUM_THREADS, 1) norm_bwd_apply(struct l
 
 /* --- launching --- */
 
+/* Code for cards before Hopper does not wait, so it may not come early. */
+template <class A>
+static cudaError_t run_second(cudaStream_t stream, void (*kernel)(A, struct cover), const A &a, const struct cover &g,
+                              dim3 grid)
+{
+    cudaFuncAttributes code = {};
+    cudaLaunchConfig_t config = {};
+    cudaLaunchAttribute early = {};
+    const cudaError_t error = cudaFuncGetAttributes(&code, (const void *)kernel);
+    if (error != cudaSuccess) return error;
+    config.gridDim = grid;
+    config.blockDim = dim3(SUM_THREADS);
+    config.stream = stream;
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    config.attrs = &early;
+    config.numAttrs = code.ptxVersion >= 90 ? 1 : 0;
+    return cudaLaunchKernelEx(&config, kernel, a, g);
+}
+
 template <class T, int V, bool HAS_OTHER>
-static void run(cudaStream_t stream, const struct ls_cuda_last_norm &a, const struct cover &g)
+static cudaError_t run(cudaStream_t stream, const struct ls_cuda_last_norm &a, const struct cover &g)
 {
     const dim3 grid = grid_of(g, V, BLOCKS, 1);
-    if (!a.is_given) norm_sums<T, V><<<grid, SUM_THREADS, 0, stream>>>(a, g);
-    norm_apply<T, V, HAS_OTHER><<<grid, SUM_THREADS, 0, stream>>>(a, g);
+    if (a.is_given) {
+        norm_apply<T, V, HAS_OTHER><<<grid, SUM_THREADS, 0, stream>>>(a, g);
+        return cudaGetLastError();
+    }
+    norm_sums<T, V><<<grid, SUM_THREADS, 0, stream>>>(a, g);
+    return run_second(stream, norm_apply<T, V, HAS_OTHER>, a, g, grid);
 }
 
 extern "C" cudaError_t ls__cuda_run_last_norm(cudaStream_t stream, enum ls_cuda_type type, struct ls_cuda_last_norm a,
                                               struct ls_cuda_rows n)
 {
-#define CALL(T, V) (a.other ? run<T, V, true> : run<T, V, false>)(stream, a, cover_of(n, V, SUM_THREADS));
+#define CALL(T, V) return (a.other ? run<T, V, true> : run<T, V, false>)(stream, a, cover_of(n, V, SUM_THREADS));
     BY_TYPE(type, n.c, CALL)
 #undef CALL
-    return cudaGetLastError();
 }
 
 template <class T, int V, bool HAS_OTHER>
-static void run_bwd(cudaStream_t stream, const struct ls_cuda_last_norm_bwd &a, const struct cover &g)
+static cudaError_t run_bwd(cudaStream_t stream, const struct ls_cuda_last_norm_bwd &a, const struct cover &g)
 {
     const dim3 grid = grid_of(g, V, BLOCKS, 1);
     norm_bwd_sums<T, V, HAS_OTHER><<<grid, SUM_THREADS, 0, stream>>>(a, g);
-    norm_bwd_apply<T, V, HAS_OTHER><<<grid, SUM_THREADS, 0, stream>>>(a, g);
+    return run_second(stream, norm_bwd_apply<T, V, HAS_OTHER>, a, g, grid);
 }
 
 extern "C" cudaError_t ls__cuda_run_last_norm_bwd(cudaStream_t stream, enum ls_cuda_type type,
                                                   struct ls_cuda_last_norm_bwd a, struct ls_cuda_rows n)
 {
-#define CALL(T, V) (a.diff_other ? run_bwd<T, V, true> : run_bwd<T, V, false>)(stream, a, cover_of(n, V, SUM_THREADS));
+#define CALL(T, V)                                                                                                     \
+    return (a.diff_other ? run_bwd<T, V, true> : run_bwd<T, V, false>)(stream, a, cover_of(n, V, SUM_THREADS));
     BY_TYPE(type, n.c, CALL)
 #undef CALL
-    return cudaGetLastError();
 }
 
 size_t ls__cuda_last_mask_bytes(enum ls_cuda_type type, struct ls_cuda_rows n)
