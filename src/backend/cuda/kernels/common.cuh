@@ -33,6 +33,29 @@ static __device__ __forceinline__ struct divided divide(int64_t i, int64_t n)
     return d;
 }
 
+/* The same by a divisor that the host has prepared, a product and a shift: factor is 2^shift / n rounded up. For i
+ * below 2^31 that is exact: i * factor / 2^shift exceeds i / n by less than 1 / n. */
+struct divisor {
+    uint32_t n, factor, shift;
+};
+static inline struct divisor divisor_of(int n)
+{
+    struct divisor d = {(uint32_t)n, 0, 31};
+    while ((uint32_t)1 << (d.shift - 31) < d.n) d.shift++;
+    d.factor = (uint32_t)((((uint64_t)1 << d.shift) + d.n - 1) / d.n);
+    return d;
+}
+struct divided32 {
+    int quotient, rest;
+};
+static __device__ __forceinline__ struct divided32 divide(uint32_t i, const struct divisor &by)
+{
+    struct divided32 d;
+    d.quotient = (int)((uint64_t)i * by.factor >> by.shift);
+    d.rest = (int)(i - (uint32_t)d.quotient * by.n);
+    return d;
+}
+
 /* Four neighbours in one access, where the number of elements allows it; all tensors begin at multiples of 64 bytes. */
 template <int V> struct alignas(4 * V) pack {
     float v[V];

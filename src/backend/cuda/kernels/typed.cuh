@@ -54,6 +54,33 @@ template <class T, int V> static __device__ __forceinline__ struct stored<T, V> 
     reinterpret_cast<struct stored<T, V> *>(x)[i] = s;
 }
 
+/* Neighbours that wait in registers, as whole words: behind a branch the compiler would keep each in a register of its
+ * own. */
+template <int BYTES> struct words;
+template <> struct words<16> {
+    typedef uint4 type;
+};
+template <> struct words<8> {
+    typedef uint2 type;
+};
+template <> struct words<4> {
+    typedef uint32_t type;
+};
+template <> struct words<2> {
+    typedef uint16_t type;
+};
+template <> struct words<1> {
+    typedef uint8_t type;
+};
+template <class T, int V> struct held {
+    typename words<sizeof(T) * V>::type w;
+};
+template <class T, int V> static __device__ __forceinline__ struct held<T, V> hold(const void *x, int64_t i) {
+    return {reinterpret_cast<const typename words<sizeof(T) * V>::type *>(x)[i]};
+} template <class T, int V> static __device__ __forceinline__ struct stored<T, V> unpack(const struct held<T, V> &h) {
+    return reinterpret_cast<const struct stored<T, V> &>(h.w);
+}
+
 /* CALL is a macro of (type, elements per access): 16 bytes where n allows it. */
 #define BY_TYPE(type, n, CALL)                                                                                         \
     if ((type) == LS_CUDA_BF16 && (n) % 8 == 0) {                                                                      \
