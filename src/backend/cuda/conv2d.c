@@ -7,7 +7,8 @@
  * our own, whose scratch may overlap cuDNN's workspace: they run one after the other.
  *
  * With tf32 and bf16 the channels come last; images of few channels are filled up to 8 of them. Where cuDNN has no such
- * engine, or there are too few channels for it to pay, all is as in float32, by way of TF32.
+ * engine, or there are too few channels for it to pay, all is as in float32, by way of TF32. Forward of a 3x3 layer
+ * over images in bf16 is our own (kernels/first.cu).
  */
 #include "backend/cuda/dnn.h"
 
@@ -16,6 +17,7 @@
 struct conv_kernel {
     struct ls_cuda_kernel base;
     struct ls_cuda_dnn_plan plan;
+    bool is_first;   /* not cuDNN's: kernels/first.cu, with bias and relu; there is no plan */
     bool is_ended;   /* bias and relu are part of the plan */
     bool is_blocked; /* by blocks of stride x stride pixels */
     struct ls_cuda_blocks blocks;
@@ -132,6 +134,13 @@ static enum ls_status prepare_blocks(struct conv_kernel *k, enum ls_cuda_conv_op
     return status;
 }
 
+static bool is_for_first(const struct ls_device *d, const struct ls_cuda_conv *c, enum ls_cuda_conv_op op)
+{
+    return op != LS_CUDA_CONV_BWD_DATA && d->precision == LS_PRECISION_BF16 && c->ic <= 4 && c->oc % 64 == 0 &&
+           c->kh == 3 && c->kw == 3 && c->sh == 1 && c->sw == 1 && c->ph == 1 && c->pw == 1 && c->dh == 1 &&
+           c->dw == 1 && c->mb * c->ih * c->iw < 1 << 30;
+}
+
 /* With channels last; LS_UNSUPPORTED: cuDNN has nothing for it. */
 static enum ls_status prepare_last(struct conv_kernel *k, enum ls_cuda_conv_op op, struct ls_cuda_conv conv,
                                    bool has_bias)
@@ -148,6 +157,13 @@ static enum ls_status prepare_last(struct conv_kernel *k, enum ls_cuda_conv_op o
                                      .has_relu = k->base.attrs.relu && op == LS_CUDA_CONV_FORWARD};
     k->base.type = form.type;
     k->base.is_last = true;
+    if (is_for_first(d, &conv, op)) {
+        const struct sides s = sides_of(&k->base, op);
+        k->is_first = true;
+        form.diff_weights = LS_CUDA_F32;
+        set_layouts(&s, op, &form, true, &k->base.base.wide[1]);
+        return LS_OK;
+    }
     if (is_for_blocks(&conv, op)) {
         struct ls_cuda_conv_form blocks = form;
         if (prepare_blocks(k, op, &conv, &blocks) == LS_OK) return LS_OK;
@@ -189,6 +205,7 @@ static enum ls_status prepare(const struct ls_prep *prep, const struct ls_impl *
     }
     snprintf((*out)->name, sizeof(*out)->name, "cudnn:%lld%s%s", (long long)k->plan.engine, k->is_ended ? "+" : "",
              k->is_blocked ? ":blocks" : "");
+    if (k->is_first) snprintf((*out)->name, sizeof(*out)->name, "cuda:first");
     (*out)->scratch_bytes = ls__cuda_workspace_bytes(k->plan.workspace_bytes);
     return LS_OK;
 }
@@ -212,10 +229,21 @@ static void add_gradient(struct conv_kernel *k)
     k->base.base.scratch_bytes = k->gradient_at + (size_t)(k->base.out[0].dims[0] * b->n * b->n * b->stored_c) * 4;
 }
 
+static struct ls_cuda_first first_of(const struct ls_cuda_kernel *k, const struct ls_shape *dst)
+{
+    const int64_t *d = k->in[0].dims;
+    return (struct ls_cuda_first){(int)(d[0] * d[2] * d[3]), (int)d[2], (int)d[3], (int)dst->dims[1], k->attrs.relu};
+}
+
 static enum ls_status prepare_bwd_weights(const struct ls_prep *prep, struct ls_kernel **out)
 {
     TRY(prepare(prep, &ls__cuda_conv2d_bwd_weights, LS_CUDA_CONV_BWD_WEIGHTS, out));
     struct ls_cuda_kernel *k = (struct ls_cuda_kernel *)*out;
+    if (((struct conv_kernel *)k)->is_first) {
+        (*out)->scratch_bytes = ls__cuda_first_scratch(first_of(k, &k->in[1]));
+        (*out)->is_aside = true;
+        return LS_OK;
+    }
     const bool has_bias = prep->node->n_out > 1 && prep->node->out[1] >= 0;
     const enum ls_status status = has_bias ? ls__cuda_bias_scratch(k, &k->in[1]) : LS_OK;
     if (status != LS_OK) ls_kernel_destroy(out);
@@ -226,6 +254,7 @@ static enum ls_status prepare_bwd_weights(const struct ls_prep *prep, struct ls_
 
 static enum ls_status bind_forward(struct ls_bound *b)
 {
+    if (kernel_of(b)->is_first) return LS_OK;
     const struct ls_cuda_conv_data data = {b->in[0], b->in[1], b->out[0], kernel_of(b)->is_ended ? b->in[2] : NULL};
     return ls__cuda_dnn_bind(&data, ls__cuda_workspace(b->scratch), &b->extra);
 }
@@ -239,6 +268,7 @@ static enum ls_status bind_bwd_data(struct ls_bound *b)
 static enum ls_status bind_bwd_weights(struct ls_bound *b)
 {
     const struct conv_kernel *k = kernel_of(b);
+    if (k->is_first) return LS_OK;
     void *gradient = k->is_blocked ? (char *)b->scratch + k->gradient_at : b->out[0];
     const struct ls_cuda_conv_data data = {b->in[0], gradient, b->in[1], NULL};
     return ls__cuda_dnn_bind(&data, ls__cuda_workspace(b->scratch), &b->extra);
@@ -257,8 +287,16 @@ static enum ls_status execute(const struct ls_bound *b)
     return LS_DNN(cudnnBackendExecute(k->base.device->dnn, k->plan.plan, b->extra));
 }
 
+static enum ls_status launch_first(const struct ls_bound *b)
+{
+    const struct ls_cuda_kernel *k = &kernel_of(b)->base;
+    return LS_CUDA(ls__cuda_run_first(ls__cuda_stream(k->device), b->in[0], b->in[1], b->in[2], b->out[0],
+                                      first_of(k, &k->out[0])));
+}
+
 static enum ls_status launch_forward(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
+    if (kernel_of(b)->is_first) return launch_first(b);
     TRY(execute(b));
     return kernel_of(b)->is_ended ? LS_OK : ls__cuda_finish(&kernel_of(b)->base, b->in[2], b->out[0]);
 }
@@ -285,6 +323,11 @@ static enum ls_status launch_bwd_weights(const struct ls_bound *b, const struct 
     struct ls_device *d = k->base.device;
     cudaStream_t stream = ls__cuda_stream(d);
     if (k->base.base.is_aside) TRY(ls__cuda_aside_begin(d, &stream));
+    if (k->is_first) {
+        TRY(LS_CUDA(ls__cuda_run_first_weights(stream, b->in[0], b->in[1], b->out[0], b->out[1], b->scratch,
+                                               first_of(&k->base, &k->base.in[1]))));
+        return ls__cuda_aside_end(d);
+    }
     TRY(execute_in(b, stream));
     if (k->is_blocked)
         TRY(LS_CUDA(ls__cuda_run_blocks_back(stream, k->base.type, (char *)b->scratch + k->gradient_at, b->out[0],

@@ -346,6 +346,15 @@ cudaError_t ls__cuda_run_conv2d_bwd_data(cudaStream_t stream, const float *diff_
 cudaError_t ls__cuda_run_conv2d_bwd_weights(cudaStream_t stream, const float *src, const float *diff_dst,
                                             float *diff_weights, struct ls_cuda_conv p);
 
+/* first.cu: 3x3, stride 1, padding 1, at most 4 channels of 8 that are stored, oc a multiple of 64; bf16, channels last
+ */
+struct ls_cuda_first {
+    int n_pixels, h, w, oc; /* n_pixels: of all images */
+    bool relu;
+};
+cudaError_t ls__cuda_run_first(cudaStream_t stream, const void *src, const void *weights,
+                               const float *bias /* or NULL */, void *dst, struct ls_cuda_first f);
+
 /* load.cu */
 struct ls_cuda_augment {
     int c, h, w, n, mb; /* n samples, padded to mb */
