@@ -2,7 +2,10 @@
  * the last block to come adds them up in their order, in double: which block that is changes nothing. */
 #include "backend/cuda/kernels/last.cuh"
 
-enum { SUM_BLOCKS = 264, SUM_ROWS = 4, MIN_ROWS = 8, APPLY_BLOCKS = 2048, AHEAD = 4 };
+enum { SUM_ROWS = 4, MIN_ROWS = 8, APPLY_BLOCKS = 2048 };
+enum { AHEAD = 4, SUM_AHEAD = 6 }; /* rows that a thread reads at once */
+/* Two for each multiprocessor of a Hopper, which therefore may have 64 registers; a constant: orders depend on it. */
+enum { SUM_BLOCKS = 264 };
 
 template <class T, int V>
 static __global__ void bias_add(const void *src, const float *bias, void *dst, struct cover g, bool has_relu)
@@ -60,14 +63,14 @@ static __device__ bool is_last_block(unsigned *tickets)
 }
 
 template <class T, int V>
-static __global__ void __launch_bounds__(SUM_THREADS)
+static __global__ void __launch_bounds__(SUM_THREADS, 2)
     channel_sums(const void *x, float *sums, float *partial, unsigned *tickets, struct cover g)
 {
     __shared__ double all[2 * MAX_ACROSS];
     const struct walk w = walk_of<V>(g);
     const int channel = (int)blockIdx.y * g.tx * V + (int)threadIdx.x;
     float a[V] = {}, b[V] = {};
-    each_row<T, V, AHEAD>(w, x, [&](int64_t, const struct floats<V> &v) {
+    each_row<T, V, SUM_AHEAD>(w, x, [&](int64_t, const struct floats<V> &v) {
         for (int k = 0; k < V; k++) a[k] += v.v[k];
     });
     write_piece<V>(g, a, b, partial);

@@ -73,13 +73,13 @@ static __device__ __forceinline__ void each_row(const struct walk &w, const void
 {
     for (int r = 0; r < w.n; r += AHEAD) {
         const int64_t i = w.first + r * w.step;
-        struct stored<T, V> s[AHEAD];
+        struct held<T, V> s[AHEAD];
 #pragma unroll
         for (int u = 0; u < AHEAD; u++)
-            if (r + u < w.n) s[u] = fetch<T, V>(x, i + u * w.step);
+            if (r + u < w.n) s[u] = hold<T, V>(x, i + u * w.step);
 #pragma unroll
         for (int u = 0; u < AHEAD; u++)
-            if (r + u < w.n) f(i + u * w.step, widened(s[u]));
+            if (r + u < w.n) f(i + u * w.step, widened(unpack(s[u])));
     }
 }
 
@@ -89,16 +89,16 @@ static __device__ __forceinline__ void each_pair(const struct walk &w, const voi
 {
     for (int r = 0; r < w.n; r += AHEAD) {
         const int64_t i = w.first + r * w.step;
-        struct stored<T, V> s[AHEAD], t[AHEAD];
+        struct held<T, V> s[AHEAD], t[AHEAD];
 #pragma unroll
         for (int u = 0; u < AHEAD; u++)
             if (r + u < w.n) {
-                s[u] = fetch<T, V>(x, i + u * w.step);
-                t[u] = fetch<T, V>(y, i + u * w.step);
+                s[u] = hold<T, V>(x, i + u * w.step);
+                t[u] = hold<T, V>(y, i + u * w.step);
             }
 #pragma unroll
         for (int u = 0; u < AHEAD; u++)
-            if (r + u < w.n) f(i + u * w.step, widened(s[u]), widened(t[u]));
+            if (r + u < w.n) f(i + u * w.step, widened(unpack(s[u])), widened(unpack(t[u])));
     }
 }
 
