@@ -354,6 +354,10 @@ struct ls_cuda_first {
 };
 cudaError_t ls__cuda_run_first(cudaStream_t stream, const void *src, const void *weights,
                                const float *bias /* or NULL */, void *dst, struct ls_cuda_first f);
+/* diff_weights: f32 [oc,3,3,8]; partial: scratch */
+size_t ls__cuda_first_scratch(struct ls_cuda_first f);
+cudaError_t ls__cuda_run_first_weights(cudaStream_t stream, const void *src, const void *diff_dst, float *diff_weights,
+                                       float *diff_bias /* or NULL */, float *partial, struct ls_cuda_first f);
 
 /* load.cu */
 struct ls_cuda_augment {

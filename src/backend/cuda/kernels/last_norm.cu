@@ -3,8 +3,8 @@
  *
  * Two kernels each way: the blocks sum their rows and write the sums down; then each block of the second one adds up
  * what all blocks of its tile wrote, in the order of the pieces, in double, and goes over its rows again. Values are
- * taken relative to the first row, so that variance does not cancel when the mean is large. The second kernel may come
- * onto the card while the first still runs, and waits for it where it reads the sums.
+ * taken relative to the first row, so that variance does not cancel when the mean is large. Either kernel may
+ * come onto the card while the one before it still runs; it waits for that one before it reads what it made.
  */
 #include "backend/cuda/kernels/last.cuh"
 
@@ -20,18 +20,18 @@ template <int V> static __device__ __forceinline__ struct floats<V> of_tile(cons
     return per_channel<V>(x, (int)threadIdx.x % g.tx * V);
 }
 
-/* --- two kernels --- */
+/* --- kernels that come early --- */
 
 static __device__ __forceinline__ void
-let_second_come(void)
+let_next_come(void)
 {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;");
 #endif
 }
 
-/* Until all that the first wrote is there. */
-static __device__ __forceinline__ void await_first(void)
+/* Until the kernel before is done and all that it wrote is there. */
+static __device__ __forceinline__ void await_last(void)
 {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -45,7 +45,8 @@ static __global__ void __launch_bounds__(SUM_THREADS, 1) norm_sums(struct ls_cud
 {
     const struct walk w = walk_of<V>(g);
     float a[V] = {}, b[V] = {};
-    let_second_come();
+    await_last();
+    let_next_come(); /* not before: the next one reads src too */
     if (w.n > 0) {
         const struct floats<V> shift = get<T, V>(n.src, w.channel / V);
         each_row<T, V, AHEAD_ONE>(w, n.src, [&](int64_t, const struct floats<V> &x) {
@@ -70,7 +71,7 @@ static __device__ void make_stats(const struct ls_cuda_last_norm &n, const struc
     const double shift = is_mine && !n.is_given ? (double)widen(((const T *)n.src)[c]) : 0.0;
     const float gamma = is_mine ? n.gamma[c] : 0.0f, beta = is_mine ? n.beta[c] : 0.0f;
     if (!n.is_given) {
-        await_first();
+        await_last();
         add_pieces<V>(g, n.partial, sums);
     }
     if (is_mine) {
@@ -232,7 +233,8 @@ static __global__ void __launch_bounds__(SUM_THREADS, 1) norm_bwd_sums(struct ls
     const struct walk w = walk_of<V>(g);
     struct slopes<V> sums = {
     };
-    let_second_come();
+    await_last();
+    let_next_come(); /* not before: the next one reads src too */
     if (w.n > 0) {
         const struct floats<V> mean = per_channel<V>(n.stats, w.channel);
         if (HAS_OTHER)
@@ -257,7 +259,7 @@ static __device__ void make_slopes(const struct ls_cuda_last_norm_bwd &n, const 
         tile->mean[x] = n.stats[c];
         tile->scale[x] = n.stats[2 * g.c + c];
     }
-    await_first();
+    await_last();
     add_pieces<V>(g, n.partial, sums);
     if (is_mine) {
         const double dy = sums[x], dy_x = sums[across + x] * inv_std;
@@ -296,8 +298,8 @@ static __global__ void __launch_bounds__(SUM_THREADS, 1) norm_bwd_apply(struct l
 
 /* Code for cards before Hopper does not wait, so it may not come early. */
 template <class A>
-static cudaError_t run_second(cudaStream_t stream, void (*kernel)(A, struct cover), const A &a, const struct cover &g,
-                              dim3 grid)
+static cudaError_t run_early(cudaStream_t stream, void (*kernel)(A, struct cover), const A &a, const struct cover &g,
+                             dim3 grid)
 {
     cudaFuncAttributes code = {};
     cudaLaunchConfig_t config = {};
@@ -322,8 +324,9 @@ static cudaError_t run(cudaStream_t stream, const struct ls_cuda_last_norm &a, c
         norm_apply<T, V, HAS_OTHER><<<grid, SUM_THREADS, 0, stream>>>(a, g);
         return cudaGetLastError();
     }
-    norm_sums<T, V><<<grid, SUM_THREADS, 0, stream>>>(a, g);
-    return run_second(stream, norm_apply<T, V, HAS_OTHER>, a, g, grid);
+    const cudaError_t error = run_early(stream, norm_sums<T, V>, a, g, grid);
+    if (error != cudaSuccess) return error;
+    return run_early(stream, norm_apply<T, V, HAS_OTHER>, a, g, grid);
 }
 
 extern "C" cudaError_t ls__cuda_run_last_norm(cudaStream_t stream, enum ls_cuda_type type, struct ls_cuda_last_norm a,
@@ -338,8 +341,9 @@ template <class T, int V, bool HAS_OTHER>
 static cudaError_t run_bwd(cudaStream_t stream, const struct ls_cuda_last_norm_bwd &a, const struct cover &g)
 {
     const dim3 grid = grid_of(g, V, BLOCKS, 1);
-    norm_bwd_sums<T, V, HAS_OTHER><<<grid, SUM_THREADS, 0, stream>>>(a, g);
-    return run_second(stream, norm_bwd_apply<T, V, HAS_OTHER>, a, g, grid);
+    const cudaError_t error = run_early(stream, norm_bwd_sums<T, V, HAS_OTHER>, a, g, grid);
+    if (error != cudaSuccess) return error;
+    return run_early(stream, norm_bwd_apply<T, V, HAS_OTHER>, a, g, grid);
 }
 
 extern "C" cudaError_t ls__cuda_run_last_norm_bwd(cudaStream_t stream, enum ls_cuda_type type,
