@@ -164,20 +164,21 @@ static __device__ __forceinline__ void each_masked(const struct walk &w, const v
 {
     for (int r = 0; r < w.n; r += AHEAD_TWO) {
         const int64_t i = w.first + r * w.step;
-        struct stored<T, V> x[AHEAD_TWO], d[AHEAD_TWO];
+        struct held<T, V> x[AHEAD_TWO], diffs[AHEAD_TWO];
         unsigned p[AHEAD_TWO];
 #pragma unroll
         for (int u = 0; u < AHEAD_TWO; u++)
             if (r + u < w.n) {
-                x[u] = fetch<T, V>(src, i + u * w.step);
-                d[u] = fetch<T, V>(diff, i + u * w.step);
+                x[u] = hold<T, V>(src, i + u * w.step);
+                diffs[u] = hold<T, V>(diff, i + u * w.step);
                 p[u] = positive ? positive[i + u * w.step] : 0xffu;
             }
 #pragma unroll
         for (int u = 0; u < AHEAD_TWO; u++)
             if (r + u < w.n) {
-                mask<T, V>(&d[u], p[u]);
-                f(i + u * w.step, widened(x[u]), widened(d[u]));
+                struct stored<T, V> d = unpack(diffs[u]);
+                mask<T, V>(&d, p[u]);
+                f(i + u * w.step, widened(unpack(x[u])), widened(d));
             }
     }
 }
@@ -204,25 +205,28 @@ static __device__ __forceinline__ void sum_other(const struct ls_cuda_last_norm_
 {
     for (int r = 0; r < w.n; r += AHEAD_THREE) {
         const int64_t i = w.first + r * w.step;
-        struct stored<T, V> x[AHEAD_THREE], d[AHEAD_THREE], more[AHEAD_THREE];
+        struct held<T, V> x[AHEAD_THREE], diffs[AHEAD_THREE], more[AHEAD_THREE];
         unsigned p[AHEAD_THREE];
 #pragma unroll
         for (int u = 0; u < AHEAD_THREE; u++)
             if (r + u < w.n) {
-                x[u] = fetch<T, V>(n.src, i + u * w.step);
-                d[u] = fetch<T, V>(n.diff_dst, i + u * w.step);
-                if (n.diff_more) more[u] = fetch<T, V>(n.diff_more, i + u * w.step);
+                x[u] = hold<T, V>(n.src, i + u * w.step);
+                diffs[u] = hold<T, V>(n.diff_dst, i + u * w.step);
+                if (n.diff_more) more[u] = hold<T, V>(n.diff_more, i + u * w.step);
                 p[u] = n.mask ? n.mask[i + u * w.step] : 0xffu;
             }
 #pragma unroll
         for (int u = 0; u < AHEAD_THREE; u++)
             if (r + u < w.n) {
+                struct stored<T, V> d = unpack(diffs[u]);
+                if (n.diff_more) {
+                    const struct stored<T, V> other = unpack(more[u]);
 #pragma unroll
-                for (int k = 0; k < V; k++)
-                    if (n.diff_more) d[u].v[k] = narrow<T>(widen(d[u].v[k]) + widen(more[u].v[k]));
-                mask<T, V>(&d[u], p[u]);
-                reinterpret_cast<struct stored<T, V> *>(n.diff_other)[i + u * w.step] = d[u];
-                add_slopes<V>(sums, widened(d[u]), widened(x[u]), mean);
+                    for (int k = 0; k < V; k++) d.v[k] = narrow<T>(widen(d.v[k]) + widen(other.v[k]));
+                }
+                mask<T, V>(&d, p[u]);
+                reinterpret_cast<struct stored<T, V> *>(n.diff_other)[i + u * w.step] = d;
+                add_slopes<V>(sums, widened(d), widened(unpack(x[u])), mean);
             }
     }
 }
