@@ -1,7 +1,8 @@
 /* load.c: a shard's bytes become floats on the card.
  *
- * A set that fits is copied to the card once (keep_images); then only the numbers of the images travel, by way of
- * pinned memory that the card reads by itself. Other bytes go through pinned memory.
+ * A set that fits is copied to the card once (keep_images); then only the numbers of the images travel, those of few
+ * as arguments of the kernel, of many by way of pinned memory that the card reads by itself. Other bytes go through
+ * pinned memory.
  *
  * What backend/augment.h adds is drawn here, by the CPU's own functions, and done by the card (kernels/more.cu).
  *
@@ -170,6 +171,19 @@ static enum ls_status run(cudaStream_t stream, const struct ls_load *l, const st
     return LS_CUDA(ls__cuda_run_more(stream, m));
 }
 
+/* Nothing is staged: what the launch needs is its own. */
+static enum ls_status load_few(cudaStream_t stream, const struct ls_load *l, struct ls_cuda_next_now next)
+{
+    const struct parts p = parts_of(l);
+    int32_t labels[LS_CUDA_FEW];
+    struct ls_cuda_augment a = augment_of(l, &p, (const char *)labels); /* both of these are set here */
+    for (int i = 0; i < l->n; i++) labels[i] = l->labels[i];
+    a.labels = labels;
+    a.samples = l->samples;
+    a.is_at_host = true;
+    return LS_CUDA(ls__cuda_run_augment(stream, a, next));
+}
+
 enum ls_status ls__cuda_load(struct ls_device *d, const struct ls_load *l)
 {
     const struct parts p = parts_of(l);
@@ -180,6 +194,7 @@ enum ls_status ls__cuda_load(struct ls_device *d, const struct ls_load *l)
         d->has_next_now = false;
     }
     cudaStream_t stream = ls__cuda_stream(d);
+    if (l->kept && !is_more(l) && l->n <= LS_CUDA_FEW) return load_few(stream, l, next);
     d->next_staging = (d->next_staging + 1) % LS_CUDA_N_STAGING;
     TRY(need(d, s, p.bytes, l->kept ? 0 : p.bytes));
     gather(l, &p, s->host);

@@ -360,11 +360,13 @@ cudaError_t ls__cuda_run_first_weights(cudaStream_t stream, const void *src, con
                                        float *diff_bias /* or NULL */, float *partial, struct ls_cuda_first f);
 
 /* load.cu */
+enum { LS_CUDA_FEW = 1024 };
 struct ls_cuda_augment {
     int c, h, w, n, mb; /* n samples, padded to mb */
     float scale[3], offset[3];
     int crop_pad, cutout;
     bool is_moved, flip, is_kept;
+    bool is_at_host; /* labels and samples are for the launch to take along: LS_CUDA_FEW of them at most */
     uint64_t seed;
     int64_t epoch;
     /* what the card can read */

@@ -3,8 +3,13 @@
  *
  * A thread has pieces of a row, V pixels each. One that lies wholly in the image and outside the cut-out is V bytes in
  * order or mirrored, at any address; the others are made pixel by pixel. The bytes of several pieces are on their way
- * at once. */
+ * at once.
+ *
+ * Numbers and labels of few samples travel as arguments of the launch: a look into the host's memory takes longer than
+ * a small network's images take to be made. */
 #include "backend/cuda/kernels/placement.cuh"
+
+#include <string.h>
 
 enum { CHUNK = 8192, AT_ONCE = 4 }; /* elements of a block; pieces of a thread that are read before one is written */
 
@@ -72,11 +77,44 @@ static __device__ __forceinline__ struct pack<V> floats_of(const struct ls_cuda_
     return f;
 }
 
+/* Of N samples; none: they are where a.samples and a.labels say. */
+template <int N>
+struct numbers {
+    uint32_t samples[N];
+    int32_t labels[N];
+};
+template <> struct numbers<0> {
+    int none;
+};
+
+template <int N>
+static __device__ __forceinline__ int32_t label_of(const struct ls_cuda_augment &, const struct numbers<N> &of,
+                                                   int64_t i)
+{
+    return of.labels[i];
+}
+template <>
+__device__ __forceinline__ int32_t label_of<0>(const struct ls_cuda_augment &a, const struct numbers<0> &, int64_t i)
+{
+    return a.labels[i];
+}
+template <int N>
+static __device__ __forceinline__ uint32_t sample_of(const struct ls_cuda_augment &, const struct numbers<N> &of,
+                                                     int64_t i)
+{
+    return of.samples[i];
+}
+template <>
+__device__ __forceinline__ uint32_t sample_of<0>(const struct ls_cuda_augment &a, const struct numbers<0> &, int64_t i)
+{
+    return a.samples[i];
+}
+
 /* __grid_constant__: read by a number that is not known, arguments would be copied into every thread's memory. */
-template <int V>
+template <int V, int N>
 static __global__ void __launch_bounds__(THREADS)
     augment(const __grid_constant__ struct ls_cuda_augment a, const __grid_constant__ struct ls_cuda_next_now next,
-            struct sizes n)
+            struct sizes n, const __grid_constant__ struct numbers<N> of)
 {
     __shared__ struct drawn d;
     __shared__ int64_t place;
@@ -84,9 +122,9 @@ static __global__ void __launch_bounds__(THREADS)
     const bool is_padding = i >= a.n;
     if (blockIdx.x + blockIdx.y + threadIdx.x == 0) set_now(next);
     if (blockIdx.y == 0 && threadIdx.x == WARP) /* numbers may come from the host's memory: both at the same time */
-        a.dst_labels[i] = is_padding ? -1 : a.labels[i];
+        a.dst_labels[i] = is_padding ? -1 : label_of<N>(a, of, i);
     if (threadIdx.x == 0) {
-        const uint32_t sample = is_padding ? 0 : a.samples[i];
+        const uint32_t sample = is_padding ? 0 : sample_of<N>(a, of, i);
         if (blockIdx.y == 0) a.dst_samples[i] = sample;
         place = a.is_kept ? sample : i;
         d = draw(a, sample);
@@ -107,16 +145,35 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-template <int V>
+static void fill(struct numbers<0> *of, const struct ls_cuda_augment &)
+{
+    of->none = 0;
+}
+template <int N> static void fill(struct numbers<N> *of, const struct ls_cuda_augment &a)
+{
+    memcpy(of->samples, a.samples, (size_t)a.n * sizeof *of->samples);
+    memcpy(of->labels, a.labels, (size_t)a.n * sizeof *of->labels);
+}
+
+template <int V, int N>
 static void launch(cudaStream_t stream, const struct ls_cuda_augment &a, const struct ls_cuda_next_now &next)
 {
     const struct sizes n = {a.h * a.w, a.c * a.h * a.w / V, divisor_of(a.w / V), divisor_of(a.h)};
     const dim3 grid((unsigned)a.mb, (unsigned)((n.pieces + CHUNK / V - 1) / (CHUNK / V)));
-    augment<V><<<grid, THREADS, 0, stream>>>(a, next, n);
+    struct numbers<N> of;
+    fill(&of, a);
+    augment<V, N><<<grid, THREADS, 0, stream>>>(a, next, n, of);
+}
+
+template <int N>
+static void launch_of(cudaStream_t stream, const struct ls_cuda_augment &a, const struct ls_cuda_next_now &next)
+{
+    (a.w % WIDE == 0 ? launch<WIDE, N> : launch<1, N>)(stream, a, next);
 }
 
 extern "C" cudaError_t ls__cuda_run_augment(cudaStream_t stream, struct ls_cuda_augment a, struct ls_cuda_next_now next)
 {
-    (a.w % WIDE == 0 ? launch<WIDE> : launch<1>)(stream, a, next);
+    if (a.is_at_host && a.n > LS_CUDA_FEW) return cudaErrorInvalidValue;
+    (!a.is_at_host ? launch_of<0> : a.n <= 128 ? launch_of<128> : launch_of<LS_CUDA_FEW>)(stream, a, next);
     return cudaGetLastError();
 }
