@@ -1,6 +1,6 @@
 /* test_pieces.c: a server whose pushes come in pieces, confronted with workers that this test plays message by message:
  * a piece is handed out when every shard has it, in order, and once, whoever dies between two of them; what is no next
- * piece of a push makes it void; the next parameters go ahead to who has all before them.
+ * piece of a push makes it void; the next parameters go ahead to who has all before them, unless nobody will need them.
  */
 #include "elastic/server.h"
 #include "engine.h"
@@ -13,6 +13,7 @@ enum { N_PIECES = 3, PIECE = 10, N_ITEMS = 6, PARAMETERS = 40 };
 static const struct ls_sum_split pieces = {.n = N_PIECES, .ranges = {{0, 10}, {10, 20}, {20, 30}}};
 static uint8_t head[LS_TALK_HEAD_BYTES];
 static union ls_talk_body heard;
+static int n_ahead;
 
 struct worker {
     struct ls_wire *wire;
@@ -23,8 +24,16 @@ struct worker {
     int64_t step, version;
 };
 
+static bool is_stopping; /* the caller wants to stop */
+
+static bool wants_to_stop(void *context)
+{
+    return is_stopping;
+}
+
 static struct ls_server *open_server(void)
 {
+    static const struct ls_control control = {.is_stop_wanted = wants_to_stop};
     struct ls_server *s;
     const struct ls_server_options o = {.address = "127.0.0.1:0",
                                         .lease = 60,
@@ -38,6 +47,7 @@ static struct ls_server *open_server(void)
                                         .n_sums = N_PIECES * PIECE,
                                         .n_own_sums = N_PIECES * PIECE,
                                         .pieces = &pieces,
+                                        .control = &control,
                                         .parameters_bytes = PARAMETERS};
     check_ok(ls__server_open(&s, &o));
     return s;
@@ -63,17 +73,19 @@ static void say(struct worker *w, enum ls_talk_kind kind, const void *body, cons
         check_ok(ls_wire_send(w->wire, LS_WIRE_SERVER, head, bytes, NULL, 0));
 }
 
-/* Waits for a message of that kind; heard is its body. How long its payload is. */
+/* Waits for a message of that kind; heard is its body, n_ahead counts the parameters that came ahead. How long its
+ * payload is. */
 static size_t hear(struct worker *w, enum ls_talk_kind kind)
 {
     for (int i = 0; i < 600; i++) {
         struct ls_wire_message m;
-        struct ls_frame f;
+        struct ls_frame f = {0};
         struct ls_frame_reader r;
         check_ok(ls_wire_receive(w->wire, 100, &m));
         const size_t bytes = m.payload_bytes;
         const bool is_it = m.event == LS_WIRE_MESSAGE && ls_frame_read(m.head, m.head_bytes, bytes, &f, &r) &&
                            ls__talk_read(&f, &r, &heard) && f.kind == kind;
+        n_ahead += f.kind == LS_TALK_AHEAD;
         if (is_it) w->session = f.session;
         if (is_it) w->step = f.step;
         ls_wire_message_release(&m);
@@ -172,11 +184,17 @@ static void expect_done(struct ls_server *s)
     assert_int_equal(event, LS_SERVER_DONE);
 }
 
-static void begin(struct ls_server *s, int64_t step)
+static void begin_round(struct ls_server *s, int64_t step, bool is_last)
 {
-    const struct ls_round round = {.step = step, .batch_n = N_ITEMS, .n_items = N_ITEMS, .item_n = 1, .last_n = 1};
+    const struct ls_round round = {
+        .step = step, .batch_n = N_ITEMS, .n_items = N_ITEMS, .item_n = 1, .last_n = 1, .is_last = is_last};
     check_ok(ls__server_publish(s, &parameters));
     check_ok(ls__server_begin(s, &round));
+}
+
+static void begin(struct ls_server *s, int64_t step)
+{
+    begin_round(s, step, false);
 }
 
 /* Two workers have all shards of step 0. */
@@ -257,6 +275,35 @@ static void test_death_between_pieces(void **state)
     ls__server_close(&s, LS_OK);
 }
 
+/* Nobody needs what is behind the last step, or behind one in which the caller wants to stop. Who goes on nevertheless
+ * gets it whole. */
+static void test_nothing_behind_the_last(void **state)
+{
+    struct worker a, b;
+    struct ls_server *s = open_two(&a, &b);
+    for (int64_t step = 0; step < 3; step++) {
+        for (int i = 0; i < N_PIECES; i++) {
+            is_stopping = step == 2 && i > 0;
+            push(&a, i, N_PIECES, PIECE);
+            push(&b, i, N_PIECES, PIECE);
+            expect_piece(s, i, 2);
+            check_ok(ls__server_tell_ahead(s, i, &parameters));
+        }
+        expect_done(s);
+        n_ahead = 0;
+        begin_round(s, step + 1, step == 0); /* step 1 is the last */
+        const size_t want[] = {0, PARAMETERS, PARAMETERS}, pieces_want[] = {N_PIECES, 0, 1};
+        assert_int_equal(begin_work(&a), want[step]);
+        assert_int_equal(n_ahead, pieces_want[step]);
+        assert_int_equal(begin_work(&b), want[step]);
+        assert_int_equal(n_ahead, 2 * pieces_want[step]);
+        take_the_rest(&a);
+        take_the_rest(&b);
+    }
+    is_stopping = false;
+    close_two(s, &a, &b);
+}
+
 /* Every one of these is void, and what its worker had goes out again. */
 static void test_no_piece(void **state)
 {
@@ -302,6 +349,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_behind_the_other),
         cmocka_unit_test(test_death_between_pieces),
+        cmocka_unit_test(test_nothing_behind_the_last),
         cmocka_unit_test(test_no_piece),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
