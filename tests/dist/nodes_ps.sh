@@ -90,7 +90,6 @@ begin() { # NAME ARGS...: a job in the background; its number in pid, its words 
     job $common --run "$work/$name" --log-every 1 "$@"
     eventually at_step 5 || bad "$name: no steps: $(head -c 600 err.bg)"
 }
-at_step() { has_lines "$work/$name/metrics.jsonl" "$1"; }
 steps() { wc -l <"$work/$name/metrics.jsonl"; }
 worker_on() { # K: the worker of node K
     local one
