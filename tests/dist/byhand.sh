@@ -35,6 +35,13 @@ serve closed softmax digits --epochs 100000 --no-record --no-eval --key keys/ser
 refused 'no key, and the server has one' 'wants a key'
 refused 'a key that the server does not take' "does not take this worker's key" --key others/worker.key
 refused 'the key of a node' "does not take this worker's key" --key keys/node.key
+for mode in 0644 0640 0604; do
+    chmod $mode others/worker.key others/server.key
+    refused "a worker's key that others may read ($mode)" "has mode $mode: others may read the key" --key others/worker.key
+    "$lockstep" server softmax digits --listen 127.0.0.1:0 --run "$work/never" --key others/server.key >out 2>err </dev/null
+    code=$?
+    one_line_error "a server's key that others may read ($mode)" 2 "has mode $mode: others may read the key"
+done
 kill -KILL "$server" && wait "$server" 2>/dev/null
 serve open softmax digits --epochs 100000 --no-record --no-eval
 has 'a server without a key says who can take part' open.err 'without a key anybody on this machine can take part'
