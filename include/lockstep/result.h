@@ -33,6 +33,7 @@ enum { LS_RANKS_TOLD = 64 };
 /* What one worker of a parameter server did, in this sitting. */
 struct ls_elastic_worker {
     char host[64];
+    int64_t threads;
     int64_t shards, batches; /* that counted: batches where a worker gets whole ones (async, ssp) */
     int64_t images;          /* of these */
     int64_t pushes, rejected;

@@ -128,6 +128,22 @@ static enum ls_status open_hosts(struct ls_places *p)
     return make_keys(p);
 }
 
+/* The workers of a machine, as one process. */
+static void join_workers(struct ls_places *p)
+{
+    const struct ls_train_options *t = &p->o->train;
+    const int width = (int)p->o->procs_per_node;
+    const bool has_network = p->n_hosts > 0 || p->nodes.n > 0;
+    if (!has_network || width == 1 || strcmp(t->sync, "ps") != 0) return;
+    p->width = width;
+    p->n /= width;
+    if (t->threads > 0)
+        ls__log(LS_LOG_INFO, "--sync ps: the %d workers of a machine are one process of %lld threads", width,
+                width * (long long)t->threads);
+    else
+        ls__log(LS_LOG_INFO, "--sync ps: the %d workers of a machine are one process with the threads of all", width);
+}
+
 /* One worker beside the server; whoever started it and the others knows the key. */
 static void open_meeting(struct ls_places *p)
 {
@@ -160,6 +176,7 @@ static enum ls_status build(struct ls_places *p)
     if (p->o->nodes > 0) TRY(open_nodes(p));
     if (p->o->hosts) TRY(open_hosts(p));
     if (p->o->served_at[0]) open_meeting(p);
+    join_workers(p);
     ls__launch_tell(p->o, p->nodes.n > 0);
     tell_slow(p);
     return LS_OK;
@@ -167,7 +184,7 @@ static enum ls_status build(struct ls_places *p)
 
 enum ls_status ls__places_open(struct ls_places *p, const struct ls_options *o)
 {
-    *p = (struct ls_places){.o = o, .key_file = -1, .listen = "127.0.0.1:0"};
+    *p = (struct ls_places){.o = o, .key_file = -1, .width = 1, .listen = "127.0.0.1:0"};
     p->n = p->each = o->train.workers > 0 ? (int)o->train.workers : 1;
     p->n_keepers = (int)o->train.servers - 1;
     enum ls_status status = build(p);
@@ -198,7 +215,7 @@ static int machine_of(const struct ls_places *p, int slot)
 {
     if (slot >= p->n && p->n_hosts > 0) return (slot - p->n) % p->n_hosts;
     if (slot >= p->n) return p->o->nodes > 0 ? (int)((slot - p->n + 1) % p->o->nodes) : 0;
-    if (p->n_hosts > 0) return slot / p->each;
+    if (p->n_hosts > 0) return slot * p->width / p->each;
     return p->o->nodes > 0 ? (int)(slot / (p->n / p->o->nodes)) : slot;
 }
 
@@ -206,9 +223,9 @@ void ls__places_slot(const struct ls_places *p, int slot, char out[LS_SLOT_TEXT]
 {
     const char *distance = p->n_hosts > 0 ? "far" : p->nodes.n > 0 ? "node" : "near";
     const bool is_keeper = slot >= p->n; /* its cores are all of the machine's */
-    const int at = is_keeper ? p->first_keeper + slot - p->n : slot % p->each;
-    snprintf(out, LS_SLOT_TEXT, "%d:%d/%d:%d:%s", slot, at, is_keeper ? p->first_keeper + p->n_keepers : p->each,
-             machine_of(p, slot) + 1, distance);
+    const int at = is_keeper ? p->first_keeper + slot - p->n : slot * p->width % p->each;
+    snprintf(out, LS_SLOT_TEXT, "%d:%d+%d/%d:%d:%s", slot, at, is_keeper ? 1 : p->width,
+             is_keeper ? p->first_keeper + p->n_keepers : p->each, machine_of(p, slot) + 1, distance);
 }
 
 void ls__places_name(const struct ls_places *p, int slot, char *out, size_t size)

@@ -10,10 +10,13 @@
  * worker from its standard input, which the server holds open. When that is closed, the server is gone, and the worker
  * ends.
  *
- * Environment, for a worker: LOCKSTEP_SLOT=SLOT:K/N:NODE:near|node|far: which of the job's workers it is; of those
- * that share a machine's cores (of a server: which of the servers besides the first); its node, from 1; whether a
- * network is between it and the server, of nodes made on this machine, which see its files, or of machines that need
- * not. LOCKSTEP_TICKET.
+ * Where a network is between, the workers of a machine are one process with the threads of all of them: their sums are
+ * one push, and parameters come once. (Of --sync ps; with async and ssp:K every worker has a batch of its own.)
+ *
+ * Environment, for a worker: LOCKSTEP_SLOT=SLOT:K+W/N:NODE:near|node|far: which of the job's processes it is; of those
+ * N workers that share a machine's cores (of a server: which of the servers besides the first), it is the K-th and W in
+ * all; its node, from 1; whether a network is between it and the server, of nodes made on this machine, which see its
+ * files, or of machines that need not. LOCKSTEP_TICKET.
  */
 #ifndef LS_CLI_CREW_PLACE_H
 #define LS_CLI_CREW_PLACE_H
@@ -28,9 +31,10 @@ extern const char ls__ticket_variable[], ls__slot_variable[];
 
 struct ls_places {
     const struct ls_options *o;
-    int n, n_keepers;             /* workers; servers besides this one, slots from n up */
+    int n, n_keepers;             /* processes of workers; servers besides this one, slots from n up */
     int first_keeper;             /* of them this many are started elsewhere, and come first */
-    int each;                     /* of them on a machine that has cores of its own */
+    int each;                     /* workers on a machine that has cores of its own */
+    int width;                    /* workers that a process is */
     struct ls_nodes nodes;        /* n 0: none with a network of its own */
     char *host_text, **hosts;     /* of --hosts, cut apart */
     char (*toward)[LS_HOST_TEXT]; /* [n_hosts] our address, as the host sees it: "192.168.0.7" */

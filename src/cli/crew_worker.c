@@ -25,9 +25,10 @@ struct ls_crew_place ls__crew_place(void)
     const char *text = getenv(ls__slot_variable);
     struct ls_crew_place p;
     char distance[8] = "";
-    const bool is_one = text && sscanf(text, "%d:%d/%d:%d:%7s", &p.slot, &p.at, &p.n, &p.node, distance) == 5 &&
-                        p.at >= 0 && p.at < p.n;
-    if (!is_one) return (struct ls_crew_place){.slot = -1};
+    const bool is_one = text &&
+                        sscanf(text, "%d:%d+%d/%d:%d:%7s", &p.slot, &p.at, &p.width, &p.n, &p.node, distance) == 6 &&
+                        p.at >= 0 && p.at < p.n && p.width >= 1 && p.width <= p.n - p.at;
+    if (!is_one) return (struct ls_crew_place){.slot = -1, .width = 1};
     p.is_near = strcmp(distance, "near") == 0;
     p.is_here = p.is_near || strcmp(distance, "node") == 0;
     return p;
@@ -39,12 +40,13 @@ static void take_cores(const struct ls_crew_place *p, int64_t *threads)
     cpu_set_t allowed, own;
     if (p->n == 0 || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
     const int n_cores = CPU_COUNT(&allowed);
-    if (*threads <= 0) *threads = n_cores / p->n > 0 ? n_cores / p->n : 1;
-    if (*threads * p->n > n_cores) return;
+    const int64_t each = *threads > 0 ? *threads : n_cores / p->n > 0 ? n_cores / p->n : 1; /* of one worker */
+    *threads = each * p->width;
+    if (each * p->n > n_cores) return;
     CPU_ZERO(&own);
     for (int cpu = 0, at = 0; cpu < CPU_SETSIZE; cpu++) {
         if (!CPU_ISSET(cpu, &allowed)) continue;
-        if (at >= p->at * *threads && at < (p->at + 1) * *threads) CPU_SET(cpu, &own);
+        if (at >= p->at * each && at < (p->at + p->width) * each) CPU_SET(cpu, &own);
         at++;
     }
     sched_setaffinity(0, sizeof own, &own); /* a wish */

@@ -182,7 +182,8 @@ const struct ls_option ls__options[] = {
                  "network between; lab: in place of nodes made on this machine, as many of them as a run has.",
          .group = "Where it runs", AT(hosts)), .commands = ON(TRAIN) | ON(PREDICT) | ON(LAB)},
     {OWN(.name = "procs-per-node", .key = "procs_per_node", .aliases = {"nproc-per-node"}, .arg = "N", .type = LS_SETTING_INT, .min = 1,
-         .max = 256, .def = "1", .help = "Processes per machine with --hosts or --nodes; predict: workers per machine.",
+         .max = 256, .def = "1", .help = "Workers per machine with --hosts or --nodes, each a process; with --sync ps and a network they are one process with "
+                            "the threads of all. predict: workers per machine.",
          .group = "Where it runs", AT(procs_per_node)), .commands = ON(TRAIN) | ON(PREDICT)},
     {OWN(.name = "nodes", .key = "nodes", .arg = "N", .type = LS_SETTING_INT, .min = 0, .max = 65536, .def = "0",
          .help = "So many machines, made on this one: --workers are shared out among them, or each has "

@@ -91,6 +91,7 @@ struct ls_round {
     int n_items;
     int item_n, last_n;        /* samples of an item, and of the last one */
     bool is_batches;           /* the items are the batches of an epoch, one for each worker */
+    bool is_last;              /* nobody will compute with the parameters that it makes */
     const unsigned char *done; /* [n_items] items that are not to be done; NULL: none */
 };
 enum ls_status ls__server_begin(struct ls_server *s, const struct ls_round *round) LS_MUST_CHECK;
@@ -130,7 +131,8 @@ enum ls_status ls__server_wait(struct ls_server *s, enum ls_server_event *event,
                                struct ls_server_piece *piece) LS_MUST_CHECK;
 void ls__server_settle(struct ls_server *s, struct ls_server_push *push);
 void ls__server_piece_release(struct ls_server_piece *piece); /* forgiving */
-/* Parameters of a piece of the version that this round makes, to those who will compute with them. */
+/* Parameters of a piece of the version that this round makes, to those who will compute with them. Nobody will behind
+ * the last round, and hardly when the caller wants to stop: should there be another, they get them whole. */
 enum ls_status ls__server_tell_ahead(struct ls_server *s, int piece,
                                      const struct ls_parameters *parameters) LS_MUST_CHECK;
 

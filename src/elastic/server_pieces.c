@@ -13,6 +13,7 @@
  * its shards are computed again, with the parameters of before, which everybody has until the step is over. Of the push
  * that brings them the first n_applied pieces are not looked at: every shard has brought them already.
  */
+#include "base/control.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "elastic/server_internal.h"
@@ -203,6 +204,7 @@ enum ls_status ls__server_tell_ahead(struct ls_server *s, int piece, const struc
 {
     struct ls_copies *copies = &s->ahead[piece]; /* this thread's alone */
     struct ls_wire_buffer *buffer;
+    if (s->round.is_last || ls__control_stop_wanted(s->o.control)) return LS_OK;
     if (copies->bytes == 0) TRY(ls__copies_open(copies, parameters->bytes));
     TRY(ls__copies_make(copies, parameters, &buffer));
     pthread_mutex_lock(&s->lock);

@@ -253,6 +253,7 @@ void ls__server_report(struct ls_server *s, struct ls_elastic_result *out)
         if (out->n_told == LS_ELASTIC_TOLD) continue;
         struct ls_elastic_worker *told = &out->workers[out->n_told++];
         *told = w->told;
+        told->threads = w->threads;
         told->pushes -= n_waiting(s, i);
         told->total_seconds = ls__seconds_since(w->joined_ns) - (w->is_here ? 0 : ls__seconds_since(w->left_ns));
         (void)tell_pause(told, &w->paused, INFINITY); /* behind its last push it does nothing */

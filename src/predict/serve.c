@@ -13,6 +13,9 @@
  *     async  a worker computes whole batches alone and waits for its own push and its own parameters only. With at most
  *            u of them under way an update comes every cycle/u, if the servers and their links keep up.
  *
+ * With ps the workers of a machine are one process with the threads of all, where there are several machines: P are the
+ * machines then.
+ *
  * On one machine they share memory: sums and parameters are copied, nothing is packed. Where machines are made on one
  * computer, all that packs, adds and updates at the same time has no more threads than that has cores.
  */
@@ -22,7 +25,8 @@ struct serve {
     const struct ls_predict_profile *p;
     const struct ls_predict_cluster *c;
     double n, bytes, update, join; /* of all buckets */
-    double n_machines, per_machine, k, threads;
+    double n_machines, per_machine, k;
+    double workers, threads;        /* processes that push, and threads of each */
     double pack, add_one, publish;  /* seconds: of a worker's push, of one push at a server, of new parameters */
     double link_up, link_down, lag; /* seconds of one worker's sums and parameters alone on a link; latency */
 };
@@ -43,7 +47,8 @@ static double at_work(const struct ls_predict_cluster *c, double threads)
     return c->shared_cores > 0 && c->shared_cores < threads ? c->shared_cores : threads;
 }
 
-static struct serve look_at(const struct ls_predict_profile *p, const struct ls_predict_cluster *c)
+/* joins: the workers of a machine are one. */
+static struct serve look_at(const struct ls_predict_profile *p, const struct ls_predict_cluster *c, bool joins)
 {
     const int per_machine = c->workers < c->workers_per_machine ? c->workers : c->workers_per_machine;
     struct serve s = {.p = p,
@@ -51,7 +56,13 @@ static struct serve look_at(const struct ls_predict_profile *p, const struct ls_
                       .n_machines = (double)divide_up(c->workers, per_machine),
                       .per_machine = per_machine,
                       .k = c->servers > 0 ? c->servers : 1,
+                      .workers = c->workers,
                       .threads = c->threads};
+    if (joins && s.n_machines > 1) {
+        s.threads *= s.workers / s.n_machines;
+        s.workers = s.n_machines;
+        s.per_machine = 1;
+    }
     for (int i = 0; i < p->n_buckets; i++) {
         s.n += (double)p->buckets[i].n;
         s.bytes += p->buckets[i].bytes;
@@ -59,8 +70,8 @@ static struct serve look_at(const struct ls_predict_profile *p, const struct ls_
         s.join += p->buckets[i].join_seconds;
     }
     const bool is_near = s.n_machines == 1;
-    const double on_server = at_work(c, is_near ? s.threads * per_machine : s.threads * s.k); /* idle meanwhile */
-    const double on_worker = at_work(c, s.threads * c->workers) / c->workers;                 /* all at once */
+    const double on_server = at_work(c, c->threads * (is_near ? per_machine : s.k)); /* idle meanwhile */
+    const double on_worker = at_work(c, s.threads * s.workers) / s.workers;          /* all at once */
     s.pack = s.n * (is_near ? p->copy_seconds : p->pack_seconds) / on_worker;
     s.add_one = s.n * (is_near ? p->copy_seconds : p->unpack_seconds) / on_server;
     s.publish = s.n * p->copy_seconds / 2 / on_server + s.n * p->copy_seconds / 2 / on_worker; /* out, and in again */
@@ -87,7 +98,7 @@ static struct ls_predict_point point_of(const struct serve *s, double step, doub
 /* From the end of the last shard until the new parameters are with the workers, without the latencies. */
 static double in_pieces(const struct serve *s, double up, double down)
 {
-    const double added = s->c->workers * s->add_one + s->update, all = s->pack + up + added + s->publish + down;
+    const double added = s->workers * s->add_one + s->update, all = s->pack + up + added + s->publish + down;
     double longest = later(up, down);
     if (s->c->shared_cores > 0) /* they take turns */
         longest = later(longest, s->pack + added + s->publish);
@@ -98,10 +109,10 @@ static double in_pieces(const struct serve *s, double up, double down)
 
 struct ls_predict_point ls__serve_ps(const struct ls_predict_profile *p, const struct ls_predict_cluster *c)
 {
-    const struct serve s = look_at(p, c);
-    const double workers = c->workers, all = workers * s.threads, n_shards = (double)p->shards;
+    const struct serve s = look_at(p, c, true);
+    const double workers = s.workers, all = workers * s.threads, n_shards = (double)p->shards;
     const int64_t waves = divide_up(p->shards, (int64_t)c->workers * c->threads);
-    const double share = (double)divide_up(p->shards, c->workers) / n_shards;
+    const double share = (double)divide_up(p->shards, (int64_t)workers) / n_shards;
     const double computed = p->pre_seconds / s.threads + (double)waves * p->shard_seconds + s.join * share / s.threads;
     const double most = later(s.per_machine, workers / s.k), up = most * s.link_up, down = most * s.link_down;
     const double asked = later(0, 2 * s.lag - p->shard_seconds), turns = s.k > 1 ? 2 * 2 * s.lag : 0;
@@ -120,7 +131,7 @@ struct ls_predict_point ls__serve_ps(const struct ls_predict_profile *p, const s
 
 struct ls_predict_point ls__serve_async(const struct ls_predict_profile *p, const struct ls_predict_cluster *c)
 {
-    const struct serve s = look_at(p, c);
+    const struct serve s = look_at(p, c, false);
     const double most = c->staleness >= 0 && c->staleness + 1 < c->workers ? c->staleness + 1 : c->workers;
     const int64_t waves = divide_up(p->shards, c->threads);
     const double batch = p->pre_seconds / s.threads + (double)waves * p->shard_seconds + s.join / s.threads;

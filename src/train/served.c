@@ -209,9 +209,14 @@ void ls__served_report(const struct sync *sync, struct ls_result *r)
 {
     const struct served *v = sync->state;
     ls__server_report(v->server, &r->elastic);
+    const int n = r->elastic.n_told;
+    int64_t threads = 0;
     r->workers = r->elastic.n_workers;
-    for (int i = 0; i < r->elastic.n_told; i++) /* what a worker received the server has sent */
+    for (int i = 0; i < n; i++) { /* what a worker received the server has sent */
         r->bytes_sent += r->elastic.workers[i].bytes_sent + r->elastic.workers[i].bytes_received;
+        threads += r->elastic.workers[i].threads;
+    }
+    if (n > 0) r->threads = (threads + n / 2) / n; /* of each, the mean: this process computes nothing */
     for (int k = 1; k < r->elastic.servers; k++)
         r->bytes_sent += r->elastic.each[k].bytes_sent + r->elastic.each[k].bytes_received;
 }

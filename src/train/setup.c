@@ -260,6 +260,7 @@ enum ls_status ls__trainer_set_up(struct trainer *t)
     t->earlier = t->st;
     t->sync.run_dir = t->run ? ls__run_dir(t->run) : NULL;
     t->sync.began_ns = t->opened_ns;
+    t->sync.last_step = t->last_step;
     TRY(ls__sync_open(&t->sync, &t->s, &t->so, &t->st, t->schedule.steps_per_epoch));
     bool is_epoch_over = t->st.epoch_step == t->schedule.steps_per_epoch;
     const struct ls_loader_options lo = {.batch_size = (int)t->s.batch_size,

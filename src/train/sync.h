@@ -69,6 +69,7 @@ struct sync {
     struct session *s;                /* borrowed, once open */
     enum ls_status outcome;           /* how the training ended, for `close` */
     int64_t steps_per_epoch;
+    int64_t last_step;   /* behind which the training ends, if not before */
     const char *run_dir; /* borrowed; NULL: another rank has it */
     int64_t began_ns;    /* of the training: where its trace begins */
     void *state;         /* the way's own */

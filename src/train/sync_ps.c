@@ -23,7 +23,8 @@ static enum ls_status collect(struct sync *sync, const struct ls_exec_step *step
                                    .batch_n = step->batch->n,
                                    .n_items = n_shards,
                                    .item_n = (int)step->shard_size,
-                                   .last_n = step->batch->n - (n_shards - 1) * (int)step->shard_size};
+                                   .last_n = step->batch->n - (n_shards - 1) * (int)step->shard_size,
+                                   .is_last = step->step + 1 == sync->last_step};
     enum ls_server_event event = LS_SERVER_PUSH;
     struct ls_server_push push;
     TRY(ls__served_publish(sync));

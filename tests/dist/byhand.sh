@@ -8,16 +8,7 @@ unset LOCKSTEP_DATA MASTER_ADDR MASTER_PORT WORLD_SIZE RANK
 "$lockstep" server --keygen keys >/dev/null 2>err || skip_all "$(sed 's/^lockstep: //' err)"
 "$lockstep" server --keygen others >/dev/null
 
-# serve NAME ARGS...: a server of its own port, which does not end by itself; leaves address
-serve() {
-    local name=$1
-    shift
-    "$lockstep" server "$@" --listen 127.0.0.1:0 --run "$work/$name" --timeout 300 --no-record --no-eval >"$name.out" 2>"$name.err" </dev/null &
-    pids+=("$!")
-    server=$!
-    eventually grep -qs '^parameter server at' "$name.err" || bad "$name: does not listen: $(cat "$name.err")"
-    address=$(sed -n 's/^parameter server at \([^ ]*\) .*/\1/p' "$name.err")
-}
+timeout=300
 # refused WHAT TEXT ARGS...: a worker that ends at once, by exit code 2 and with the text
 refused() {
     "$lockstep" train --server "$address" --timeout 300 -t 1 "${@:3}" >out 2>err </dev/null
@@ -40,12 +31,19 @@ for one in w n; do
 done
 
 # --- keys ---
-serve closed softmax digits --epochs 100000 --key keys/server.key
+serve closed softmax digits --epochs 100000 --no-record --no-eval --key keys/server.key
 refused 'no key, and the server has one' 'wants a key'
 refused 'a key that the server does not take' "does not take this worker's key" --key others/worker.key
 refused 'the key of a node' "does not take this worker's key" --key keys/node.key
+for mode in 0644 0640 0604; do
+    chmod $mode others/worker.key others/server.key
+    refused "a worker's key that others may read ($mode)" "has mode $mode: others may read the key" --key others/worker.key
+    "$lockstep" server softmax digits --listen 127.0.0.1:0 --run "$work/never" --key others/server.key >out 2>err </dev/null
+    code=$?
+    one_line_error "a server's key that others may read ($mode)" 2 "has mode $mode: others may read the key"
+done
 kill -KILL "$server" && wait "$server" 2>/dev/null
-serve open softmax digits --epochs 100000
+serve open softmax digits --epochs 100000 --no-record --no-eval
 has 'a server without a key says who can take part' open.err 'without a key anybody on this machine can take part'
 refused 'a key, and the server has none' 'has no key' --key keys/worker.key
 
@@ -70,7 +68,7 @@ if "$lockstep" data info folder:one/pics 2>&1 | grep -q 'reads no images'; then
     finish
 fi
 cd one || exit 2
-serve pictures softmax folder:pics --resize 8 -b 4 --epochs 100000
+serve pictures softmax folder:pics --resize 8 -b 4 --epochs 100000 --no-record --no-eval
 cd ../other || exit 2
 refused 'other data' "are not those that the server at $address trains with"
 has 'other data: what to do' err "copy the server's"

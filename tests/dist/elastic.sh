@@ -11,24 +11,6 @@ parts one many killed server refused async near down
 
 common="lenet5 digits -b 64 --no-eval --no-record --seed 5"
 
-# serve NAME ARGS...: a server with a run of that name; its number in server, its address in address, its words in NAME.out and NAME.err
-serve() {
-    name=$1
-    shift
-    rm -rf "${work:?}/$name" "$name.err" "$name.workers"
-    "$lockstep" server "$@" --listen 127.0.0.1:0 --run "$work/$name" --log-every 1 --lease ${lease:-2} --timeout 60 --json >"$name.out" 2>"$name.err" </dev/null &
-    server=$!
-    pids+=("$server")
-    if ! eventually grep -qsE '^parameter server at|^lockstep: [^w]' "$name.err"; then bad "$name: the server does not listen"; fi
-    address=$(sed -n 's/^parameter server at \([^ ]*\) .*/\1/p' "$name.err")
-}
-worker() { # its number in pid
-    "$lockstep" train --server "$address" -t 1 --timeout 60 >>worker.out 2>>"$name.workers" </dev/null &
-    pid=$!
-    pids+=("$pid")
-}
-joined() { [ "$(grep -c '^worker .* joined' "$name.err")" -ge "$1" ]; } # so many, so far
-at_step() { has_lines "$work/$name/metrics.jsonl" "$1"; }
 served() { # WHAT: the server ends well, with the reference
     wait "$server"
     code=$?
@@ -95,7 +77,7 @@ END
         if grep -q "does not take this worker's key" err; then break; fi
     done
     if grep -q "does not take this worker's key" err; then ok "another key is not taken"; else bad "another key: $(cat err)"; fi
-    "$lockstep" train --server "$address" -t 1 --timeout 60 --key keys/worker.key >>worker.out 2>>worker.err </dev/null &
+    worker --key keys/worker.key
     pids+=("$!")
     served "a server and a worker with keys"
     # Not finite: the worker's word becomes the training's.

@@ -34,10 +34,11 @@ workers() { # of this test
 }
 
 reference=$(hash_of -i 30)
-train -i 30 --hosts 127.0.0.2,127.0.0.3 --procs-per-node 2 --sync ps
+train -i 30 --hosts 127.0.0.2,127.0.0.3 --procs-per-node 2 -t 1 --sync ps
 equal 'two hosts of two: exit code' $code 0
 equal 'two hosts of two: weights' "$(field weights_hash)" "$reference"
-equal 'two hosts of two: four workers' "$(value 'len(r["elastic"]["workers"])')" 4
+equal 'two hosts of two: a process of two threads on each' "$(value '[w["threads"] for w in r["elastic"]["workers"]], r["workers"], r["threads"]')" '([2, 2], 2, 2)'
+has 'two hosts of two: said' err 'the 2 workers of a machine are one process of 2 threads'
 has 'keys are not on the command line' rsh.log ' --key fd:0 '
 equal 'in the manifest' "$(python3 -c 'import json; print(json.load(open("r/manifest.json"))["launch"]["hosts"])')" '127.0.0.2,127.0.0.3'
 train -i 30 --hosts 127.0.0.2,127.0.0.3 --sync ps --servers 3
@@ -55,12 +56,14 @@ sed -i '/no route/d' err # its shell's own words
 one_line_error 'no host answers' 6 'all workers are gone'
 train -i 30 --hosts no.such.host,127.0.0.2 --sync ps
 one_line_error 'a host without an address' 2 'host no.such.host of --hosts'
+train -i 30 --hosts 127.0.0.2,127.0.0.3 --procs-per-node 2 --sync async --momentum 0
+equal 'async: every worker is a process' "$(value 'len(r["elastic"]["workers"])')" 4
 train -i 30 --hosts no.such.host,127.0.0.2 --sync async --listen 127.0.0.1
 equal 'a name that only the remote shell knows, and --listen: exit code' $code 0
 
 # --- ends ---
 
-loses_worker 'a worker killed on its host' --hosts 127.0.0.2,127.0.0.3 --sync ps
+loses_worker 'a worker killed on its host' --hosts 127.0.0.2,127.0.0.3 --procs-per-node 2 --sync ps
 
 begin_on_hosts stopped --hosts 127.0.0.2,127.0.0.3 --sync ps
 kill -INT "$pid"

@@ -145,6 +145,29 @@ signal.pause()' "${1:-127.0.0.1}")
 unending="lenet5 digits -b 64 --no-eval --no-record --seed 5 --schedule constant --epochs 100000"
 value() { python3 -c 'import json,sys; r=json.load(open(sys.argv[2])); print(eval(sys.argv[1]))' "$1" "${2:-out}" 2>&1; } # of r
 
+# serve NAME ARGS...: a server by hand with a run of that name, at a port of its own; leaves name, its number in server and its address in address.
+# Its words are in NAME.out and NAME.err. lease (2) and timeout (60), seconds, are the script's to set.
+serve() {
+    name=$1
+    shift
+    if [[ " $* " != *" --resume "* ]]; then rm -rf "${work:?}/$name"; fi
+    rm -f "$name.err" "$name.workers"
+    "$lockstep" server "$@" --listen 127.0.0.1:0 --run "$work/$name" --log-every 1 --lease "${lease:-2}" --timeout "${timeout:-60}" --json \
+        >"$name.out" 2>"$name.err" </dev/null &
+    server=$!
+    pids+=("$server")
+    eventually grep -qsE '^parameter server at|^lockstep: [^w]' "$name.err" || bad "$name: the server does not listen: $(head -c 600 "$name.err")"
+    address=$(sed -n 's/^parameter server at \([^ ]*\) .*/\1/p' "$name.err")
+}
+# worker ARGS...: one of one thread for it, its number in pid; its words are in NAME.workers, with those of the others
+worker() {
+    "$lockstep" train --server "$address" -t 1 --timeout "${timeout:-60}" "$@" >>worker.out 2>>"$name.workers" </dev/null &
+    pid=$!
+    pids+=("$pid")
+}
+joined() { [ "$(grep -c '^worker .* joined' "$name.err")" -ge "$1" ]; } # so many, so far
+at_step() { has_lines "$work/$name/metrics.jsonl" "$1"; }
+
 # ends_as_alone WHAT PID OUT ARGS...: after SIGTERM, and with the weights of one process that trains ARGS as far
 ends_as_alone() {
     local what=$1 out=$3 steps

@@ -57,6 +57,13 @@ has 'a network: the server is on the first node' err 'parameter server at 10.77.
 equal 'a network: a worker on each node' "$(value 'sorted(w["host"] for w in r["elastic"]["workers"])')" "['node1', 'node2', 'node3']"
 equal 'a network: in the manifest' "$(of_launch nodes) $(of_launch network) $(of_launch is_shaped)" '3 1gbit,0.1ms True'
 equal 'a network: what travelled' "$(value 'r["bytes_sent"] == sum(w["bytes_sent"] + w["bytes_received"] for w in r["elastic"]["workers"]) > 1e6')" True
+train -i 30 --nodes 2 --procs-per-node 2 -t 1 --network 1gbit,0.1ms --sync ps
+equal 'two workers a node: weights' "$(field weights_hash)" "$reference"
+has 'two workers a node: said' err 'the 2 workers of a machine are one process of 2 threads'
+equal 'two workers a node: one process each, which pushes for both' \
+    "$(value 'sorted((w["host"], w["threads"]) for w in r["elastic"]["workers"])')" "[('node1', 2), ('node2', 2)]"
+train -i 30 --nodes 2 --procs-per-node 2 --network 1gbit,0.1ms --sync async --momentum 0
+equal 'two workers a node, async: four processes' "$(value 'len(r["elastic"]["workers"])')" 4
 train -i 30 --nodes 2 --network 1gbit,0.1ms,1% --sync ps
 equal '1 % of the packets lost: weights' "$(field weights_hash)" "$reference"
 # A node is held back on the clock. Where the cores are so busy that the other one hardly runs either, only more of it shows.
@@ -83,7 +90,6 @@ begin() { # NAME ARGS...: a job in the background; its number in pid, its words 
     job $common --run "$work/$name" --log-every 1 "$@"
     eventually at_step 5 || bad "$name: no steps: $(head -c 600 err.bg)"
 }
-at_step() { has_lines "$work/$name/metrics.jsonl" "$1"; }
 steps() { wc -l <"$work/$name/metrics.jsonl"; }
 worker_on() { # K: the worker of node K
     local one
@@ -134,10 +140,12 @@ kill -CONT "$(worker_on 2)"
 ends_well 'one worker killed, one asleep'
 has 'a dead worker is named' err 'worker process 2 on node3'
 
-begin again -i 150 --nodes 2 --network 1gbit,0.1ms --sync ps --max-restarts 1
+begin again -i 150 --nodes 2 --procs-per-node 2 --network 1gbit,0.1ms --sync ps --max-restarts 1
+equal 'two workers a node: one process to kill' "$(worker_on 2 | wc -l)" 1
 kill -KILL "$(worker_on 2)"
-ends_well 'a worker killed and started again'
-has 'it was started again' err 'started again'
+ends_well 'the workers of a node killed and started again'
+has 'they are named' err 'worker process 1 on node2'
+has 'they were started again' err 'started again'
 
 # --- nothing is left ---
 

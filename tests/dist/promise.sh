@@ -163,20 +163,7 @@ by_server() { # WHAT ARGS...
     esac
 }
 
-serve() { # ARGS...: a server in the background, its number in server, its address in address
-    rm -rf "$work/r" "$work/s.err"
-    "$lockstep" server "$@" --lease 100 --listen 127.0.0.1:0 --run "$work/r" --log-every 1 --json >s.out 2>s.err </dev/null &
-    server=$!
-    pids+=("$server")
-    if ! eventually grep -qsE '^parameter server at|^lockstep: [^w]' s.err; then bad "the server does not listen"; fi
-    address=$(sed -n 's/^parameter server at \([^ ]*\) .*/\1/p' s.err)
-}
-worker() { # its number in pid
-    "$lockstep" train --server "$address" -t 1 --timeout 300 >/dev/null 2>w.err </dev/null &
-    pid=$!
-    pids+=("$pid")
-}
-joined() { [ "$(grep -c '^worker .* joined' s.err)" -ge "$1" ]; } # so many, so far
+lease=100 timeout=300
 # Runs a worker a little at a time and looks while it stands still. 1: it went to the end meanwhile.
 stopped_when() { # COMMAND...
     local end=$((SECONDS + patience))
@@ -194,16 +181,16 @@ served() { # the server's hash, when it has ended well
     if [ $code -ne 0 ]; then cell="exit code $code: $(head -c 300 s.err)"; fi
     wait "$pid" 2>/dev/null
 }
-at_random() { has_lines "$work/r/metrics.jsonl" $step; }
+at_random() { at_step $step; }
 
 # A second worker comes while the first, its number in first, stands still amid a random step and keeps its shards. 1: it was over before, as told in cell.
 second_comes() { # ARGS...
-    serve "$@"
+    serve s "$@"
     worker
     first=$pid step=$((1 + RANDOM % 12))
     if ! stopped_when at_random; then served; cell="it was over too soon: $cell"; return 1; fi
     worker
-    eventually joined 2 || bad "nobody else joins: $(head -c 300 s.err w.err)"
+    eventually joined 2 || bad "nobody else joins: $(head -c 300 s.err s.workers)"
 }
 worker_killed() {
     second_comes "$@" || return
@@ -219,12 +206,12 @@ worker_late() {
     [ "$(value 'r["elastic"]["workers"][1]["joined_step"] > 0' s.out)" = True ] || cell="was not late: $cell"
 }
 worker_slowed() {
-    serve "$@"
+    serve s "$@"
     worker
     (while kill -STOP "$pid" 2>/dev/null; do sleep 0.008; kill -CONT "$pid"; sleep 0.002; done) 2>/dev/null &
     local slower=$! slow=$pid
     pids+=("$slower")
-    eventually joined 1 || bad "nobody joins: $(head -c 300 s.err w.err)"
+    eventually joined 1 || bad "nobody joins: $(head -c 300 s.err s.workers)"
     worker
     served
     { kill -KILL "$slower" && wait "$slower"; } 2>/dev/null
@@ -232,12 +219,12 @@ worker_slowed() {
     wait "$slow"
 }
 server_restarted() {
-    serve "$@"
+    serve s "$@"
     worker
-    if ! stopped_when has_checkpoint "$work/r"; then served; cell="was not killed: $cell"; return; fi
+    if ! stopped_when has_checkpoint "$work/s"; then served; cell="was not killed: $cell"; return; fi
     kill -KILL "$server"
     wait "$server" 2>/dev/null
-    "$lockstep" server --resume "$work/r" --listen "$address" --json >s.out 2>s.err </dev/null &
+    "$lockstep" server --resume "$work/s" --listen "$address" --json >s.out 2>s.err </dev/null &
     server=$!
     pids+=("$server")
     kill -CONT "$pid"

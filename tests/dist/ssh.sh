@@ -70,10 +70,10 @@ reference=$(hash_of -i 30)
 train -i 30 --hosts $hosts --procs-per-node 2 --sync ps
 equal 'ps: exit code' $code 0
 equal 'ps: weights' "$(field weights_hash)" "$reference"
-equal 'ps: four workers' "$(value 'len(r["elastic"]["workers"])')" 4
-equal 'ps: through ssh, to each host twice' "$(grep -c '^127.0.0.2 ' rsh.log) $(grep -c '^127.0.0.3 ' rsh.log)" '2 2'
-equal 'ps: no key on a command line' "$(grep -c -- '--key fd:0' rsh.log)" 4
-has 'ps: a prediction first' err 'per step of 4 workers and 1 server (network: '
+equal 'ps: a process for the two workers of a host' "$(value 'len(r["elastic"]["workers"])')" 2
+equal 'ps: through ssh, to each host once' "$(grep -c '^127.0.0.2 ' rsh.log) $(grep -c '^127.0.0.3 ' rsh.log)" '1 1'
+equal 'ps: no key on a command line' "$(grep -c -- '--key fd:0' rsh.log)" 2
+has 'ps: a prediction first' err 'per step of 2 workers and 1 server (network: '
 train -i 30 --hosts $hosts --sync ps --servers 2
 equal 'two servers: weights' "$(field weights_hash)" "$reference"
 

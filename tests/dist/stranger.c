@@ -1,10 +1,14 @@
 /* stranger.c: somebody who should not be listened to, for tests of what listens (src/wire).
  *
- *     stranger raw ADDRESS N            N connections that send bytes: noise, ZeroMQ's greeting cut short, lengths
- * beyond all bounds stranger keyless ADDRESS N        N messages by ZeroMQ without a key, and with a key that nobody
- * knows stranger replay ADDRESS N KEY     records what a process with the key sends, and sends it again N times
- *     stranger insider ADDRESS N KEY    a process with the key that sends N messages that are none: noise, cut, too
- * long, with wrong lengths, of other jobs, twice
+ *     stranger raw ADDRESS N
+ *         N connections that send bytes: noise, ZeroMQ's greeting cut short, lengths beyond all bounds
+ *     stranger keyless ADDRESS N
+ *         N messages by ZeroMQ without a key, and with a key that nobody knows
+ *     stranger replay ADDRESS N KEY
+ *         records what a process with the key sends, and sends it again N times
+ *     stranger insider ADDRESS N KEY
+ *         a process with the key that sends N messages that are none: noise, cut, too long, with wrong lengths, of
+ *         other jobs, twice
  *
  * Out: a line with what came back; exit code 1 if that was more than ZeroMQ's own greeting (raw, keyless) or any
  * message. Raw and replay read what comes back and look for our name and version in it.

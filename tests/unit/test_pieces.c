@@ -1,9 +1,10 @@
 /* test_pieces.c: a server whose pushes come in pieces, confronted with workers that this test plays message by message:
  * a piece is handed out when every shard has it, in order, and once, whoever dies between two of them; what is no next
- * piece of a push makes it void; the next parameters go ahead to who has all before them.
+ * piece of a push makes it void; the next parameters go ahead to who has all before them, unless nobody will need them.
  */
 #include "elastic/server.h"
 #include "engine.h"
+#include "played.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,120 +12,18 @@
 enum { N_PIECES = 3, PIECE = 10, N_ITEMS = 6, PARAMETERS = 40 };
 
 static const struct ls_sum_split pieces = {.n = N_PIECES, .ranges = {{0, 10}, {10, 20}, {20, 30}}};
-static uint8_t head[LS_TALK_HEAD_BYTES];
-static union ls_talk_body heard;
-
-struct worker {
-    struct ls_wire *wire;
-    uint64_t session, sequence;
-    uint32_t number, n_pushes;
-    uint32_t items[N_ITEMS], n_items;
-    bool is_last;
-    int64_t step, version;
-};
-
-static struct ls_server *open_server(void)
-{
-    struct ls_server *s;
-    const struct ls_server_options o = {.address = "127.0.0.1:0",
-                                        .lease = 60,
-                                        .timeout = 60,
-                                        .staleness = -1,
-                                        .n_servers = 1,
-                                        .options = "{}",
-                                        .model_name = "m",
-                                        .model = "model m",
-                                        .identity = "{}",
-                                        .n_sums = N_PIECES * PIECE,
-                                        .n_own_sums = N_PIECES * PIECE,
-                                        .pieces = &pieces,
-                                        .parameters_bytes = PARAMETERS};
-    check_ok(ls__server_open(&s, &o));
-    return s;
-}
-
 static const struct ls_parameters parameters = {.bytes = PARAMETERS};
+static bool is_stopping; /* the caller wants to stop */
+
+static bool wants_to_stop(void *context)
+{
+    return is_stopping;
+}
 
 /* --- a worker --- */
 
-static void say(struct worker *w, enum ls_talk_kind kind, const void *body, const int64_t *sums, int n)
-{
-    size_t bytes;
-    const size_t payload = (size_t)n * sizeof *sums;
-    const struct ls_frame f = {.session = w->session,
-                               .step = w->step,
-                               .sender = w->number,
-                               .sequence = ++w->sequence,
-                               .payload_bytes = payload};
-    check_ok(ls__talk_write(head, sizeof head, f, kind, body, &bytes));
-    if (n > 0)
-        check_ok(ls_wire_send_copy(w->wire, LS_WIRE_SERVER, head, bytes, sums, payload));
-    else
-        check_ok(ls_wire_send(w->wire, LS_WIRE_SERVER, head, bytes, NULL, 0));
-}
-
-/* Waits for a message of that kind; heard is its body. How long its payload is. */
-static size_t hear(struct worker *w, enum ls_talk_kind kind)
-{
-    for (int i = 0; i < 600; i++) {
-        struct ls_wire_message m;
-        struct ls_frame f;
-        struct ls_frame_reader r;
-        check_ok(ls_wire_receive(w->wire, 100, &m));
-        const size_t bytes = m.payload_bytes;
-        const bool is_it = m.event == LS_WIRE_MESSAGE && ls_frame_read(m.head, m.head_bytes, bytes, &f, &r) &&
-                           ls__talk_read(&f, &r, &heard) && f.kind == kind;
-        if (is_it) w->session = f.session;
-        if (is_it) w->step = f.step;
-        ls_wire_message_release(&m);
-        if (is_it) return bytes;
-    }
-    fail_msg("a message of kind %d did not come", (int)kind);
-    return 0;
-}
-
-static void join(struct worker *w, struct ls_server *s)
-{
-    const struct ls_talk_ready ready = {N_PIECES * PIECE, PARAMETERS, 1, false};
-    static struct ls_talk_join j = {.pid = 1, .threads = 1, .slot = -1, .version = LOCKSTEP_VERSION, .host = "played"};
-    struct ls_wire_message m = {0};
-    *w = (struct worker){0};
-    check_ok(ls_wire_connect(&w->wire, &(struct ls_wire_options){.address = ls__server_address(s)}));
-    while (m.event != LS_WIRE_CONNECTED) check_ok(ls_wire_receive(w->wire, 1000, &m));
-    say(w, LS_TALK_JOIN, &j, NULL, 0);
-    hear(w, LS_TALK_WELCOME);
-    assert_int_equal(heard.welcome.n_pieces, N_PIECES);
-    w->number = heard.welcome.worker;
-    say(w, LS_TALK_READY, &ready, NULL, 0);
-}
-
-static void note_work(struct worker *w)
-{
-    for (uint32_t i = 0; i < heard.work.n_items; i++) w->items[w->n_items++] = heard.work.items[i];
-    w->is_last = heard.work.is_last;
-    w->version = heard.work.version;
-}
-
-/* The first work of a step, and no more yet. */
-static size_t begin_work(struct worker *w)
-{
-    w->n_items = 0;
-    const size_t bytes = hear(w, LS_TALK_WORK);
-    note_work(w);
-    return bytes;
-}
-
-static void take_the_rest(struct worker *w)
-{
-    while (!w->is_last) {
-        say(w, LS_TALK_ASK, NULL, NULL, 0);
-        hear(w, LS_TALK_WORK);
-        note_work(w);
-    }
-}
-
 /* A shard's sums are its number and 1, in every piece the piece's number more. */
-static void push(struct worker *w, int piece, int n_pieces, int n_sums)
+static void push(struct played *w, int piece, int n_pieces, int n_sums)
 {
     static struct ls_talk_push p;
     int64_t sums[2 * PIECE] = {0};
@@ -136,7 +35,7 @@ static void push(struct worker *w, int piece, int n_pieces, int n_sums)
     memcpy(p.items, w->items, sizeof w->items);
     for (uint32_t i = 0; i < w->n_items; i++)
         for (int k = 0; k < PIECE; k++) sums[k] += (int64_t)w->items[i] + 1 + piece;
-    say(w, LS_TALK_PUSH, &p, sums, n_sums);
+    played_say(w, LS_TALK_PUSH, &p, w->step, n_sums > 0 ? sums : NULL, (size_t)n_sums * sizeof *sums);
     w->n_pushes += piece + 1 == n_pieces;
 }
 
@@ -172,42 +71,49 @@ static void expect_done(struct ls_server *s)
     assert_int_equal(event, LS_SERVER_DONE);
 }
 
-static void begin(struct ls_server *s, int64_t step)
+static void begin_round(struct ls_server *s, int64_t step, bool is_last)
 {
-    const struct ls_round round = {.step = step, .batch_n = N_ITEMS, .n_items = N_ITEMS, .item_n = 1, .last_n = 1};
+    const struct ls_round round = {
+        .step = step, .batch_n = N_ITEMS, .n_items = N_ITEMS, .item_n = 1, .last_n = 1, .is_last = is_last};
     check_ok(ls__server_publish(s, &parameters));
     check_ok(ls__server_begin(s, &round));
 }
 
-/* Two workers have all shards of step 0. */
-static struct ls_server *open_two(struct worker *a, struct worker *b)
+static void begin(struct ls_server *s, int64_t step)
 {
-    if (ls_wire_load() != LS_OK) skip();
-    struct ls_server *s = open_server();
-    join(a, s);
-    join(b, s);
-    while (ls__server_n_workers(s) < 2) continue;
+    begin_round(s, step, false);
+}
+
+/* Two workers have all shards of step 0. */
+static struct ls_server *open_two(struct played *a, struct played *b)
+{
+    static const struct ls_control control = {.is_stop_wanted = wants_to_stop};
+    struct ls_server_options o = played_options(&pieces, PARAMETERS);
+    o.control = &control;
+    struct ls_server *s = played_open(&o);
+    played_enter(s, a, -1, 1);
+    played_enter(s, b, -1, 1);
     begin(s, 0);
-    assert_int_equal(begin_work(a), PARAMETERS);
-    assert_int_equal(begin_work(b), PARAMETERS);
-    take_the_rest(a);
-    take_the_rest(b);
+    assert_int_equal(played_begin_work(s, a), PARAMETERS);
+    assert_int_equal(played_begin_work(s, b), PARAMETERS);
+    played_take_rest(s, a);
+    played_take_rest(s, b);
     assert_int_equal(a->n_items + b->n_items, N_ITEMS);
     return s;
 }
 
-static void close_two(struct ls_server *s, struct worker *a, struct worker *b)
+static void close_two(struct ls_server *s, struct played *a, struct played *b)
 {
-    ls_wire_close(&a->wire, 0);
-    ls_wire_close(&b->wire, 0);
-    ls__server_close(&s, LS_OK);
+    played_go(a);
+    played_go(b);
+    played_close(&s);
 }
 
 /* --- */
 
 static void test_one_behind_the_other(void **state)
 {
-    struct worker a, b;
+    struct played a, b;
     struct ls_server *s = open_two(&a, &b);
     for (int i = 0; i < N_PIECES; i++) push(&a, i, N_PIECES, PIECE);
     push(&b, 0, N_PIECES, PIECE);
@@ -222,11 +128,11 @@ static void test_one_behind_the_other(void **state)
     expect_done(s);
     begin(s, 1);
     for (int i = 0; i < N_PIECES; i++) {
-        assert_int_equal(hear(&a, LS_TALK_AHEAD), PARAMETERS);
+        assert_int_equal(played_hear(s, &a, LS_TALK_AHEAD), PARAMETERS);
         assert_int_equal(heard.ahead.piece, i);
         assert_int_equal(heard.ahead.version, a.version + 1);
     }
-    assert_int_equal(begin_work(&a), 0); /* it has them */
+    assert_int_equal(played_begin_work(s, &a), 0); /* it has them */
     assert_true(heard.work.is_ahead && heard.work.has_parameters);
     close_two(s, &a, &b);
 }
@@ -234,7 +140,7 @@ static void test_one_behind_the_other(void **state)
 /* What is in stays in: its shards are computed again, and only what is behind is taken. */
 static void test_death_between_pieces(void **state)
 {
-    struct worker a, b;
+    struct played a, b;
     struct ls_server *s = open_two(&a, &b);
     push(&a, 0, N_PIECES, PIECE);
     push(&a, 1, N_PIECES, PIECE);
@@ -243,24 +149,53 @@ static void test_death_between_pieces(void **state)
     check_ok(ls__server_tell_ahead(s, 0, &parameters));
     expect_piece(s, 1, 2);
     const uint32_t n = a.n_items;
-    ls_wire_close(&a.wire, 0);
-    assert_int_equal(begin_work(&b), 0); /* with the parameters of before, which it has */
+    played_go(&a);
+    assert_int_equal(played_begin_work(s, &b), 0); /* with the parameters of before, which it has */
     assert_false(heard.work.is_ahead);
-    take_the_rest(&b);
+    played_take_rest(s, &b);
     assert_int_equal(b.n_items, n);
     for (int i = 0; i < N_PIECES; i++) push(&b, i, N_PIECES, PIECE);
     expect_piece(s, 2, 2);
     expect_done(s);
     begin(s, 1);
-    assert_int_equal(begin_work(&b), PARAMETERS); /* not all went ahead */
-    ls_wire_close(&b.wire, 0);
-    ls__server_close(&s, LS_OK);
+    assert_int_equal(played_begin_work(s, &b), PARAMETERS); /* not all went ahead */
+    played_go(&b);
+    played_close(&s);
+}
+
+/* Nobody needs what is behind the last step, or behind one in which the caller wants to stop. Who goes on nevertheless
+ * gets it whole. */
+static void test_nothing_behind_the_last(void **state)
+{
+    struct played a, b;
+    struct ls_server *s = open_two(&a, &b);
+    for (int64_t step = 0; step < 3; step++) {
+        for (int i = 0; i < N_PIECES; i++) {
+            is_stopping = step == 2 && i > 0;
+            push(&a, i, N_PIECES, PIECE);
+            push(&b, i, N_PIECES, PIECE);
+            expect_piece(s, i, 2);
+            check_ok(ls__server_tell_ahead(s, i, &parameters));
+        }
+        expect_done(s);
+        a.n_ahead = b.n_ahead = 0;
+        begin_round(s, step + 1, step == 0); /* step 1 is the last */
+        const size_t want[] = {0, PARAMETERS, PARAMETERS}, pieces_want[] = {N_PIECES, 0, 1};
+        assert_int_equal(played_begin_work(s, &a), want[step]);
+        assert_int_equal(a.n_ahead, pieces_want[step]);
+        assert_int_equal(played_begin_work(s, &b), want[step]);
+        assert_int_equal(b.n_ahead, pieces_want[step]);
+        played_take_rest(s, &a);
+        played_take_rest(s, &b);
+    }
+    is_stopping = false;
+    close_two(s, &a, &b);
 }
 
 /* Every one of these is void, and what its worker had goes out again. */
 static void test_no_piece(void **state)
 {
-    struct worker a, b;
+    struct played a, b;
     struct ls_server *s = open_two(&a, &b);
     for (int wrong = 0; wrong < 7; wrong++) {
         if (wrong == 0) push(&a, 2, N_PIECES, PIECE); /* the last without those before it */
@@ -286,9 +221,9 @@ static void test_no_piece(void **state)
             for (int i = 0; i < N_PIECES; i++) push(&a, i, N_PIECES, PIECE);
         }
         if (wrong == 6) push(&a, 0, 1, 0); /* what was given goes back */
-        hear(&a, LS_TALK_ACK);
-        begin_work(&a); /* the other one is busy: all of it again */
-        take_the_rest(&a);
+        played_hear(s, &a, LS_TALK_ACK);
+        played_begin_work(s, &a); /* the other one is busy: all of it again */
+        played_take_rest(s, &a);
     }
     for (int i = 0; i < N_PIECES; i++) push(&a, i, N_PIECES, PIECE);
     for (int i = 0; i < N_PIECES; i++) push(&b, i, N_PIECES, PIECE);
@@ -302,6 +237,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_behind_the_other),
         cmocka_unit_test(test_death_between_pieces),
+        cmocka_unit_test(test_nothing_behind_the_last),
         cmocka_unit_test(test_no_piece),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

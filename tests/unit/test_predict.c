@@ -207,6 +207,13 @@ static void test_one_server(void **state)
         struct ls_predict_point r = ls_predict_step(&p, &c, LS_PREDICT_PS);
         expect_near("the link of one server", r.communicate, w * (bytes + 4 * n) / gigabit.bandwidth + 2 * 1e-4);
         assert_true(r.step_seconds > r.communicate + p.shard_seconds);
+        c = cluster(2 * w, 2, 1, &gigabit); /* two workers of a machine push as one */
+        c.servers = 1;
+        const struct ls_predict_point joined = ls_predict_step(&p, &c, LS_PREDICT_PS);
+        expect_near("the link of one server, two workers a machine", joined.communicate, r.communicate);
+        expect_near("what leaves a machine", joined.wire_bytes, r.wire_bytes);
+        assert_int_equal(joined.workers, 2 * w);
+        assert_int_equal(joined.busy_threads, 2 * w < 8 ? 2 * w : 8);
     }
     struct ls_predict_cluster near = cluster(2, 2, 1, &gigabit);
     double free_of_charge = ls_predict_step(&p, &near, LS_PREDICT_PS).step_seconds;

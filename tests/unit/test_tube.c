@@ -1,9 +1,8 @@
 /* test_tube.c: messages in memory that two processes share: queues that wrap, are full, are scribbled over; bells. Then
  * a server with workers made by hand, one that shares its memory and one that does not: who dies between writing and
  * ringing, rings without writing, or writes what is no message. */
-#include "elastic/server_internal.h"
-
 #include "base/rng.h"
+#include "elastic/tube.h"
 #include "sanitized.h"
 
 #include <pthread.h>
@@ -17,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "expect.h"
+#include "played.h"
 
 static unsigned random_below(uint64_t *at, unsigned n)
 {
@@ -195,63 +194,6 @@ enum { N_SUMS = 16, PARAMETERS_BYTES = 64, N_ITEMS = 8 };
 static const struct ls_sum_split in_one = {.n = 1, .ranges = {{0, N_SUMS}}};
 static const struct ls_sum_split in_two = {.n = 2, .ranges = {{0, N_SUMS / 2}, {N_SUMS / 2, N_SUMS}}};
 
-static const struct ls_server_options server_options = {.address = "127.0.0.1:0",
-                                                        .lease = 60,
-                                                        .timeout = 60,
-                                                        .staleness = -1,
-                                                        .n_servers = 1,
-                                                        .options = "{}",
-                                                        .model_name = "m",
-                                                        .model = "m",
-                                                        .identity = "{}",
-                                                        .n_sums = N_SUMS,
-                                                        .n_own_sums = N_SUMS,
-                                                        .pieces = &in_one,
-                                                        .parameters_bytes = PARAMETERS_BYTES};
-
-struct hand {
-    struct ls_wire *wire;
-    uint64_t session, sequence;
-    uint32_t number;
-    int slot;
-    struct ls_box *box; /* NULL: it has none */
-    int bells[2];
-    struct ls_tube tube;
-    struct ls_talk_work work; /* the last, and all items of it */
-    uint32_t items[N_ITEMS], n_items;
-    bool is_boxed;      /* it found the parameters in the box */
-    int64_t heard_step; /* of the last message */
-};
-
-static uint32_t threads = 1; /* of the next one */
-static uint8_t message[LS_TALK_HEAD_BYTES];
-static union ls_talk_body heard;
-
-static void pump(struct ls_server *s)
-{
-    bool is_something;
-    pthread_mutex_lock(&s->lock);
-    check_ok(ls__server_pump(s, 2, &is_something));
-    pthread_mutex_unlock(&s->lock);
-}
-
-/* The server's second thread may be at work. */
-static bool is_here(struct ls_server *s, const struct hand *h)
-{
-    pthread_mutex_lock(&s->lock);
-    const bool is_here = s->workers[h->number].is_here;
-    pthread_mutex_unlock(&s->lock);
-    return is_here;
-}
-
-static bool is_ready(struct ls_server *s, const struct hand *h)
-{
-    pthread_mutex_lock(&s->lock);
-    const bool is_ready = s->workers[h->number].is_ready;
-    pthread_mutex_unlock(&s->lock);
-    return is_ready;
-}
-
 static bool has_push(struct ls_server *s)
 {
     pthread_mutex_lock(&s->lock);
@@ -260,120 +202,19 @@ static bool has_push(struct ls_server *s)
     return has_push;
 }
 
-static int n_rejected(struct ls_server *s, const struct hand *h)
-{
-    pthread_mutex_lock(&s->lock);
-    const int n = (int)s->workers[h->number].told.rejected;
-    pthread_mutex_unlock(&s->lock);
-    return n;
-}
-
-static size_t write_message(struct hand *h, enum ls_talk_kind kind, const void *body, int64_t step, size_t payload)
-{
-    size_t bytes;
-    const struct ls_frame f = {
-        .session = h->session, .step = step, .sender = h->number, .sequence = ++h->sequence, .payload_bytes = payload};
-    check_ok(ls__talk_write(message, sizeof message, f, kind, body, &bytes));
-    return bytes;
-}
-
-static void say(struct hand *h, enum ls_talk_kind kind, const void *body, int64_t step)
-{
-    const size_t bytes = write_message(h, kind, body, step, 0);
-    if (h->box)
-        assert_true(ls__tube_put(&h->tube, message, bytes));
-    else
-        check_ok(ls_wire_send(h->wire, LS_WIRE_SERVER, message, bytes, NULL, 0));
-}
-
-/* What the server says next, by tube or connection, into `heard`. */
-static enum ls_talk_kind hear(struct ls_server *s, struct hand *h)
-{
-    for (int i = 0; i < 5000; i++) {
-        struct ls_frame f = {0};
-        struct ls_frame_reader r;
-        struct ls_wire_message m = {0};
-        size_t bytes;
-        pump(s);
-        bool is_one = h->box && ls__tube_take(&h->tube, message, sizeof message, &bytes) == LS_TUBE_MESSAGE;
-        if (!is_one) {
-            check_ok(ls_wire_receive(h->wire, 1, &m));
-            is_one = m.event == LS_WIRE_MESSAGE;
-            if (is_one) memcpy(message, m.head, bytes = m.head_bytes);
-        }
-        const bool is_read =
-            is_one && ls_frame_read(message, bytes, m.payload_bytes, &f, &r) && ls__talk_read(&f, &r, &heard);
-        if (is_read) h->session = f.session;
-        if (is_read) h->heard_step = f.step;
-        const bool is_connected = m.event == LS_WIRE_CONNECTED;
-        ls_wire_message_release(&m);
-        if (is_read) return (enum ls_talk_kind)f.kind;
-        if (is_connected) return LS_TALK_BEAT;
-    }
-    fail_msg("the server says nothing");
-    return LS_TALK_BEAT;
-}
-
-static void enter(struct ls_server *s, struct hand *h, int slot)
-{
-    struct ls_talk_join join = {.version = LOCKSTEP_VERSION, .host = "here", .slot = slot}; /* -t was not given */
-    *h = (struct hand){.slot = slot, .bells = {-1, -1}};
-    check_ok(ls_wire_connect(&h->wire, &(const struct ls_wire_options){.address = ls__server_address(s)}));
-    assert_int_equal(hear(s, h), LS_TALK_BEAT); /* connected */
-    say(h, LS_TALK_JOIN, &join, 0);
-    assert_int_equal(hear(s, h), LS_TALK_WELCOME);
-    const struct ls_talk_welcome w = heard.welcome;
-    h->number = w.worker;
-    assert_int_equal(w.box_pid, slot < 0 ? 0 : getpid());
-    const struct ls_talk_ready ready = {
-        .n_sums = N_SUMS, .parameters_bytes = PARAMETERS_BYTES, .threads = threads, .is_boxed = slot >= 0};
-    say(h, LS_TALK_READY, &ready, 0);
-    while (!is_ready(s, h)) pump(s); /* else others may get all of a round before it has come */
-    if (slot < 0) return;
-    const struct ls_box_size size = {h->session, N_SUMS, PARAMETERS_BYTES};
-    check_ok(ls__box_open(&h->box, &size, w.box_pid, w.box_fd));
-    h->bells[0] = ls__bell_open(w.box_pid, w.server_bell);
-    h->bells[1] = ls__bell_open(w.box_pid, w.worker_bell);
-    assert_true(h->bells[0] >= 0 && h->bells[1] >= 0);
-    h->tube = ls__tube_of_worker(ls__box_tube(h->box, slot), ls__box_server_flag(h->box), h->bells[0], h->bells[1]);
-    h->sequence = 0;
-}
-
-static void go(struct hand *h)
-{
-    ls_wire_close(&h->wire, 0);
-    ls__box_close(&h->box);
-    ls__bell_close(h->bells);
-}
-
-/* Asks until there is no more. */
-static void take_work(struct ls_server *s, struct hand *h)
-{
-    h->n_items = 0;
-    do {
-        if (h->n_items > 0) say(h, LS_TALK_ASK, NULL, s->round.step);
-        while (hear(s, h) != LS_TALK_WORK) continue;
-        h->work = heard.work;
-        if (h->n_items == 0) h->is_boxed = heard.work.is_boxed;
-        for (uint32_t i = 0; i < h->work.n_items; i++) h->items[h->n_items++] = h->work.items[i];
-    } while (!h->work.is_last);
-    assert_true(h->n_items > 0);
-}
-
 /* Into its box, or with the message: the number of the step in the first sum, items in the second. */
-static void push_work(struct ls_server *s, struct hand *h)
+static void push_work(struct ls_server *s, struct played *h)
 {
-    struct ls_talk_push p = {.version = h->work.version, .n_pieces = 1, .n_items = h->n_items};
+    struct ls_talk_push p = {.version = h->version, .n_pieces = 1, .n_items = h->n_items};
     int64_t sums[N_SUMS] = {s->round.step, (int64_t)h->n_items};
     memcpy(p.items, h->items, sizeof h->items);
     p.form = h->box ? LS_SUMS_BOXED : LS_SUMS_PLAIN;
     if (h->box) {
         memcpy(ls__box_sums(h->box, h->slot), sums, sizeof sums);
-        say(h, LS_TALK_PUSH, &p, s->round.step);
+        played_say(h, LS_TALK_PUSH, &p, s->round.step, NULL, 0);
         return;
     }
-    const size_t bytes = write_message(h, LS_TALK_PUSH, &p, s->round.step, sizeof sums);
-    check_ok(ls_wire_send_copy(h->wire, LS_WIRE_SERVER, message, bytes, sums, sizeof sums));
+    played_say(h, LS_TALK_PUSH, &p, s->round.step, sums, sizeof sums);
 }
 
 static void begin_round(struct ls_server *s, int64_t step)
@@ -410,76 +251,63 @@ static void finish_round(struct ls_server *s)
     assert_int_equal(n, N_ITEMS);
 }
 
-static void open_server(struct ls_server **s)
+static struct ls_server *open_server(void)
 {
-    if (ls_wire_load() != LS_OK) skip();
-    check_ok(ls__server_open(s, &server_options));
-}
-
-static void close_server(struct ls_server **s)
-{
-    pthread_mutex_lock(&(*s)->lock);
-    for (int i = 0; i < (*s)->n_workers; i++) (*s)->workers[i].is_here = false; /* they do not listen any more */
-    pthread_mutex_unlock(&(*s)->lock);
-    ls__server_close(s, LS_OK);
+    const struct ls_server_options o = played_options(&in_one, PARAMETERS_BYTES);
+    return played_open(&o);
 }
 
 static void test_both_ways_in_one_job(void **state)
 {
-    struct ls_server *s;
-    struct hand near, far;
-    open_server(&s);
-    enter(s, &near, 0);
-    enter(s, &far, -1);
+    struct played near, far;
+    struct ls_server *s = open_server();
+    played_enter(s, &near, 0, 1);
+    played_enter(s, &far, -1, 1);
     for (int64_t step = 0; step < 20; step++) {
         begin_round(s, step);
-        take_work(s, &near);
-        take_work(s, &far);
+        played_take_work(s, &near);
+        played_take_work(s, &far);
         assert_true(near.is_boxed && !far.is_boxed);
         push_work(s, &near);
         push_work(s, &far);
         finish_round(s);
     }
-    say(&near, LS_TALK_BEAT, NULL, 20);
-    assert_int_equal(hear(s, &near), LS_TALK_BEAT);
-    go(&near);
-    go(&far);
-    close_server(&s);
+    played_say(&near, LS_TALK_BEAT, NULL, 20, NULL, 0);
+    played_hear(s, &near, LS_TALK_BEAT);
+    played_go(&near);
+    played_go(&far);
+    played_close(&s);
 }
 
 /* One push by the connection, in pieces, ends behind the first, which is in the store by then. Of the one that brings
  * its shards by the box only the rest is to be added. */
 static void test_box_behind_pieces(void **state)
 {
-    struct ls_server_options o = server_options;
-    struct ls_server *s;
-    struct hand near, far;
+    struct ls_server_options o = played_options(&in_two, PARAMETERS_BYTES);
+    struct played near, far;
     enum ls_server_event event;
     struct ls_server_push push;
     struct ls_server_piece piece;
     int n = 0;
-    o.pieces = &in_two;
-    if (ls_wire_load() != LS_OK) skip();
-    check_ok(ls__server_open(&s, &o));
-    enter(s, &near, 0);
-    enter(s, &far, -1);
+    struct ls_server *s = played_open(&o);
+    played_enter(s, &near, 0, 1);
+    played_enter(s, &far, -1, 1);
     begin_round(s, 0);
-    take_work(s, &near);
-    take_work(s, &far);
+    played_take_work(s, &near);
+    played_take_work(s, &far);
     push_work(s, &near);
     assert_true(settle_one(s, &n));
-    struct ls_talk_push p = {.version = far.work.version, .n_pieces = 2, .n_items = far.n_items};
+    struct ls_talk_push p = {.version = far.version, .n_pieces = 2, .n_items = far.n_items};
     const int64_t sums[N_SUMS / 2] = {0};
     memcpy(p.items, far.items, sizeof far.items);
-    const size_t bytes = write_message(&far, LS_TALK_PUSH, &p, 0, sizeof sums);
-    check_ok(ls_wire_send_copy(far.wire, LS_WIRE_SERVER, message, bytes, sums, sizeof sums));
+    played_say(&far, LS_TALK_PUSH, &p, 0, sums, sizeof sums);
     check_ok(ls__server_wait(s, &event, &push, &piece));
     assert_int_equal(event, LS_SERVER_PIECE);
     assert_int_equal(piece.piece, 0);
     assert_int_equal(piece.n, 1);
     ls__server_piece_release(&piece);
-    go(&far);
-    take_work(s, &near);
+    played_go(&far);
+    played_take_work(s, &near);
     assert_int_equal(near.n_items, N_ITEMS - n);
     push_work(s, &near);
     check_ok(ls__server_wait(s, &event, &push, &piece));
@@ -494,40 +322,38 @@ static void test_box_behind_pieces(void **state)
     ls__server_piece_release(&piece);
     check_ok(ls__server_wait(s, &event, &push, &piece));
     assert_int_equal(event, LS_SERVER_DONE);
-    go(&near);
-    close_server(&s);
+    played_go(&near);
+    played_close(&s);
 }
 
 /* Its step was done by others meanwhile. It waits for an answer about that step, and would for ever. */
 static void test_asked_too_late(void **state)
 {
-    struct ls_server *s;
-    struct hand h;
-    open_server(&s);
-    enter(s, &h, -1);
+    struct played h;
+    struct ls_server *s = open_server();
+    played_enter(s, &h, -1, 1);
     begin_round(s, 8);
-    while (hear(s, &h) != LS_TALK_WORK) continue;
-    say(&h, LS_TALK_ASK, NULL, 7);
-    while (hear(s, &h) != LS_TALK_WORK) continue;
-    assert_int_equal(h.heard_step, 7);
+    played_hear(s, &h, LS_TALK_WORK);
+    played_say(&h, LS_TALK_ASK, NULL, 7, NULL, 0);
+    played_hear(s, &h, LS_TALK_WORK);
+    assert_int_equal(h.step, 7);
     assert_int_equal(heard.work.n_items, 0);
     assert_true(heard.work.is_last);
-    go(&h);
-    close_server(&s);
+    played_go(&h);
+    played_close(&s);
 }
 
 /* Who was seen to be three times faster gets three times as much, at once. */
 static void test_a_short_round_is_dealt(void **state)
 {
-    struct ls_server *s;
-    struct hand one, two;
-    open_server(&s);
-    enter(s, &one, 0);
-    enter(s, &two, 1);
+    struct played one, two;
+    struct ls_server *s = open_server();
+    played_enter(s, &one, 0, 1);
+    played_enter(s, &two, 1, 1);
     for (int64_t step = 0; step < 3; step++) {
         begin_round(s, step);
-        take_work(s, &one);
-        take_work(s, &two);
+        played_take_work(s, &one);
+        played_take_work(s, &two);
         if (step > 0) {
             assert_true(s->is_dealt);
             assert_int_equal(one.n_items, 1 + 5); /* one each, of the other six three quarters: 4.5 */
@@ -538,23 +364,23 @@ static void test_a_short_round_is_dealt(void **state)
         finish_round(s);
         for (int i = 0; i < 2; i++) s->workers[i].rate = i == 0 ? 9000 : 3000; /* as if it had been seen */
     }
-    go(&one);
-    go(&two);
-    close_server(&s);
+    played_go(&one);
+    played_go(&two);
+    played_close(&s);
 }
 
 /* What is left of a round, by one who is there. */
-static void finish_by(struct ls_server *s, struct hand *h)
+static void finish_by(struct ls_server *s, struct played *h)
 {
     int n = 0;
     while (n < N_ITEMS) {
         if (has_push(s)) {
             assert_true(settle_one(s, &n));
         } else if (ls__tube_has(&h->tube)) {
-            take_work(s, h);
+            played_take_work(s, h);
             push_work(s, h);
         } else {
-            pump(s);
+            played_pump(s);
         }
     }
     assert_int_equal(n, N_ITEMS);
@@ -566,47 +392,45 @@ static void finish_by(struct ls_server *s, struct hand *h)
 static void test_bells_that_lie(void **state)
 {
     enum { DIES_WRITING, DIES_BEFORE_RINGING, FORGETS, N_WAYS };
-    struct ls_server *s;
-    struct hand one, two;
+    struct played one, two;
     _Atomic uint32_t nobody = 0;
-    open_server(&s);
+    struct ls_server *s = open_server();
     for (int k = 0; k < 3 * N_WAYS; k++) {
         const int way = k % N_WAYS;
-        enter(s, &one, 0);
-        enter(s, &two, 1);
+        played_enter(s, &one, 0, 1);
+        played_enter(s, &two, 1, 1);
         begin_round(s, k);
-        take_work(s, &one);
-        take_work(s, &two);
+        played_take_work(s, &one);
+        played_take_work(s, &two);
         one.tube.is_other_asleep = &nobody;
         if (way == DIES_WRITING)
             memset(one.tube.out->data + one.tube.put % LS_TUBE_ROOM, 0x5a, 64);
         else
             push_work(s, &one);
-        if (way != FORGETS) go(&one);
+        if (way != FORGETS) played_go(&one);
         for (int i = 0; i < 1000; i++) ls__bell_ring(two.bells[0]);
         push_work(s, &two);
         finish_by(s, &two);
-        go(&one);
-        go(&two);
-        while (ls__server_n_workers(s) > 0) pump(s);
+        played_go(&one);
+        played_go(&two);
+        while (ls__server_n_workers(s) > 0) played_pump(s);
     }
-    close_server(&s);
+    played_close(&s);
 }
 
 /* What is no message ends that worker and nobody else; a push of what it does not have is rejected. */
 static void test_nonsense(void **state)
 {
     enum { BEYOND, CROOKED, LONG, NONSENSE, N_WAYS };
-    struct ls_server *s;
-    struct hand bad, good;
-    open_server(&s);
-    enter(s, &good, 1);
+    struct played bad, good;
+    struct ls_server *s = open_server();
+    played_enter(s, &good, 1, 1);
     for (int way = 0; way < N_WAYS; way++) {
         const uint32_t length = 5000;
-        enter(s, &bad, 0);
+        played_enter(s, &bad, 0, 1);
         begin_round(s, way);
-        take_work(s, &good);
-        take_work(s, &bad);
+        played_take_work(s, &good);
+        played_take_work(s, &bad);
         struct ls_tube_queue *q = bad.tube.out;
         if (way == BEYOND) atomic_store(&q->put, bad.tube.put + LS_TUBE_ROOM + 8);
         if (way == CROOKED) atomic_store(&q->put, bad.tube.put + 3);
@@ -618,20 +442,20 @@ static void test_nonsense(void **state)
             assert_true(ls__tube_put(&bad.tube, (const uint8_t *)"what?", 5));
             bad.items[0] = 4000;
             push_work(s, &bad);
-            while (n_rejected(s, &bad) == 0) pump(s);
-            assert_true(is_here(s, &bad));
-            go(&bad);
+            while (played_seen(s, &bad).told.rejected == 0) played_pump(s);
+            assert_true(played_seen(s, &bad).is_here);
+            played_go(&bad);
         } else {
-            while (is_here(s, &bad)) pump(s);
-            while (hear(s, &bad) != LS_TALK_OVER) continue; /* by its connection */
+            while (played_seen(s, &bad).is_here) played_pump(s);
+            played_hear(s, &bad, LS_TALK_OVER); /* by its connection */
             assert_int_equal(heard.end.status, LS_REMOTE);
         }
         push_work(s, &good);
         finish_by(s, &good);
-        go(&bad);
+        played_go(&bad);
     }
-    go(&good);
-    close_server(&s);
+    played_go(&good);
+    played_close(&s);
 }
 
 /* Threads that were not given are known when a worker is ready. A step is a batch where the round is an epoch, and
@@ -642,32 +466,28 @@ static void test_what_is_told_of_a_worker(void **state)
     const struct ls_parameters none = {0};
     const struct ls_round epoch = {
         .step = 40, .epoch = 5, .n_items = N_ITEMS, .item_n = 8, .last_n = 8, .is_batches = true, .done = done};
-    struct ls_server_options o = server_options;
-    struct ls_server *s;
-    struct hand first, second;
+    struct ls_server_options o = played_options(&in_one, PARAMETERS_BYTES);
+    struct played first, second;
     int n = 0;
     o.step = 45; /* of a run that goes on */
-    if (ls_wire_load() != LS_OK) skip();
-    check_ok(ls__server_open(&s, &o));
-    threads = 3;
-    enter(s, &first, -1);
-    threads = 1;
+    struct ls_server *s = played_open(&o);
+    played_enter(s, &first, -1, 3);
     assert_int_equal(s->workers[first.number].threads, 3);
     assert_int_equal(s->workers[first.number].told.joined_step, 45);
     check_ok(ls__server_publish(s, &none));
     check_ok(ls__server_begin(s, &epoch));
-    take_work(s, &first);
+    played_take_work(s, &first);
     push_work(s, &first);
     assert_true(settle_one(s, &n));
-    enter(s, &second, -1);
+    played_enter(s, &second, -1, 1);
     assert_int_equal(s->workers[second.number].threads, 1);
     assert_int_equal(s->workers[second.number].told.joined_step, 46);
-    go(&second);
-    while (is_here(s, &second)) pump(s);
+    played_go(&second);
+    while (played_seen(s, &second).is_here) played_pump(s);
     assert_int_equal(s->workers[second.number].told.left_step, 46);
-    go(&first);
-    while (is_here(s, &first)) pump(s);
-    close_server(&s);
+    played_go(&first);
+    while (played_seen(s, &first).is_here) played_pump(s);
+    played_close(&s);
 }
 
 int main(void)
