@@ -106,14 +106,20 @@ static struct held *note(struct holding *h, const struct ls_cuda_small_value *v,
     return held;
 }
 
-/* What a convolution reads has zeros beside its rows. */
-static void note_source(struct held *v, const struct ls_cuda_small_op *op)
+/* What a convolution reads has zeros beside its rows, as many as its padding at least. */
+static void note_rows(struct held *v, int row, int gap)
+{
+    if (!v) return;
+    v->row = row;
+    if (gap > v->gap) v->gap = gap;
+}
+
+static void note_sources(const struct ls_cuda_small_op *op, struct held *first, struct held *second)
 {
     const struct ls_cuda_small_conv *c = &op->of.conv;
-    if (v && op->kind == LS_CUDA_SMALL_LOSS) v->is_plain = true;
-    if (!v || (op->kind != LS_CUDA_SMALL_CONV && op->kind != LS_CUDA_SMALL_CONV_WEIGHTS) || c->pad <= v->gap) return;
-    v->gap = c->pad;
-    v->row = c->iw;
+    if (op->kind == LS_CUDA_SMALL_LOSS && first) first->is_plain = true;
+    if (op->kind == LS_CUDA_SMALL_CONV || op->kind == LS_CUDA_SMALL_CONV_WEIGHTS) note_rows(first, c->iw, c->pad);
+    if (op->kind == LS_CUDA_SMALL_CONV_WEIGHTS) note_rows(second, c->ow, 0);
 }
 
 static void set_place(struct holding *h, struct ls_cuda_small_value *v)
@@ -212,12 +218,78 @@ static void note_all(struct ls_cuda_small_ops *part, struct holding *h)
             first = i;
             phase++;
         }
-        note_source(note(h, &op->in[0], phase, false), op);
-        (void)note(h, &op->in[1], phase, false);
+        struct held *first_in = note(h, &op->in[0], phase, false), *second_in = note(h, &op->in[1], phase, false);
+        note_sources(op, first_in, second_in);
         (void)note(h, &op->mask, phase, false);
         (void)note(h, &op->out, phase, true);
         (void)note(h, &op->chosen, phase, true);
     }
+}
+
+/* --- gaps: banks of shared memory that lanes of a warp do not share --- */
+
+enum { LANES = 32, BANKS = 32, WIDEST_GAP = 4 };
+
+/* The word that a lane of the first warp reads of a value whose rows are `pitch` apart. */
+static int word_of_lane(const struct ls_cuda_small_op *op, bool is_second, int lane, int pitch)
+{
+    const struct ls_cuda_small_conv *c = &op->of.conv;
+    const int part = lane % c->split, rest = lane / c->split;
+    if (op->kind == LS_CUDA_SMALL_CONV) {
+        const int chunks = (int)c->chunks.by;
+        return (part * c->ih + rest / chunks % c->oh) * pitch + rest % chunks * LS_CUDA_SMALL_CHUNK;
+    }
+    if (is_second) return (rest / (c->k * c->ic) * c->block * c->oh + part) * pitch;
+    return (rest / c->k % c->ic * c->ih + part + rest % c->k) * pitch;
+}
+
+/* How often the warp reads, so that all lanes have theirs. */
+static int turns(const struct ls_cuda_small_op *op, bool is_second, int pitch)
+{
+    int words[LANES], most = 0;
+    for (int i = 0; i < LANES; i++) {
+        int same_bank = 1;
+        words[i] = word_of_lane(op, is_second, i, pitch);
+        for (int k = 0; k < i; k++) {
+            if (words[k] == words[i]) same_bank = -LANES; /* one read serves both */
+            if (words[k] != words[i] && (words[k] - words[i]) % BANKS == 0) same_bank++;
+        }
+        if (same_bank > most) most = same_bank;
+    }
+    return most;
+}
+
+static int all_turns(const struct ls_cuda_small_ops *part, const struct held *v, int gap)
+{
+    int n = 0;
+    for (int i = 0; i < part->n; i++) {
+        const struct ls_cuda_small_op *op = &part->list[i];
+        const bool is_weights = op->kind == LS_CUDA_SMALL_CONV_WEIGHTS;
+        if (op->kind != LS_CUDA_SMALL_CONV && !is_weights) continue;
+        if (op->in[0].data == v->data) n += turns(op, false, v->row + gap);
+        if (is_weights && op->in[1].data == v->data) n += turns(op, true, v->row + gap) * op->of.conv.block;
+    }
+    return n;
+}
+
+/* Rows as far apart as reads them fastest; wider gaps than needed, if that helps. */
+static void choose_gaps(const struct ls_cuda_small_ops *part, struct holding *h)
+{
+    for (int i = 0; i < h->n; i++) {
+        struct held *v = &h->list[i];
+        if (v->row == 0 || v->is_plain) continue;
+        int best = v->gap;
+        for (int gap = v->gap + 1; gap <= v->gap + WIDEST_GAP; gap++)
+            if (all_turns(part, v, gap) < all_turns(part, v, best)) best = gap;
+        v->gap = best;
+    }
+}
+
+static int count_fetched(const struct holding *h)
+{
+    int n = 0;
+    for (int i = 0; i < h->n; i++) n += h->list[i].first < 0;
+    return n;
 }
 
 static bool fetch_all(struct ls_cuda_small_ops *part, struct holding *h)
@@ -244,7 +316,11 @@ static size_t make_part(const struct ls_cuda_small_ops *ops, int first, int end,
     memcpy(part->list, ops->list + first, (size_t)part->n * sizeof *part->list);
     join_masks(part);
     note_all(part, &h);
+    if (part->n > 1) choose_gaps(part, &h); /* a single op may need all the memory there is */
+    const size_t fetched_bytes = (size_t)count_fetched(&h) * sizeof *part->fetched;
     int words = rounded(part->n * (int)(sizeof *part->list / sizeof(float))); /* the list itself */
+    part->fetched_at = words;
+    words += rounded((int)(fetched_bytes / sizeof(float)));
     for (int i = 0; i < part->n; i++) {
         struct ls_cuda_small_op *op = &part->list[i];
         if (!has_weights(op)) continue;

@@ -236,12 +236,15 @@ static __device__ void fetch(const struct ls_cuda_small_value &v, int sample)
         for (int i = threadIdx.x; i < v.n; i += blockDim.x) copy_word(pool + v.at + spread(v, i), from + i);
 }
 
-/* The list lies at the beginning of shared memory: there its words are read many times faster than as arguments. */
+/* What is to be done, into shared memory: there its words are read many times faster than as arguments. */
 static __device__ void bring_list(const struct ls_cuda_small_ops *list, int n)
 {
     const float *from = reinterpret_cast<const float *>(list->list);
     const int fours = n * (int)(sizeof *list->list / sizeof(float4));
     for (int i = threadIdx.x; i < fours; i += blockDim.x) copy_four(pool + i * WIDE, from + i * WIDE);
+    from = reinterpret_cast<const float *>(list->fetched);
+    const int words = list->n_fetched * (int)(sizeof *list->fetched / sizeof(float));
+    for (int i = threadIdx.x; i < words; i += blockDim.x) copy_word(pool + list->fetched_at + i, from + i);
 }
 
 template <bool IS_TEAM>
@@ -256,12 +259,14 @@ static __global__ void __launch_bounds__(MOST_THREADS) run_samples(const struct 
     t.first = ((int)threadIdx.x / WARP * t.size + t.rank) * WARP + (int)threadIdx.x % WARP;
     if (IS_TEAM) find_others(t);
     struct ls_cuda_fault *const fault = ops->fault;
-    bring_list(ops, n);
     const int n_fetched = ops->n_fetched;
-    for (int i = 0; i < n_fetched; i++) fetch(ops->fetched[i], t.sample);
+    const struct ls_cuda_small_op *list = reinterpret_cast<const struct ls_cuda_small_op *>(pool);
+    const struct ls_cuda_small_value *fetched =
+        reinterpret_cast<const struct ls_cuda_small_value *>(pool + ops->fetched_at);
+    bring_list(ops, n);
     await_copies();
     __syncthreads();
-    const struct ls_cuda_small_op *list = reinterpret_cast<const struct ls_cuda_small_op *>(pool);
+    for (int i = 0; i < n_fetched; i++) fetch(fetched[i], t.sample);
     for (int i = 0; i < n; i++)
         if (list[i].kind == LS_CUDA_SMALL_CONV) stage_weights(list[i]);
     close_group();

@@ -24,7 +24,7 @@ struct ls_cuda_divisor {
 };
 
 /* A value of the shard. In shared memory the rows of an image that is convolved have `gap` zeros before and behind
- * them; those between two rows belong to both. */
+ * them, as many as its padding or more; those between two rows belong to both. */
 struct ls_cuda_small_value {
     float *data; /* [mb][n]; NULL: absent */
     int n;       /* words of a sample */
@@ -105,7 +105,8 @@ struct __align__(16) ls_cuda_small_op
 enum { LS_CUDA_SMALL_MAX_OPS = 48, LS_CUDA_SMALL_MAX_FETCHED = 32, LS_CUDA_SMALL_LARGEST_TEAM = 4 };
 struct ls_cuda_small_ops {
     int mb, n, n_fetched;
-    int team; /* blocks that share a sample */
+    int fetched_at; /* where `fetched` is brought in shared memory; the list is at its beginning */
+    int team;       /* blocks that share a sample */
     struct ls_cuda_fault *fault;
     struct ls_cuda_small_value fetched[LS_CUDA_SMALL_MAX_FETCHED]; /* read, but not made here */
     struct ls_cuda_small_op list[LS_CUDA_SMALL_MAX_OPS];

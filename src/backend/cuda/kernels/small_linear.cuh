@@ -40,7 +40,7 @@ template <int V> static __device__ __forceinline__ void linear(const struct team
         for (int o = 0; o < OUTPUTS; o++) rows[o] = weights_row(near, far, l.n_near, l.ic, min(first + o, l.oc - 1));
         const int mine = min(first + lane, l.oc - 1); /* lanes below OUTPUTS end with a result each */
         const float bias = biases ? __ldg(biases + mine) : 0.0f;
-#pragma unroll 2
+#pragma unroll 4
         for (int i = lane; i < n; i += WARP) {
             const struct pack<V> x = load<V>(src, V == 1 ? spread(from, i) : i);
 #pragma unroll
