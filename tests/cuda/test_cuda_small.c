@@ -1,6 +1,7 @@
 /* test_cuda_small.c: how the ops of small networks are put together, on a card of the test's own: its memory is the
  * host's, and its kernel looks at what it is given. Nothing that lives at the same time shares a place, everything is
- * inside the shared memory asked for, every op comes once and in order, and a list is uploaded once.
+ * inside the shared memory asked for, every op comes once and in order, alone or as part of the one before, and a list
+ * is uploaded once.
  */
 #include "backend/cuda/small.c"
 
@@ -77,19 +78,25 @@ static void check_apart(const struct stretch *s, int n, size_t bytes)
     }
 }
 
+static struct stretch stretch_of(const struct ls_cuda_small_value *v, int op)
+{
+    const int n = v->gap > 0 ? v->n + v->n / (int)v->row.by * v->gap : v->n;
+    return (struct stretch){v->at - v->gap, v->at + n, op, op, "value", v->data};
+}
+
 static void hold(struct stretch *s, int *n, const struct ls_cuda_small_value *v, int op, bool is_made)
 {
     if (!v->data) return;
     for (int i = 0; i < *n; i++)
         if (s[i].data == v->data) {
             assert_false(is_made); /* once */
-            assert_int_equal(s[i].begin, v->at);
-            assert_int_equal(s[i].end, v->at + v->n);
+            assert_int_equal(s[i].begin, stretch_of(v, op).begin);
+            assert_int_equal(s[i].end, stretch_of(v, op).end);
             s[i].last = op;
             return;
         }
     if (!is_made) fail_msg("op %d reads [%d, %d), which nobody made or fetched", op, v->at, v->at + v->n);
-    s[(*n)++] = (struct stretch){v->at, v->at + v->n, op, op, "value", v->data};
+    s[(*n)++] = stretch_of(v, op);
 }
 
 cudaError_t ls__cuda_run_small(cudaStream_t stream, const struct ls_cuda_small_ops *list,
@@ -103,22 +110,34 @@ cudaError_t ls__cuda_run_small(cudaStream_t stream, const struct ls_cuda_small_o
     assert_true(shape.shared_bytes <= card.shared_bytes);
     assert_int_equal(shape.n, list->n);
     s[n++] = (struct stretch){0, list->n * (int)(sizeof *list->list / sizeof(float)), -1, list->n, "the list", NULL};
-    for (int i = 0; i < list->n_fetched; i++)
-        s[n++] = (struct stretch){list->fetched[i].at,  list->fetched[i].at + list->fetched[i].n, -1, -1, "value",
-                                  list->fetched[i].data};
-    for (int i = 0; i < list->n; i++) {
+    s[n++] = (struct stretch){list->fetched_at,
+                              list->fetched_at + list->n_fetched * (int)(sizeof *list->fetched / sizeof(float)),
+                              -1,
+                              list->n,
+                              "what is fetched",
+                              NULL};
+    for (int i = 0; i < list->n_fetched; i++) s[n++] = stretch_of(&list->fetched[i], -1);
+    for (int i = 0, phase = 0; i < list->n; i++) {
         const struct ls_cuda_small_op *op = &list->list[i];
-        for (int k = 0; k < 2; k++) hold(s, &n, &op->in[k], i, false);
-        hold(s, &n, &op->out, i, true);
-        hold(s, &n, &op->chosen, i, true);
+        phase += i > 0 && !op->is_beside;
+        for (int k = 0; k < 2; k++) hold(s, &n, &op->in[k], phase, false);
+        hold(s, &n, &op->mask, phase, false);
+        hold(s, &n, &op->out, phase, true);
+        hold(s, &n, &op->chosen, phase, true);
+        if (op->kind == LS_CUDA_SMALL_LINEAR && op->of.linear.n_near > 0)
+            s[n++] = (struct stretch){op->weights_at,
+                                      op->weights_at + op->of.linear.n_near * op->of.linear.ic,
+                                      -1,
+                                      list->n,
+                                      "rows of weights",
+                                      NULL};
         if (op->kind != LS_CUDA_SMALL_CONV) continue;
         const struct ls_cuda_small_conv *c = &op->of.conv;
+        const int blocks = (c->oc + c->block - 1) / c->block;
+        assert_true(c->block == 4 || c->block == 2);
         s[n++] = (struct stretch){
-            op->weights_at, op->weights_at + c->ic * c->k * c->k * c->padded_oc, -1, list->n, "weights", NULL};
-        assert_true((c->rows == 4 && c->block == 8) || (c->rows == 2 && c->block == 8) ||
-                    (c->rows == 2 && c->block == 4) || (c->rows == 1 && c->block == 4));
-        assert_true(c->block <= c->padded_oc);
-        assert_true(list->team > 1 || c->rows > 1);
+            op->weights_at, op->weights_at + c->ic * c->k * c->k * blocks * c->block, -1, list->n, "weights", NULL};
+        assert_true(op->in[0].gap >= c->pad);
     }
     check_apart(s, n, shape.shared_bytes);
     for (int i = 0; i < list->n; i++) card.outs[card.n_ops++] = list->list[i].out.data;
@@ -154,13 +173,32 @@ static struct ls_cuda_small_op conv(int in, int n_in, int out, int ic, int oc, i
                                              .oh = oh,
                                              .ow = oh,
                                              .k = k,
-                                             .padded_oc = oc <= 4 ? 4 : (oc + 7) / 8 * 8};
+                                             .split = 1,
+                                             .chunks = ls__cuda_divisor((oh + 4) / 5)};
     return op;
 }
 
 static struct ls_cuda_small_op simple(enum ls_cuda_small_kind kind, int a, int n_a, int b, int n_b, int out, int n)
 {
     return (struct ls_cuda_small_op){.kind = kind, .in = {value(a, n_a), value(b, n_b)}, .out = value(out, n)};
+}
+
+static struct ls_cuda_small_op conv_weights(int in, int n_in, int diff, int ic, int oc, int oh, int k)
+{
+    struct ls_cuda_small_op op = simple(LS_CUDA_SMALL_CONV_WEIGHTS, in, n_in, diff, oc * oh * oh, -1, 0);
+    op.of.conv = conv(in, n_in, diff, ic, oc, oh, k).of.conv;
+    op.of.conv.split = 4;
+    op.of.conv.block = 2;
+    return op;
+}
+
+static struct ls_cuda_small_op linear(enum ls_cuda_small_kind kind, int in, int n_in, int out, int n_out, int weights)
+{
+    const bool is_bwd = kind == LS_CUDA_SMALL_LINEAR_BWD;
+    struct ls_cuda_small_op op = simple(kind, in, n_in, -1, 0, out, n_out);
+    op.weights = memory + weights;
+    op.of.linear = (struct ls_cuda_small_linear){.ic = is_bwd ? n_out : n_in, .oc = is_bwd ? n_in : n_out};
+    return op;
 }
 
 /* LeNet-5, there and back; returns how many ops. */
@@ -175,22 +213,22 @@ static int add_lenet(struct ls_device *d, int mb)
         pool1,
         conv(2, 1176, 4, 6, 16, 10, 5),
         pool2,
-        simple(LS_CUDA_SMALL_LINEAR, 5, 400, -1, 0, 7, 120),
-        simple(LS_CUDA_SMALL_LINEAR, 7, 120, -1, 0, 8, 84),
-        simple(LS_CUDA_SMALL_LINEAR, 8, 84, -1, 0, 9, 10),
+        linear(LS_CUDA_SMALL_LINEAR, 5, 400, 7, 120, 40),
+        linear(LS_CUDA_SMALL_LINEAR, 7, 120, 8, 84, 41),
+        linear(LS_CUDA_SMALL_LINEAR, 8, 84, 9, 10, 42),
         simple(LS_CUDA_SMALL_LOSS, 9, 10, 10, 1, 11, 10),
-        simple(LS_CUDA_SMALL_LINEAR_BWD, 11, 10, -1, 0, 12, 84),
+        linear(LS_CUDA_SMALL_LINEAR_BWD, 11, 10, 12, 84, 42),
         simple(LS_CUDA_SMALL_RELU_BWD, 8, 84, 12, 84, 13, 84),
-        simple(LS_CUDA_SMALL_LINEAR_BWD, 13, 84, -1, 0, 14, 120),
+        linear(LS_CUDA_SMALL_LINEAR_BWD, 13, 84, 14, 120, 41),
         simple(LS_CUDA_SMALL_RELU_BWD, 7, 120, 14, 120, 15, 120),
-        simple(LS_CUDA_SMALL_LINEAR_BWD, 15, 120, -1, 0, 16, 400),
+        linear(LS_CUDA_SMALL_LINEAR_BWD, 15, 120, 16, 400, 40),
         simple(LS_CUDA_SMALL_MAX_BWD, 16, 400, 6, 400, 17, 1600),
         simple(LS_CUDA_SMALL_RELU_BWD, 4, 1600, 17, 1600, 18, 1600),
-        simple(LS_CUDA_SMALL_CONV_WEIGHTS, 2, 1176, 18, 1600, -1, 0),
+        conv_weights(2, 1176, 18, 6, 16, 10, 5),
         conv(18, 1600, 19, 16, 6, 14, 5),
         simple(LS_CUDA_SMALL_MAX_BWD, 19, 1176, 3, 1176, 20, 4704),
         simple(LS_CUDA_SMALL_RELU_BWD, 1, 4704, 20, 4704, 21, 4704),
-        simple(LS_CUDA_SMALL_CONV_WEIGHTS, 0, 1024, 21, 4704, -1, 0),
+        conv_weights(0, 1024, 21, 1, 6, 28, 5),
     };
     const int n = (int)(sizeof ops / sizeof *ops);
     for (int i = 0; i < n; i++) check_ok(ls__cuda_small_op(d, mb, &ops[i]));
@@ -283,9 +321,69 @@ static void test_sums(void **state)
     ls__cuda_small_destroy(&d);
 }
 
+/* A RELU_BWD that alone reads what an op makes becomes a part of it; what only ops of the list read is not written;
+ * ops that do not read each other's results do not wait for each other, and share no place. */
+static void test_joins(void **state)
+{
+    struct ls_device d;
+    open_card(&d, 227 << 10, true);
+    struct ls_cuda_small_op ops[] = {
+        linear(LS_CUDA_SMALL_LINEAR_BWD, 0, 8, 1, 392, 40),
+        simple(LS_CUDA_SMALL_RELU_BWD, 2, 392, 1, 392, 3, 392),
+        conv_weights(2, 392, 3, 2, 2, 14, 5),
+        conv(3, 392, 4, 2, 2, 14, 5),
+        simple(LS_CUDA_SMALL_RELU_BWD, 5, 392, 4, 392, 6, 392),
+    };
+    ops[0].out.n_readers = 1;
+    ops[1].out.n_readers = 2;
+    for (int k = 2; k < 4; k++) {
+        ops[k].of.conv.ih = ops[k].of.conv.iw = 14;
+        ops[k].of.conv.pad = 2;
+    }
+    for (int i = 0; i < 5; i++) check_ok(ls__cuda_small_op(&d, 128, &ops[i]));
+    check_ok(ls__cuda_small_flush(&d));
+    const struct ls_cuda_small_op *list = card.last.list;
+    assert_int_equal(card.last.n, 4); /* the second RELU_BWD is not the only one to read, for all we know */
+    assert_ptr_equal(list[0].mask.data, memory + 2);
+    assert_ptr_equal(list[0].out.data, memory + 3);
+    assert_true(list[0].out.gap >= 2);
+    assert_int_equal(list[0].out.row.by, 14);
+    assert_false(list[0].out.is_written);
+    assert_false(list[1].is_beside);
+    assert_true(list[2].is_beside);
+    assert_true(list[2].out.is_written && list[3].out.is_written);
+    assert_false(list[3].is_beside);
+    ls__cuda_small_destroy(&d);
+}
+
+/* Rows of linear layers' weights fill what is left of shared memory where a block has a multiprocessor of its own. */
+static void test_near(void **state)
+{
+    struct ls_device d;
+    open_card(&d, 227 << 10, true);
+    for (int mb = 128; mb <= 256; mb += 128) {
+        add_lenet(&d, mb);
+        check_ok(ls__cuda_small_flush(&d));
+        for (int i = 0, n = 0; i < card.last.n; i++) {
+            const struct ls_cuda_small_op *op = &card.last.list[i];
+            if (op->kind != LS_CUDA_SMALL_LINEAR && op->kind != LS_CUDA_SMALL_LINEAR_BWD) continue;
+            const struct ls_cuda_small_linear *l = &op->of.linear;
+            assert_int_equal(op->awaits_weights, mb == 128 && n++ == 0);
+            if (mb > 128)
+                assert_int_equal(l->n_near, 0);
+            else if (l->ic < 400)
+                assert_int_equal(l->n_near, l->oc);
+            else
+                assert_in_range(l->n_near, 1, l->oc - 1);
+        }
+    }
+    ls__cuda_small_destroy(&d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_list), cmocka_unit_test(test_cuts),
-                                       cmocka_unit_test(test_teams), cmocka_unit_test(test_sums)};
+                                       cmocka_unit_test(test_teams),    cmocka_unit_test(test_sums),
+                                       cmocka_unit_test(test_joins),    cmocka_unit_test(test_near)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

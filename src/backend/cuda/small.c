@@ -15,9 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGNMENT = 4, MAX_VALUES = 4 * LS_CUDA_SMALL_MAX_OPS }; /* words: 16 bytes */
+/* Words: 16 bytes; what the last chunk of a row reads behind the last value, and does not use. */
+enum { ALIGNMENT = 4, BEHIND = 8, MAX_VALUES = 5 * LS_CUDA_SMALL_MAX_OPS };
 /* For about as many blocks as large cards have multiprocessors. Teams of 8 were slower than of 4. */
-enum { MANY_BLOCKS = 128, LARGEST_TEAM = 4, FEW_THREADS = 256, MANY_THREADS = 512, PER_TEAM = 400 };
+enum { MANY_BLOCKS = 128, FEW_THREADS = 256, MANY_THREADS = 512 };
 
 /* A list in the card's memory. A launch that was recorded reads it again, so it stays as long as the device. */
 struct uploaded {
@@ -64,12 +65,15 @@ bool ls__cuda_small_is_waiting(const struct ls_device *d)
 
 struct held {
     const float *data;
-    int n, at, first, last; /* words; ops of the part */
+    int n, at, first, last; /* words; phases: what lies between two meetings */
+    int gap, row;           /* struct ls_cuda_small_value */
+    bool is_plain;          /* read by an op that knows no gaps */
+    int n_reads;
 };
 
 struct holding {
     struct held list[MAX_VALUES];
-    int n, n_fetched;
+    int n;
 };
 
 static int rounded(int words)
@@ -77,27 +81,60 @@ static int rounded(int words)
     return (words + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-static void note(struct holding *h, const struct ls_cuda_small_value *v, int op, bool is_made)
+static int words_of(const struct held *v)
 {
-    if (!v->data) return;
-    for (int i = 0; i < h->n; i++)
-        if (h->list[i].data == v->data) {
-            h->list[i].last = op;
-            return;
-        }
-    h->list[h->n++] = (struct held){v->data, v->n, 0, is_made ? op : -1, op};
-    if (!is_made) h->n_fetched++;
+    return rounded(v->gap > 0 ? v->n + (v->n / v->row + 1) * v->gap : v->n);
 }
 
-static void set_place(const struct holding *h, struct ls_cuda_small_value *v)
+static struct held *find(struct holding *h, const float *data)
 {
     for (int i = 0; i < h->n; i++)
-        if (h->list[i].data == v->data) v->at = h->list[i].at;
+        if (h->list[i].data == data) return &h->list[i];
+    return NULL;
+}
+
+static struct held *note(struct holding *h, const struct ls_cuda_small_value *v, int phase, bool is_made)
+{
+    if (!v->data) return NULL;
+    struct held *held = find(h, v->data);
+    if (!held) {
+        held = &h->list[h->n++];
+        *held = (struct held){.data = v->data, .n = v->n, .first = is_made ? phase : -1};
+    }
+    held->last = phase;
+    held->n_reads += !is_made;
+    return held;
+}
+
+/* What a convolution reads has zeros beside its rows, as many as its padding at least. */
+static void note_rows(struct held *v, int row, int gap)
+{
+    if (!v) return;
+    v->row = row;
+    if (gap > v->gap) v->gap = gap;
+}
+
+static void note_sources(const struct ls_cuda_small_op *op, struct held *first, struct held *second)
+{
+    const struct ls_cuda_small_conv *c = &op->of.conv;
+    if (op->kind == LS_CUDA_SMALL_LOSS && first) first->is_plain = true;
+    if (op->kind == LS_CUDA_SMALL_CONV || op->kind == LS_CUDA_SMALL_CONV_WEIGHTS) note_rows(first, c->iw, c->pad);
+    if (op->kind == LS_CUDA_SMALL_CONV_WEIGHTS) note_rows(second, c->ow, 0);
+}
+
+static void set_place(struct holding *h, struct ls_cuda_small_value *v)
+{
+    const struct held *held = v->data ? find(h, v->data) : NULL;
+    if (!held) return;
+    v->at = held->at + held->gap;
+    v->gap = held->gap;
+    v->row = ls__cuda_divisor(held->gap > 0 ? held->row : 1);
+    v->is_written = v->n_readers == 0 || held->n_reads < v->n_readers;
 }
 
 static bool overlaps(const struct held *a, const struct held *b)
 {
-    return a->first <= b->last && b->first <= a->last && a->at < b->at + rounded(b->n) && b->at < a->at + rounded(a->n);
+    return a->first <= b->last && b->first <= a->last && a->at < b->at + words_of(b) && b->at < a->at + words_of(a);
 }
 
 /* Each at the lowest place that is free while it lives. Returns the end of all. */
@@ -109,10 +146,10 @@ static int place_values(struct holding *h, int begin)
         v->at = begin;
         for (int k = 0; k < i; k++)
             if (overlaps(v, &h->list[k])) {
-                v->at = h->list[k].at + rounded(h->list[k].n);
+                v->at = h->list[k].at + words_of(&h->list[k]);
                 k = -1; /* again from the first */
             }
-        if (v->at + rounded(v->n) > end) end = v->at + rounded(v->n);
+        if (v->at + words_of(v) > end) end = v->at + words_of(v);
     }
     return end;
 }
@@ -125,65 +162,196 @@ static bool has_weights(const struct ls_cuda_small_op *op)
 static int weights_words(const struct ls_cuda_small_op *op)
 {
     const struct ls_cuda_small_conv *c = &op->of.conv;
-    return rounded(c->ic * c->k * c->k * c->padded_oc);
+    return c->ic * c->k * c->k * rounded(c->oc); /* of the widest blocks */
+}
+
+/* --- ops that become one, and that run beside each other --- */
+
+/* A RELU_BWD that alone reads what the op makes. */
+static bool takes_mask(const struct ls_cuda_small_op *op, const struct ls_cuda_small_op *next)
+{
+    const bool may = (op->kind == LS_CUDA_SMALL_CONV && !op->relu) || op->kind == LS_CUDA_SMALL_LINEAR_BWD ||
+                     op->kind == LS_CUDA_SMALL_MAX_BWD || op->kind == LS_CUDA_SMALL_MEAN_BWD;
+    return may && !op->mask.data && op->out.n_readers == 1 && next->kind == LS_CUDA_SMALL_RELU_BWD &&
+           next->in[1].data == op->out.data && next->in[0].data != op->out.data;
+}
+
+static void join_masks(struct ls_cuda_small_ops *part)
+{
+    int n = 0;
+    for (int i = 0; i < part->n; i++) {
+        const struct ls_cuda_small_op *op = &part->list[i];
+        struct ls_cuda_small_op *before = n > 0 ? &part->list[n - 1] : NULL;
+        if (before && takes_mask(before, op)) {
+            before->mask = op->in[0];
+            before->out = op->out;
+            continue;
+        }
+        if (n != i) part->list[n] = *op;
+        n++;
+    }
+    memset(part->list + n, 0, (size_t)(part->n - n) * sizeof *part->list);
+    part->n = n;
+}
+
+static bool reads(const struct ls_cuda_small_op *op, const float *data)
+{
+    return data && (op->in[0].data == data || op->in[1].data == data || op->mask.data == data);
+}
+
+/* Whether op i reads nothing of what the ops from `first` on make. */
+static bool is_beside(const struct ls_cuda_small_ops *part, int first, int i)
+{
+    for (int k = first; k < i; k++)
+        if (reads(&part->list[i], part->list[k].out.data) || reads(&part->list[i], part->list[k].chosen.data))
+            return false;
+    return i > first && part->list[i].kind != LS_CUDA_SMALL_LINEAR; /* which may have to wait for weights */
+}
+
+/* All values of the part, for as long as they live. */
+static void note_all(struct ls_cuda_small_ops *part, struct holding *h)
+{
+    for (int i = 0, first = 0, phase = 0; i < part->n; i++) {
+        struct ls_cuda_small_op *op = &part->list[i];
+        op->is_beside = is_beside(part, first, i);
+        if (i > 0 && !op->is_beside) {
+            first = i;
+            phase++;
+        }
+        struct held *first_in = note(h, &op->in[0], phase, false), *second_in = note(h, &op->in[1], phase, false);
+        note_sources(op, first_in, second_in);
+        (void)note(h, &op->mask, phase, false);
+        (void)note(h, &op->out, phase, true);
+        (void)note(h, &op->chosen, phase, true);
+    }
+}
+
+/* --- gaps: banks of shared memory that lanes of a warp do not share --- */
+
+enum { LANES = 32, BANKS = 32, WIDEST_GAP = 4 };
+
+/* The word that a lane of the first warp reads of a value whose rows are `pitch` apart. */
+static int word_of_lane(const struct ls_cuda_small_op *op, bool is_second, int lane, int pitch)
+{
+    const struct ls_cuda_small_conv *c = &op->of.conv;
+    const int part = lane % c->split, rest = lane / c->split;
+    if (op->kind == LS_CUDA_SMALL_CONV) {
+        const int chunks = (int)c->chunks.by;
+        return (part * c->ih + rest / chunks % c->oh) * pitch + rest % chunks * LS_CUDA_SMALL_CHUNK;
+    }
+    if (is_second) return (rest / (c->k * c->ic) * c->block * c->oh + part) * pitch;
+    return (rest / c->k % c->ic * c->ih + part + rest % c->k) * pitch;
+}
+
+/* How often the warp reads, so that all lanes have theirs. */
+static int turns(const struct ls_cuda_small_op *op, bool is_second, int pitch)
+{
+    int words[LANES], most = 0;
+    for (int i = 0; i < LANES; i++) {
+        int same_bank = 1;
+        words[i] = word_of_lane(op, is_second, i, pitch);
+        for (int k = 0; k < i; k++) {
+            if (words[k] == words[i]) same_bank = -LANES; /* one read serves both */
+            if (words[k] != words[i] && (words[k] - words[i]) % BANKS == 0) same_bank++;
+        }
+        if (same_bank > most) most = same_bank;
+    }
+    return most;
+}
+
+static int all_turns(const struct ls_cuda_small_ops *part, const struct held *v, int gap)
+{
+    int n = 0;
+    for (int i = 0; i < part->n; i++) {
+        const struct ls_cuda_small_op *op = &part->list[i];
+        const bool is_weights = op->kind == LS_CUDA_SMALL_CONV_WEIGHTS;
+        if (op->kind != LS_CUDA_SMALL_CONV && !is_weights) continue;
+        if (op->in[0].data == v->data) n += turns(op, false, v->row + gap);
+        if (is_weights && op->in[1].data == v->data) n += turns(op, true, v->row + gap) * op->of.conv.block;
+    }
+    return n;
+}
+
+/* Rows as far apart as reads them fastest; wider gaps than needed, if that helps. */
+static void choose_gaps(const struct ls_cuda_small_ops *part, struct holding *h)
+{
+    for (int i = 0; i < h->n; i++) {
+        struct held *v = &h->list[i];
+        if (v->row == 0 || v->is_plain) continue;
+        int best = v->gap;
+        for (int gap = v->gap + 1; gap <= v->gap + WIDEST_GAP; gap++)
+            if (all_turns(part, v, gap) < all_turns(part, v, best)) best = gap;
+        v->gap = best;
+    }
+}
+
+static int count_fetched(const struct holding *h)
+{
+    int n = 0;
+    for (int i = 0; i < h->n; i++) n += h->list[i].first < 0;
+    return n;
+}
+
+static bool fetch_all(struct ls_cuda_small_ops *part, struct holding *h)
+{
+    for (int i = 0; i < h->n; i++) {
+        const struct held *v = &h->list[i];
+        if (v->is_plain && v->gap > 0) return false;
+        if (v->first >= 0) continue;
+        if (part->n_fetched == LS_CUDA_SMALL_MAX_FETCHED) return false;
+        struct ls_cuda_small_value *to = &part->fetched[part->n_fetched++];
+        *to = (struct ls_cuda_small_value){.data = (float *)v->data, .n = v->n};
+        set_place(h, to);
+    }
+    return true;
 }
 
 /* Makes `part` of the ops [first, end) of the list; the bytes of shared memory it needs. */
 static size_t make_part(const struct ls_cuda_small_ops *ops, int first, int end, struct ls_cuda_small_ops *part)
 {
     struct holding h = {.n = 0};
-    int words = rounded((end - first) * (int)(sizeof *part->list / sizeof(float))); /* the list itself */
     memset(part, 0, sizeof *part);
     part->mb = ops->mb;
     part->n = end - first;
     memcpy(part->list, ops->list + first, (size_t)part->n * sizeof *part->list);
+    join_masks(part);
+    note_all(part, &h);
+    if (part->n > 1) choose_gaps(part, &h); /* a single op may need all the memory there is */
+    const size_t fetched_bytes = (size_t)count_fetched(&h) * sizeof *part->fetched;
+    int words = rounded(part->n * (int)(sizeof *part->list / sizeof(float))); /* the list itself */
+    part->fetched_at = words;
+    words += rounded((int)(fetched_bytes / sizeof(float)));
     for (int i = 0; i < part->n; i++) {
         struct ls_cuda_small_op *op = &part->list[i];
-        for (int k = 0; k < 2; k++) note(&h, &op->in[k], i, false);
-        note(&h, &op->out, i, true);
-        note(&h, &op->chosen, i, true);
         if (!has_weights(op)) continue;
         op->weights_at = words;
         words += weights_words(op);
     }
-    if (h.n_fetched > LS_CUDA_SMALL_MAX_FETCHED) return SIZE_MAX;
-    words = place_values(&h, words);
-    part->n_fetched = 0;
-    for (int i = 0; i < h.n; i++)
-        if (h.list[i].first < 0)
-            part->fetched[part->n_fetched++] =
-                (struct ls_cuda_small_value){(float *)h.list[i].data, h.list[i].n, h.list[i].at};
+    words = place_values(&h, words) + BEHIND;
+    if (!fetch_all(part, &h)) return SIZE_MAX;
     for (int i = 0; i < part->n; i++) {
         struct ls_cuda_small_op *op = &part->list[i];
-        for (int k = 0; k < 2; k++) set_place(&h, &op->in[k]);
-        set_place(&h, &op->out);
-        set_place(&h, &op->chosen);
+        struct ls_cuda_small_value *const all[] = {&op->in[0], &op->in[1], &op->mask, &op->out, &op->chosen};
+        for (int k = 0; k < 5; k++) set_place(&h, all[k]);
     }
     return (size_t)words * sizeof(float);
 }
 
 /* --- how it is spread --- */
 
-/* The largest tile that still gives every thread something to do. */
-static void choose_tile(struct ls_cuda_small_op *op, int team)
+/* As many channels for a thread as still give most threads something to do. */
+static void choose_block(struct ls_cuda_small_op *op, int threads)
 {
-    static const int tiles[][2] = {{4, 8}, {2, 8}, {2, 4}, {1, 4}};
     struct ls_cuda_small_conv *c = &op->of.conv;
-    const int n_tiles = team > 1 ? 4 : 3;
-    for (int i = 0; i < n_tiles; i++) {
-        c->rows = tiles[i][0];
-        c->block = tiles[i][1];
-        if (c->block > c->padded_oc) continue;
-        const int groups = (c->oh + c->rows - 1) / c->rows, blocks = (c->oc + c->block - 1) / c->block;
-        if (groups * c->ow * blocks >= PER_TEAM * team) return;
-    }
+    const int at_four = (int)c->chunks.by * c->oh * (c->oc / 4) * c->split;
+    c->block = c->oc % 4 == 0 && 4 * at_four >= 3 * threads ? 4 : 2;
 }
 
 static int team_of(const struct ls_device *d, int mb)
 {
     int team = 1;
     if (!d->small->has_teams) return 1;
-    while (team < LARGEST_TEAM && mb * team * 2 <= MANY_BLOCKS) team *= 2;
+    while (team < LS_CUDA_SMALL_LARGEST_TEAM && mb * team * 2 <= MANY_BLOCKS) team *= 2;
     return team;
 }
 
@@ -227,13 +395,54 @@ static enum ls_status upload(struct ls_cuda_small *s, const struct ls_cuda_small
     return LS_OK;
 }
 
+/* The smallest linear layer whose weights are still to be brought near; those of the widest reads only. */
+static struct ls_cuda_small_op *next_near(struct ls_cuda_small_ops *part)
+{
+    struct ls_cuda_small_op *next = NULL;
+    for (int i = 0; i < part->n; i++) {
+        struct ls_cuda_small_op *op = &part->list[i];
+        const struct ls_cuda_small_linear *l = &op->of.linear;
+        if (op->kind != LS_CUDA_SMALL_LINEAR || l->n_near > 0 || l->ic % ALIGNMENT != 0) continue;
+        if (!next || l->ic * l->oc < next->of.linear.ic * next->of.linear.oc) next = op;
+    }
+    return next;
+}
+
+/* What is left of shared memory gets rows of linear layers' weights, which come while the ops before compute, and
+ * serve the gradients by data too. Returns the bytes with them. */
+static size_t bring_near(struct ls_cuda_small_ops *part, size_t bytes, size_t most)
+{
+    struct ls_cuda_small_op *op;
+    while ((op = next_near(part))) {
+        struct ls_cuda_small_linear *l = &op->of.linear;
+        const size_t row = (size_t)l->ic * sizeof(float), room = (most - bytes) / row;
+        const int n = room < (size_t)l->oc ? (int)room : l->oc;
+        if (n == 0) break;
+        for (int i = 0; i < part->n; i++) {
+            struct ls_cuda_small_op *other = &part->list[i];
+            if (other->kind != LS_CUDA_SMALL_LINEAR && other->kind != LS_CUDA_SMALL_LINEAR_BWD) continue;
+            if (other->weights != op->weights) continue;
+            other->weights_at = (int)(bytes / sizeof(float));
+            other->of.linear.n_near = n;
+        }
+        bytes += (size_t)n * row;
+    }
+    for (int i = 0; i < part->n; i++)
+        if (part->list[i].kind == LS_CUDA_SMALL_LINEAR && part->list[i].of.linear.n_near > 0) {
+            part->list[i].awaits_weights = true;
+            break;
+        }
+    return bytes;
+}
+
 static enum ls_status enqueue(struct ls_device *d, struct ls_cuda_small_ops *part, size_t bytes)
 {
     part->team = team_of(d, part->mb);
     part->fault = d->fault;
-    for (int i = 0; i < part->n; i++)
-        if (has_weights(&part->list[i])) choose_tile(&part->list[i], part->team);
     const int threads = part->team == 1 && part->mb <= MANY_BLOCKS ? MANY_THREADS : FEW_THREADS;
+    for (int i = 0; i < part->n; i++)
+        if (has_weights(&part->list[i])) choose_block(&part->list[i], part->team * threads);
+    if (threads == MANY_THREADS) bytes = bring_near(part, bytes, d->small->shared_bytes); /* one block each has room */
     const struct ls_cuda_small_shape shape = {part->mb, part->n, part->team, threads, bytes};
     const struct ls_cuda_small_ops *there;
     TRY(upload(d->small, part, &there));

@@ -60,8 +60,9 @@ static bool is_small_conv(const struct ls_graph *g, const struct ls_node *n)
     if (!is_plain || c.ic * c.oc > MOST_PAIRS) return false;
     const double taps = (double)(c.kh * c.kw);
     if ((double)(c.ic * c.oc * c.oh * c.ow) * taps > most_multiplications) return false;
-    const double weights = is_weights ? 0.0 : taps * (double)((c.ic + 7) * (c.oc + 7));
-    return is_per_sample(g, n, is_weights ? 2 : 1, is_weights ? 0 : 1, weights);
+    const double weights = is_weights ? 0.0 : taps * (double)((c.ic + 3) * (c.oc + 3));
+    const double gaps = is_data ? (double)((c.oc * c.oh + 1) * (c.kh - 1 - c.ph)) : (double)((c.ic * c.ih + 1) * c.ph);
+    return is_per_sample(g, n, is_weights ? 2 : 1, is_weights ? 0 : 1, weights + gaps);
 }
 
 static bool is_small_linear(const struct ls_graph *g, const struct ls_node *n)
@@ -125,24 +126,28 @@ bool ls__cuda_is_small(const struct ls_device *d, const struct ls_graph *g)
 
 /* --- prepare --- */
 
-static struct ls_cuda_divisor divisor(int by)
-{
-    return (struct ls_cuda_divisor){(uint32_t)by, by > 1 ? (uint32_t)((UINT64_C(1) << 32) / (uint32_t)by + 1) : 0};
-}
-
 static struct ls_cuda_small_value value_of(const struct ls_shape *s)
 {
     return (struct ls_cuda_small_value){.n = s->n_dims > 0 ? (int)words_of(s) : 0};
 }
 
-/* The lanes that share an image's columns: as many as make 512 threads of all, by the shape alone. */
+/* The lanes that share an image's rows: as many as make 512 threads of all, by the shape alone. */
 static void split_gradient(struct ls_cuda_small_conv *c)
 {
     enum { ABOUT = 512, LANES = 32 };
     c->block = c->oc % 4 == 0 ? 4 : 2;
     c->split = 1;
     const int groups = (c->oc + c->block - 1) / c->block * c->ic * c->k;
-    while (c->split < LANES && groups * c->split * 2 <= ABOUT && c->split * 2 <= c->ow) c->split *= 2;
+    while (c->split < LANES && groups * c->split * 2 <= ABOUT && c->split < c->oh) c->split *= 2;
+}
+
+/* The lanes that share the channels of a sum: likewise. */
+static void split_channels(struct ls_cuda_small_conv *c)
+{
+    enum { ABOUT = 768, LANES = 4 };
+    c->split = 1;
+    const int threads = (int)c->chunks.by * c->oh * (c->oc + 1) / 2;
+    while (c->split < LANES && threads * c->split * 2 <= ABOUT && c->ic % (c->split * 2) == 0) c->split *= 2;
 }
 
 static void fill_conv(struct small_kernel *k, enum ls_op op)
@@ -159,8 +164,13 @@ static void fill_conv(struct small_kernel *k, enum ls_op op)
                                    .k = b->attrs.kh,
                                    .pad = is_data ? b->attrs.kh - 1 - b->attrs.ph : b->attrs.ph,
                                    .is_turned = is_data};
-    c.padded_oc = c.oc <= 4 ? 4 : (c.oc + 7) / 8 * 8;
-    if (is_weights) split_gradient(&c);
+    c.chunks = ls__cuda_divisor((c.ow + LS_CUDA_SMALL_CHUNK - 1) / LS_CUDA_SMALL_CHUNK);
+    c.rows = ls__cuda_divisor(c.oh);
+    c.channels = ls__cuda_divisor(c.ic);
+    if (is_weights)
+        split_gradient(&c);
+    else
+        split_channels(&c);
     k->op.kind = is_weights ? LS_CUDA_SMALL_CONV_WEIGHTS : LS_CUDA_SMALL_CONV;
     k->op.relu = op == LS_OP_CONV2D && b->attrs.relu;
     k->op.of.conv = c;
@@ -180,13 +190,13 @@ static void fill_pool(struct small_kernel *k, enum ls_op op)
     const struct ls_shape *made = &b->out[0];
     struct ls_cuda_small_pool p = {.p = ls__cuda_pool(&b->attrs, image, pooled)};
     p.p.planes = image->dims[1];
-    p.plane = divisor((int)(made->dims[2] * made->dims[3]));
-    p.row = divisor((int)made->dims[3]);
-    p.sh = divisor(p.p.sh > 0 ? p.p.sh : 1);
-    p.sw = divisor(p.p.sw > 0 ? p.p.sw : 1);
-    p.is_apart = p.p.kh <= p.p.sh && p.p.kw <= p.p.sw && p.p.ph == 0 && p.p.pw == 0 && p.p.dh == 1 && p.p.dw == 1;
-    p.is_of_four = p.is_apart && p.p.kh == 2 && p.p.kw == 2 && (p.p.oh - 1) * p.p.sh + 2 <= p.p.ih &&
-                   (p.p.ow - 1) * p.p.sw + 2 <= p.p.iw;
+    p.plane = ls__cuda_divisor((int)(made->dims[2] * made->dims[3]));
+    p.row = ls__cuda_divisor((int)made->dims[3]);
+    p.window_row = ls__cuda_divisor(p.p.ow);
+    p.window_rows = ls__cuda_divisor(p.p.oh);
+    p.is_of_four = p.p.kh == 2 && p.p.kw == 2 && p.p.ph == 0 && p.p.pw == 0 && p.p.dh == 1 && p.p.dw == 1 &&
+                   (p.p.oh - 1) * p.p.sh + 2 <= p.p.ih && (p.p.ow - 1) * p.p.sw + 2 <= p.p.iw;
+    p.is_covered = p.is_of_four && p.p.sh == 2 && p.p.sw == 2 && p.p.ih == 2 * p.p.oh && p.p.iw == 2 * p.p.ow;
     k->op.kind = kinds[is_max][is_bwd];
     k->op.of.pool = p;
     if (op == LS_OP_MAXPOOL) {
@@ -250,6 +260,44 @@ static enum ls_status fill(struct small_kernel *k, enum ls_op op)
     return LS_OK;
 }
 
+/* Whether the op is of the list, and so reads its values in shared memory. */
+static bool is_listed(enum ls_op op)
+{
+    switch (op) {
+    case LS_OP_CONV2D:
+    case LS_OP_CONV2D_BWD_DATA:
+    case LS_OP_CONV2D_BWD_WEIGHTS:
+    case LS_OP_LINEAR:
+    case LS_OP_LINEAR_BWD_DATA:
+    case LS_OP_MAXPOOL:
+    case LS_OP_MAXPOOL_BWD:
+    case LS_OP_AVGPOOL:
+    case LS_OP_AVGPOOL_BWD:
+    case LS_OP_RELU:
+    case LS_OP_RELU_BWD:
+    case LS_OP_ADD:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* How often ops of the list read a value, also under another shape; 0 if anybody else may. */
+static int readers_of(const struct ls_graph *g, int value)
+{
+    int n = 0;
+    if (value < 0 || value == g->logits) return 0;
+    for (int i = 0; i < g->n_nodes; i++)
+        for (int k = 0; k < g->nodes[i].n_in; k++) {
+            const struct ls_node *node = &g->nodes[i];
+            if (node->in[k] != value) continue;
+            const int more = is_listed(node->op) ? 1 : node->op == LS_OP_RESHAPE ? readers_of(g, node->out[0]) : 0;
+            if (more == 0) return 0;
+            n += more;
+        }
+    return n;
+}
+
 #define IMPL_OF(NAME, name) [LS_OP_##NAME] = &ls__cuda_small_##name,
 static const struct ls_impl *const impls[LS_N_OPS] = {LS_CUDA_SMALL_MAP(IMPL_OF)};
 #undef IMPL_OF
@@ -267,6 +315,8 @@ static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out
     TRY(ls__cuda_kernel_create(&k, sizeof *k, prep, impls[op]));
     *out = &k->base.base;
     const enum ls_status status = fill(k, op);
+    k->op.out.n_readers = readers_of(prep->graph, prep->node->out[0]);
+    if (op == LS_OP_MAXPOOL) k->op.chosen.n_readers = readers_of(prep->graph, prep->node->out[1]);
     if (status != LS_OK) ls_kernel_destroy(out);
     return status;
 }

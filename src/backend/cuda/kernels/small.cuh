@@ -7,11 +7,14 @@
 
 extern __shared__ __align__(16) float pool[]; /* values of the sample, and weights of convolutions */
 
+enum { LARGEST_TEAM = LS_CUDA_SMALL_LARGEST_TEAM };
+
 /* The threads that take a sample through the ops: those of `size` blocks. */
 struct team {
     int sample;
     int first, n; /* this thread's number, and how many there are */
     int rank, size;
+    uint32_t others[LARGEST_TEAM - 1]; /* where the shared memory of each other block begins, less our own's */
 };
 
 static __device__ __forceinline__ const float *shared_of(const struct ls_cuda_small_value &v)
@@ -24,24 +27,51 @@ static __device__ __forceinline__ uint32_t divided_by(const struct ls_cuda_divis
     return d.factor ? __umulhi(i, d.factor) : i;
 }
 
-/* To the same place in the shared memory of every other block of the team. */
-static __device__ __forceinline__ void put_afar(const struct team &t, float *at, float x)
+static __device__ __forceinline__ void find_others(struct team &t)
+{
+#if __CUDA_ARCH__ >= 900
+    const uint32_t here = (uint32_t)__cvta_generic_to_shared(pool);
+    for (int i = 0; i < LARGEST_TEAM - 1; i++) {
+        uint32_t there = here;
+        const int rank = i < t.rank ? i : i + 1;
+        if (rank < t.size) asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(here), "r"(rank));
+        t.others[i] = there - here;
+    }
+#endif
+}
+
+/* To the same place in the shared memory of every other block of the team, if `is`. */
+static __device__ __forceinline__ void put_afar(const struct team &t, bool is, const float *at, float x)
 {
 #if __CUDA_ARCH__ >= 900
     const uint32_t here = (uint32_t)__cvta_generic_to_shared(at);
-#pragma unroll 1
-    for (int r = 0; r < t.size; r++) {
-        uint32_t there;
-        if (r == t.rank) continue;
-        asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(here), "r"(r));
-        asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(there), "f"(x) : "memory");
-    }
+#pragma unroll
+    for (int i = 0; i < LARGEST_TEAM - 1; i++)
+        asm volatile(
+            "{ .reg .pred p; setp.ne.s32 p, %2, 0; @p st.shared::cluster.f32 [%0], %1; }" ::"r"(here + t.others[i]),
+            "f"(x), "r"((int)(is && i < t.size - 1)));
 #endif
+}
+
+/* Where word i of a value lies behind its first in shared memory. */
+static __device__ __forceinline__ int spread(const struct ls_cuda_small_value &v, int i)
+{
+    return v.gap ? i + (int)divided_by(v.row, i) * v.gap : i;
+}
+
+/* The zeros between rows. Each block of the team has its own. */
+static __device__ __forceinline__ void clear_gaps(const struct ls_cuda_small_value &v)
+{
+    if (v.gap == 0) return;
+    const int w = (int)v.row.by, rows = (int)divided_by(v.row, v.n);
+    for (int r = threadIdx.x; r <= rows; r += blockDim.x)
+        for (int i = 1; i <= v.gap; i++) pool[v.at + r * (w + v.gap) - i] = 0.0f;
 }
 
 /* Where a value of the sample goes: into shared memory for the next ops, into memory for those of later kernels. */
 struct sink {
     float *memory, *shared;
+    bool is_written; /* a later kernel reads it */
 };
 
 static __device__ __forceinline__ struct sink sink_of(const struct team &t, const struct ls_cuda_small_value &v)
@@ -49,50 +79,73 @@ static __device__ __forceinline__ struct sink sink_of(const struct team &t, cons
     struct sink s;
     s.memory = (float *)__cvta_generic_to_global(v.data + (int64_t)t.sample * v.n);
     s.shared = pool + v.at;
+    s.is_written = v.is_written;
     return s;
 }
 
-/* Element i. What is read in this kernel is never what was written to memory in it, so nothing need wait. */
-static __device__ __forceinline__ void put(const struct team &t, const struct sink &to, int i, float x)
+/* If `is`, x goes to these places. Not a branch: there are many of these, and code has to be fetched. What is read in
+ * this kernel is never what was written to memory in it, so nothing need wait. */
+static __device__ __forceinline__ void put_if(const struct team &t, bool is, float *memory, bool is_written,
+                                              float *shared, float x)
 {
-    asm volatile("st.global.f32 [%0], %1;" ::"l"(to.memory + i), "f"(x));
-    to.shared[i] = x;
-    if (t.size > 1) put_afar(t, to.shared + i, x);
+    asm volatile("{ .reg .pred p; setp.ne.s32 p, %2, 0; @p st.global.f32 [%0], %1; }" ::"l"(memory), "f"(x),
+                 "r"((int)(is && is_written)));
+    if (is) *shared = x;
+    if (t.size > 1) put_afar(t, is, shared, x);
 }
 
-/* f(i) for all i < n, to element i: four at a time, so that they wait for each other's reads only once. */
-template <class F>
-static __device__ __forceinline__ void put_all(const struct team &t, const struct sink &to, int n, F f)
+/* Element i, which lies at `at` in shared memory. */
+static __device__ __forceinline__ void put(const struct team &t, const struct sink &to, int i, int at, float x)
 {
-    enum { AT_ONCE = 4 };
+    put_if(t, true, to.memory + i, to.is_written, to.shared + at, x);
+}
+
+/* Of an op: where its result goes, and whether it counts. */
+struct result {
+    struct sink to;
+    struct ls_cuda_small_value out, mask;
+};
+
+static __device__ __forceinline__ struct result result_of(const struct team &t, const struct ls_cuda_small_op &op)
+{
+    struct result r;
+    r.to = sink_of(t, op.out);
+    r.out = op.out;
+    r.mask = op.mask;
+    clear_gaps(op.out);
+    return r;
+}
+
+static __device__ __forceinline__ void put_result_if(const struct team &t, bool is, const struct result &r, int i,
+                                                     float x)
+{
+    if (r.mask.data) x = pool[r.mask.at + spread(r.mask, i)] > 0.0f ? x : 0.0f;
+    put_if(t, is, r.to.memory + i, r.to.is_written, r.to.shared + spread(r.out, i), x);
+}
+
+static __device__ __forceinline__ void put_result(const struct team &t, const struct result &r, int i, float x)
+{
+    put_result_if(t, true, r, i, x);
+}
+
+/* f(i) for all i < n, to element i: AT_ONCE at a time, so that they wait for each other's reads only once. */
+template <int AT_ONCE, class F>
+static __device__ __forceinline__ void put_all(const struct team &t, const struct ls_cuda_small_op &op, F f)
+{
+    const struct result r = result_of(t, op);
+    const int n = r.out.n;
+#pragma unroll 1
     for (int first = t.first; first < n; first += AT_ONCE * t.n) {
         float x[AT_ONCE];
 #pragma unroll
         for (int k = 0; k < AT_ONCE; k++) x[k] = f(min(first + k * t.n, n - 1));
 #pragma unroll
-        for (int k = 0; k < AT_ONCE; k++)
-            if (first + k * t.n < n) put(t, to, first + k * t.n, x[k]);
+        for (int k = 0; k < AT_ONCE; k++) put_result_if(t, first + k * t.n < n, r, min(first + k * t.n, n - 1), x[k]);
     }
-}
-
-/* Weights and what else no kernel changes while it is read here. */
-template <int V> static __device__ __forceinline__ struct pack<V> load_constant(const float *x, int64_t i) {
-    struct pack<V> p;
-    if (V == 4) {
-        const float4 f = __ldg(reinterpret_cast<const float4 *>(x) + i);
-        p.v[0] = f.x;
-        p.v[1 % V] = f.y;
-        p.v[2 % V] = f.z;
-        p.v[3 % V] = f.w;
-    } else {
-        p.v[0] = __ldg(x + i);
-    }
-    return p;
 }
 
 /* Until all threads of the sample have come here, and have seen what the others put. */
-static __device__ __forceinline__ void
-meet(const struct team &t)
+static __device__ __forceinline__ void meet(const struct team &t)
 {
 #if __CUDA_ARCH__ >= 900
     if (t.size > 1) {
@@ -123,11 +176,25 @@ static __device__ __forceinline__ void await_copies(void)
     asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
-/* The sum over groups of n neighbouring lanes, n a power of two, in all of them. */
-static __device__ __forceinline__ float lanes_sum(float x, int n)
+/* Ends a group of copies. */
+static __device__ __forceinline__ void close_group(void)
 {
-    for (int offset = n / 2; offset > 0; offset /= 2) x += __shfl_xor_sync(0xffffffffu, x, offset);
-    return x;
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* All copies but those of the last group. */
+static __device__ __forceinline__ void await_all_but_last(void)
+{
+    asm volatile("cp.async.wait_group 1;" ::: "memory");
+}
+
+/* All sums of a thread over groups of n neighbouring lanes, n a power of two, in all of them. */
+template <int N> static __device__ __forceinline__ void lanes_sums(float sums[N], int n)
+{
+#pragma unroll 1
+    for (int offset = n / 2; offset > 0; offset /= 2)
+#pragma unroll
+        for (int i = 0; i < N; i++) sums[i] += __shfl_xor_sync(0xffffffffu, sums[i], offset);
 }
 
 #endif

@@ -3,7 +3,7 @@
  * Two kernels for a whole list of ops:
  *
  *   samples (small.cu)  takes each sample through all ops, its values in the shared memory of a block, or of a cluster
- *                       of blocks that each have all of them; every result is written to memory too
+ *                       of blocks that each have all of them; what later kernels read is written to memory too
  *   across (across.cu)  then what is added up over samples: gradients of weights and the loss
  *
  * All is float32 in plain layouts. Each element is computed by one thread (or by lanes whose number follows from the
@@ -18,16 +18,21 @@
 extern "C" {
 #endif
 
-/* A value of the shard. */
-struct ls_cuda_small_value {
-    float *data; /* [mb][n]; NULL: absent */
-    int n;       /* words of a sample */
-    int at;      /* its place in shared memory, in words */
-};
-
 /* i / by for i * by < 2^32 */
 struct ls_cuda_divisor {
     uint32_t by, factor;
+};
+
+/* A value of the shard. In shared memory the rows of an image that is convolved have `gap` zeros before and behind
+ * them, as many as its padding or more; those between two rows belong to both. */
+struct ls_cuda_small_value {
+    float *data; /* [mb][n]; NULL: absent */
+    int n;       /* words of a sample */
+    int at;      /* the place of its first word in shared memory, in words */
+    int gap;
+    struct ls_cuda_divisor row; /* words of a row, where there is a gap */
+    int n_readers;              /* ops that read it, if all of them are of this list; 0: others may */
+    bool is_written;            /* to memory too */
 };
 
 enum ls_cuda_small_kind {
@@ -45,24 +50,28 @@ enum ls_cuda_small_kind {
     LS_CUDA_SMALL_LOSS,         /* in[0]: logits, in[1]: labels, out?: diff_logits */
 };
 
-/* Stride 1; weights in shared memory: [ic][kx][ky][padded_oc]. */
+enum { LS_CUDA_SMALL_CHUNK = 5 }; /* neighbours of a row that a thread of CONV has */
+
+/* Stride 1; weights in shared memory: [oc / block][ic][ky][kx][block]. */
 struct ls_cuda_small_conv {
     int ic, ih, iw, oc, oh, ow, k, pad; /* k: 3 or 5 */
-    int padded_oc;
-    bool is_turned;  /* the gradient by data: weights are [ic][oc][k][k], turned by half a turn */
-    int rows, block; /* CONV: a thread has `rows` pixels of `block` channels; any choice gives the same bits */
-    int split;       /* CONV_WEIGHTS: lanes that share the columns of an image; `block` channels each */
+    bool is_turned;                     /* the gradient by data: weights are [ic][oc][k][k], turned by half a turn */
+    int split; /* lanes that share a sum, a power of two: CONV: its channels, CONV_WEIGHTS: the image's rows */
+    int block; /* channels of a thread: CONV: any choice gives the same bits */
+    struct ls_cuda_divisor chunks, rows, channels; /* chunks of a row, oh, ic */
 };
 
 struct ls_cuda_small_pool {
-    struct ls_cuda_pool p; /* planes: channels */
-    struct ls_cuda_divisor plane, row, sh, sw;
-    bool is_apart;   /* no pixel is in two windows, and there is no padding */
-    bool is_of_four; /* windows are 2 x 2 pixels of the image */
+    struct ls_cuda_pool p;                          /* planes: channels */
+    struct ls_cuda_divisor plane, row;              /* of what is made */
+    struct ls_cuda_divisor window_row, window_rows; /* ow, oh */
+    bool is_of_four;                                /* windows are 2 x 2 pixels of the image */
+    bool is_covered;                                /* and each pixel is in one */
 };
 
 struct ls_cuda_small_linear {
     int ic, oc;
+    int n_near; /* the first rows of weights, which are in shared memory, [n_near][ic] */
 };
 
 struct ls_cuda_small_loss {
@@ -77,9 +86,12 @@ struct __align__(16) ls_cuda_small_op
 {
     enum ls_cuda_small_kind kind;
     bool relu;
+    bool is_beside;      /* the op before: it reads nothing of what that one makes, so nobody waits between them */
+    bool awaits_weights; /* the first to read rows of weights that are brought into shared memory */
     struct ls_cuda_small_value in[2], out, chosen;
+    struct ls_cuda_small_value mask; /* (optional) the result counts where this is above zero: a RELU_BWD behind */
     const float *weights, *bias;
-    int weights_at;
+    int weights_at; /* in shared memory, where they are */
     float *partial; /* CONV_WEIGHTS: [mb][n_partial] of weights and biases */
     int n_partial;
     union {
@@ -90,10 +102,11 @@ struct __align__(16) ls_cuda_small_op
     } of;
 };
 
-enum { LS_CUDA_SMALL_MAX_OPS = 48, LS_CUDA_SMALL_MAX_FETCHED = 32 };
+enum { LS_CUDA_SMALL_MAX_OPS = 48, LS_CUDA_SMALL_MAX_FETCHED = 32, LS_CUDA_SMALL_LARGEST_TEAM = 4 };
 struct ls_cuda_small_ops {
     int mb, n, n_fetched;
-    int team; /* blocks that share a sample */
+    int fetched_at; /* where `fetched` is brought in shared memory; the list is at its beginning */
+    int team;       /* blocks that share a sample */
     struct ls_cuda_fault *fault;
     struct ls_cuda_small_value fetched[LS_CUDA_SMALL_MAX_FETCHED]; /* read, but not made here */
     struct ls_cuda_small_op list[LS_CUDA_SMALL_MAX_OPS];

@@ -1,96 +1,96 @@
 /* small_conv.cuh: convolutions of one sample, stride 1, image and weights in shared memory.
  *
- * Forward, and the gradient by data, which is the same with the weights turned: a thread has ROWS pixels below each
- * other of BLOCK channels; neighbouring threads have neighbouring columns. Each result adds up over channels, columns
- * and rows of the kernel, in this order.
+ * All go along rows, whose ends have zeros behind them (struct ls_cuda_small_value); rows outside the image are passed
+ * over. Loops are short on purpose: code that runs once per step has to be fetched first.
  *
- * The gradient of the weights: a thread has one column of the kernel, one channel of the source and BLOCK channels of
- * the result; it walks down columns of the image with the K pixels that meet in registers. `split` lanes share the
- * columns.
+ * Forward, and the gradient by data, which is the same with the weights turned: a thread has CHUNK neighbours of a row
+ * of BLOCK channels. A result adds up over every split-th channel, rows and columns of the kernel, in this order, and
+ * then over the `split` lanes.
+ *
+ * The gradient of the weights: a thread has one row of the kernel, one channel of the source and BLOCK channels of the
+ * result; it walks along rows of the image with the K pixels that meet in registers. `split` lanes share the rows.
  */
 #ifndef LS_BACKEND_CUDA_SMALL_CONV_CUH
 #define LS_BACKEND_CUDA_SMALL_CONV_CUH
 
 #include "backend/cuda/kernels/small.cuh"
 
-/* Weights into shared memory: [ic][kx][ky][padded_oc]. Each block of the team has all of them. */
+enum { CHUNK = LS_CUDA_SMALL_CHUNK };
+
+/* Weights into shared memory: [oc / block][ic][ky][kx][block]; a warp takes a plane, its lanes the taps. Each block of
+ * the team has all of them. Channels that only fill up the last block are left as they are: nobody takes their sums. */
 static __device__ void stage_weights(const struct ls_cuda_small_op &op)
 {
     const struct ls_cuda_small_conv c = op.of.conv;
-    const float *weights = op.weights;
-    float *to = pool + op.weights_at;
-    const int k = c.k, kk = k * k, inner = c.is_turned ? c.oc : c.ic;
-    for (int i = threadIdx.x; i < c.oc * c.ic * kk; i += blockDim.x) {
-        const int tap = i % kk, plane = i / kk, outer_c = plane / inner, inner_c = plane % inner;
-        const int ky = tap / k, kx = tap % k;
+    const int tap = threadIdx.x % WARP, kk = c.k * c.k, inner = c.is_turned ? c.oc : c.ic;
+    const int at = (c.is_turned ? kk - 1 - tap : tap) * c.block;
+    if (tap >= kk) return;
+#pragma unroll 1
+    for (int plane = threadIdx.x / WARP; plane < c.oc * c.ic; plane += blockDim.x / WARP) {
+        const int outer_c = plane / inner, inner_c = plane - outer_c * inner;
         const int ic = c.is_turned ? outer_c : inner_c, oc = c.is_turned ? inner_c : outer_c;
-        const int at = c.is_turned ? (ic * k + k - 1 - kx) * k + k - 1 - ky : (ic * k + kx) * k + ky;
-        copy_word(to + at * c.padded_oc + oc, weights + i);
+        const int block = oc / c.block, b = oc - block * c.block;
+        copy_word(pool + op.weights_at + (block * c.ic + ic) * kk * c.block + at + b, op.weights + plane * kk + tap);
     }
-    const int rest = c.padded_oc - c.oc;
-    for (int i = threadIdx.x; i < rest * c.ic * kk; i += blockDim.x)
-        to[i / rest * c.padded_oc + c.oc + i % rest] = 0.0f;
 }
 
-template <int K, int ROWS, int BLOCK>
-static __device__ __forceinline__ void conv_sums(const struct ls_cuda_small_conv &c, const float *src, const float *w,
-                                                 int y0, int x0, float sums[ROWS][BLOCK])
+/* Rows [lo, hi) of the kernel, which meet the image. plane: where tap (0, 0) of the first pixel lies. */
+template <int K, int BLOCK>
+static __device__ __forceinline__ void conv_plane(const float *plane, int pitch, const float *w, int lo, int hi,
+                                                  float sums[BLOCK * CHUNK])
 {
-    constexpr int SEEN = ROWS + K - 1;
-    unsigned is_inside = 0;
+#pragma unroll 1
+    for (int ky = lo; ky < hi; ky++) {
+        float v[CHUNK + K - 1];
 #pragma unroll
-    for (int r = 0; r < SEEN; r++) is_inside |= (unsigned)(y0 + r >= 0 && y0 + r < c.ih) << r;
-    for (int ic = 0; ic < c.ic; ic++) {
-        const float *plane = src + ic * c.ih * c.iw + y0 * c.iw + x0;
-#pragma unroll(ROWS *BLOCK > 16 ? 1 : K)
+        for (int i = 0; i < CHUNK + K - 1; i++) v[i] = plane[ky * pitch + i];
+#pragma unroll
         for (int kx = 0; kx < K; kx++) {
-            const unsigned mask = x0 + kx >= 0 && x0 + kx < c.iw ? is_inside : 0;
-            float v[SEEN];
+            const struct pack<BLOCK> f = load<BLOCK>(w, ky * K + kx);
 #pragma unroll
-            for (int r = 0; r < SEEN; r++) v[r] = mask >> r & 1 ? plane[r * c.iw + kx] : 0.0f;
+            for (int b = 0; b < BLOCK; b++)
 #pragma unroll
-            for (int ky = 0; ky < K; ky++) {
-                const float4 *four = reinterpret_cast<const float4 *>(w + ((ic * K + kx) * K + ky) * c.padded_oc);
-#pragma unroll
-                for (int b = 0; b < BLOCK / 4; b++) {
-                    const float4 f = four[b];
-#pragma unroll
-                    for (int r = 0; r < ROWS; r++) {
-                        sums[r][4 * b] = fmaf(v[r + ky], f.x, sums[r][4 * b]);
-                        sums[r][4 * b + 1] = fmaf(v[r + ky], f.y, sums[r][4 * b + 1]);
-                        sums[r][4 * b + 2] = fmaf(v[r + ky], f.z, sums[r][4 * b + 2]);
-                        sums[r][4 * b + 3] = fmaf(v[r + ky], f.w, sums[r][4 * b + 3]);
-                    }
-                }
-            }
+                for (int x = 0; x < CHUNK; x++) sums[b * CHUNK + x] = fmaf(v[x + kx], f.v[b], sums[b * CHUNK + x]);
         }
     }
 }
 
-template <int K, int ROWS, int BLOCK>
-static __device__ __forceinline__ void conv_tiles(const struct team &t, const struct ls_cuda_small_op &op)
+template <int K, int BLOCK>
+static __device__ __forceinline__ void conv_chunks(const struct team &t, const struct ls_cuda_small_op &op)
 {
     const struct ls_cuda_small_conv c = op.of.conv; /* copies: what is put does not change them */
-    const struct sink to = sink_of(t, op.out);
+    const struct result to = result_of(t, op);
     const float *src = shared_of(op.in[0]), *weights = pool + op.weights_at, *biases = op.bias;
-    const bool has_relu = op.relu;
-    const int groups = (c.oh + ROWS - 1) / ROWS, per_block = groups * c.ow;
-    const int n = per_block * ((c.oc + BLOCK - 1) / BLOCK);
-    for (int u = t.first; u < n; u += t.n) {
-        const int block = u / per_block, spot = u % per_block, group = spot / c.ow, x = spot % c.ow;
-        float sums[ROWS][BLOCK] = {};
-        float bias[BLOCK];
+    const bool has_relu = op.relu, has_mask = op.mask.data != NULL;
+    const int lane = threadIdx.x % WARP, shift = __ffs(c.split) - 1, pitch = c.iw + op.in[0].gap;
+    const int n = (int)c.chunks.by * c.oh * ((c.oc + BLOCK - 1) / BLOCK) << shift;
+#pragma unroll 1
+    for (int begin = t.first - lane; begin < n; begin += t.n) { /* whole warps: the lanes meet */
+        const int u = min(begin + lane, n - 1), part = u & (c.split - 1), spot = u >> shift;
+        const int line = (int)divided_by(c.chunks, spot), x0 = (spot - line * (int)c.chunks.by) * CHUNK;
+        const int block = (int)divided_by(c.rows, line), y = line - block * c.oh;
+        const int lo = max(c.pad - y, 0), hi = min(c.ih + c.pad - y, K);
+        float sums[BLOCK * CHUNK] = {}, bias[BLOCK];
 #pragma unroll
         for (int b = 0; b < BLOCK; b++) bias[b] = biases ? __ldg(biases + min(block * BLOCK + b, c.oc - 1)) : 0.0f;
-        conv_sums<K, ROWS, BLOCK>(c, src, weights + block * BLOCK, group * ROWS - c.pad, x - c.pad, sums);
+#pragma unroll 1
+        for (int ic = part; ic < c.ic; ic += c.split)
+            conv_plane<K, BLOCK>(src + (ic * c.ih + y - c.pad) * pitch + x0 - c.pad, pitch,
+                                 weights + (block * c.ic + ic) * K * K * BLOCK, lo, hi, sums);
+        lanes_sums<BLOCK * CHUNK>(sums, c.split);
+        const int mine = begin + lane < n ? part : -1; /* the lanes share what is to be put, too */
 #pragma unroll
         for (int b = 0; b < BLOCK; b++) {
-            const int oc = block * BLOCK + b;
+            const int oc = block * BLOCK + b, row = oc * c.oh + y, end = oc < c.oc ? c.ow - x0 : 0;
+            float *memory = to.to.memory + row * c.ow + x0, *shared = to.to.shared + row * (c.ow + to.out.gap) + x0;
+            const float *mask = pool + to.mask.at + row * (c.ow + to.mask.gap) + x0;
 #pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-                const int y = group * ROWS + r;
-                const float sum = biases ? sums[r][b] + bias[b] : sums[r][b];
-                if (oc < c.oc && y < c.oh) put(t, to, (oc * c.oh + y) * c.ow + x, has_relu ? relu1(sum) : sum);
+            for (int x = 0; x < CHUNK; x++) {
+                const bool is_mine = ((b * CHUNK + x) & (c.split - 1)) == mine && x < end;
+                float sum = biases ? sums[b * CHUNK + x] + bias[b] : sums[b * CHUNK + x];
+                sum = has_relu ? relu1(sum) : sum;
+                if (has_mask && is_mine) sum = mask[x] > 0.0f ? sum : 0.0f;
+                put_if(t, is_mine, memory + x, to.to.is_written, shared + x, sum);
             }
         }
     }
@@ -98,44 +98,47 @@ static __device__ __forceinline__ void conv_tiles(const struct team &t, const st
 
 template <int K> static __device__ __forceinline__ void conv(const struct team &t, const struct ls_cuda_small_op &op)
 {
-    const struct ls_cuda_small_conv &c = op.of.conv;
-    if (c.rows == 4 && c.block == 8) return conv_tiles<K, 4, 8>(t, op);
-    if (c.block == 8) return conv_tiles<K, 2, 8>(t, op);
-    if (c.rows == 2) return conv_tiles<K, 2, 4>(t, op);
-    conv_tiles<K, 1, 4>(t, op);
+    if (op.of.conv.block == 4) return conv_chunks<K, 4>(t, op);
+    conv_chunks<K, 2>(t, op);
 }
 
-/* Pixel `row` of a column, zero outside. Always reads something: a choice is cheaper than a branch. */
-static __device__ __forceinline__ float pixel(const float *column, int row, int h, int w)
-{
-    const int inside = min(max(row, 0), h - 1);
-    const float x = column[inside * w];
-    return inside == row ? x : 0.0f;
-}
-
-/* Column x of the image against column kx of the kernel. Channels from n_block on repeat the last; nobody takes their
- * sums. */
+/* A row of the image against row ky of the kernel. */
 template <int K, int BLOCK>
-static __device__ __forceinline__ void walk_down(const struct ls_cuda_small_conv &c, const float *src /* [ih] */,
-                                                 const float *diff /* [BLOCK][oh] */, int n_block, float sums[BLOCK][K])
+static __device__ __forceinline__ void walk_along(const float *src /* [iw], from the first tap on */,
+                                                  const float *diff /* [BLOCK][ow] */, const int of[BLOCK], int n,
+                                                  float sums[BLOCK * K])
 {
     float seen[K];
-    int of[BLOCK];
 #pragma unroll
-    for (int r = 1; r < K; r++) seen[r] = pixel(src, r - 1 - c.pad, c.ih, c.iw);
-#pragma unroll
-    for (int b = 0; b < BLOCK; b++) of[b] = min(b, n_block - 1) * c.oh * c.ow;
+    for (int r = 1; r < K; r++) seen[r] = src[r - 1];
 #pragma unroll(K)
-    for (int y = 0; y < c.oh; y++) {
+    for (int x = 0; x < n; x++) {
 #pragma unroll
         for (int r = 0; r + 1 < K; r++) seen[r] = seen[r + 1];
-        seen[K - 1] = pixel(src, y + K - 1 - c.pad, c.ih, c.iw);
+        seen[K - 1] = src[x + K - 1];
 #pragma unroll
         for (int b = 0; b < BLOCK; b++) {
-            const float d = diff[of[b] + y * c.ow];
+            const float d = diff[of[b] + x];
 #pragma unroll
-            for (int ky = 0; ky < K; ky++) sums[b][ky] = fmaf(seen[ky], d, sums[b][ky]);
+            for (int kx = 0; kx < K; kx++) sums[b * K + kx] = fmaf(seen[kx], d, sums[b * K + kx]);
         }
+    }
+}
+
+/* A warp has a channel, its lanes the columns of the image in turn. */
+static __device__ __forceinline__ void bias_gradient(const struct team &t, const struct ls_cuda_small_conv &c,
+                                                     const float *diff, int pitch, float *to)
+{
+    const int lane = threadIdx.x % WARP;
+#pragma unroll 1
+    for (int oc = t.first / WARP; oc < c.oc; oc += t.n / WARP) {
+        float sum = 0.0f;
+#pragma unroll 1
+        for (int x = lane; x < c.ow; x += WARP)
+#pragma unroll 4
+            for (int y = 0; y < c.oh; y++) sum += diff[(oc * c.oh + y) * pitch + x];
+        lanes_sums<1>(&sum, WARP);
+        if (lane == 0) to[oc] = sum;
     }
 }
 
@@ -144,30 +147,36 @@ static __device__ __forceinline__ void conv_weights(const struct team &t, const 
 {
     const struct ls_cuda_small_conv c = op.of.conv;
     const float *src = shared_of(op.in[0]), *diff = shared_of(op.in[1]);
-    const int lane = threadIdx.x % WARP, n = (c.oc + BLOCK - 1) / BLOCK * c.ic * K * c.split;
+    const int src_pitch = c.iw + op.in[0].gap, pitch = c.ow + op.in[1].gap;
+    const int lane = threadIdx.x % WARP, shift = __ffs(c.split) - 1;
+    const int n = (c.oc + BLOCK - 1) / BLOCK * c.ic * K << shift;
     float *to = op.partial + (int64_t)t.sample * op.n_partial;
+#pragma unroll 1
     for (int begin = t.first - lane; begin < n; begin += t.n) { /* whole warps: the lanes meet */
-        const int u = begin + lane, part = u % c.split, group = u / c.split;
-        const int kx = group % K, ic = group / K % c.ic, oc = group / (K * c.ic) * BLOCK;
-        float sums[BLOCK][K] = {};
-        for (int x = part; u < n && x < c.ow; x += c.split)
-            if (x + kx - c.pad >= 0 && x + kx - c.pad < c.iw)
-                walk_down<K, BLOCK>(c, src + ic * c.ih * c.iw + x + kx - c.pad, diff + oc * c.oh * c.ow + x, c.oc - oc,
-                                    sums);
+        const int u = min(begin + lane, n - 1), part = u & (c.split - 1), group = u >> shift;
+        const int plane = group / K, ky = group - plane * K;
+        const int block = (int)divided_by(c.channels, plane), ic = plane - block * c.ic, oc = block * BLOCK;
+        float sums[BLOCK * K] = {};
+        int of[BLOCK]; /* channels that only fill up the block repeat the last; nobody takes their sums */
+#pragma unroll
+        for (int b = 0; b < BLOCK; b++) of[b] = min(b, c.oc - 1 - oc) * c.oh * pitch;
+#pragma unroll 1
+        for (int y = part; y < c.oh; y += c.split) {
+            const int from = y + ky - c.pad;
+            if (from >= 0 && from < c.ih)
+                walk_along<K, BLOCK>(src + (ic * c.ih + from) * src_pitch - c.pad, diff + (oc * c.oh + y) * pitch, of,
+                                     c.ow, sums);
+        }
+        lanes_sums<BLOCK * K>(sums, c.split);
+        const int mine = begin + lane < n ? part : -1;
 #pragma unroll
         for (int b = 0; b < BLOCK; b++)
 #pragma unroll
-            for (int ky = 0; ky < K; ky++) {
-                const float sum = lanes_sum(sums[b][ky], c.split);
-                if (u < n && part == 0 && oc + b < c.oc) to[(((oc + b) * c.ic + ic) * K + ky) * K + kx] = sum;
-            }
+            for (int kx = 0; kx < K; kx++)
+                if (((b * K + kx) & (c.split - 1)) == mine && oc + b < c.oc)
+                    to[(((oc + b) * c.ic + ic) * K + ky) * K + kx] = sums[b * K + kx];
     }
-    for (int oc = t.first / WARP; oc < c.oc; oc += t.n / WARP) { /* the biases' */
-        float sum = 0.0f;
-        for (int i = lane; i < c.oh * c.ow; i += WARP) sum += diff[oc * c.oh * c.ow + i];
-        sum = lanes_sum(sum, WARP);
-        if (lane == 0) to[c.oc * c.ic * K * K + oc] = sum;
-    }
+    bias_gradient(t, c, diff, pitch, to + c.oc * c.ic * K * K);
 }
 
 template <int K>

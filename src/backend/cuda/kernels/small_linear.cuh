@@ -1,5 +1,6 @@
-/* small_linear.cuh: linear layers of one sample. Weights are read from memory: each is needed once. V: words read at
- * once, 4 where rows of weights allow it. */
+/* small_linear.cuh: linear layers of one sample. As many rows of weights as there is room for came into shared memory
+ * while the ops before ran, the others are read from memory. V: words read at once, 4 where rows of weights allow it,
+ * and the source has no gaps. */
 #ifndef LS_BACKEND_CUDA_SMALL_LINEAR_CUH
 #define LS_BACKEND_CUDA_SMALL_LINEAR_CUH
 
@@ -7,39 +8,70 @@
 
 enum { OUTPUTS = 4, QUARTERS = 4 };
 
+/* The first rows of weights into shared memory, without waiting for them. */
+static __device__ void bring_weights(const struct ls_cuda_small_op &op)
+{
+    const int n = op.of.linear.n_near * op.of.linear.ic / WIDE;
+#pragma unroll 4
+    for (int i = threadIdx.x; i < n; i += blockDim.x) copy_four(pool + op.weights_at + i * WIDE, op.weights + i * WIDE);
+}
+
+/* Row `row` of the weights. */
+static __device__ __forceinline__ const float *weights_row(const float *near, const float *far, int n_near, int ic,
+                                                           int row)
+{
+    return (row < n_near ? near : far) + row * ic;
+}
+
 /* A warp has OUTPUTS results, its lanes share the inputs. */
 template <int V> static __device__ __forceinline__ void linear(const struct team &t, const struct ls_cuda_small_op &op)
 {
     const struct ls_cuda_small_linear l = op.of.linear;
-    const struct sink to = sink_of(t, op.out);
-    const float *weights = op.weights;
+    const struct result to = result_of(t, op);
+    const struct ls_cuda_small_value from = op.in[0];
+    const float *far = op.weights, *near = pool + op.weights_at;
     const int lane = threadIdx.x % WARP, n = l.ic / V;
-    const float *src = shared_of(op.in[0]), *biases = op.bias;
+    const float *src = shared_of(from), *biases = op.bias;
     const bool has_relu = op.relu;
     for (int first = t.first / WARP * OUTPUTS; first < l.oc; first += t.n / WARP * OUTPUTS) {
         float sums[OUTPUTS] = {};
+        const float *rows[OUTPUTS];
+#pragma unroll
+        for (int o = 0; o < OUTPUTS; o++) rows[o] = weights_row(near, far, l.n_near, l.ic, min(first + o, l.oc - 1));
         const int mine = min(first + lane, l.oc - 1); /* lanes below OUTPUTS end with a result each */
         const float bias = biases ? __ldg(biases + mine) : 0.0f;
 #pragma unroll 4
         for (int i = lane; i < n; i += WARP) {
-            const struct pack<V> x = load<V>(src, i);
+            const struct pack<V> x = load<V>(src, V == 1 ? spread(from, i) : i);
 #pragma unroll
             for (int o = 0; o < OUTPUTS; o++) {
-                const int row = min(first + o, l.oc - 1);
-                const struct pack<V> w = load_constant<V>(weights + (int64_t)row * l.ic, i);
+                const struct pack<V> w = load<V>(rows[o], i);
 #pragma unroll
                 for (int v = 0; v < V; v++) sums[o] = fmaf(x.v[v], w.v[v], sums[o]);
             }
         }
-        float sum = 0.0f;
+        lanes_sums<OUTPUTS>(sums, WARP);
+        float sum = sums[0];
 #pragma unroll
-        for (int o = 0; o < OUTPUTS; o++) {
-            const float all = lanes_sum(sums[o], WARP);
-            if (lane == o) sum = all;
-        }
+        for (int o = 1; o < OUTPUTS; o++) sum = lane == o ? sums[o] : sum;
         if (biases) sum += bias;
-        if (lane < OUTPUTS && first + lane < l.oc) put(t, to, first + lane, has_relu ? relu1(sum) : sum);
+        put_result_if(t, lane < OUTPUTS && first + lane < l.oc, to, mine, has_relu ? relu1(sum) : sum);
     }
+}
+
+/* Every QUARTERS-th row from o to `end`, AT_ONCE at a time; the first that is left. */
+template <int V, int AT_ONCE>
+static __device__ __forceinline__ int add_rows(const float *weights, int o, int end, int ic, int column,
+                                               const float *diff, const struct ls_cuda_small_value &from, float sums[V])
+{
+#pragma unroll AT_ONCE
+    for (; o < end; o += QUARTERS) {
+        const struct pack<V> w = load<V>(weights + o * ic, column);
+        const float d = diff[spread(from, o)];
+#pragma unroll
+        for (int v = 0; v < V; v++) sums[v] = fmaf(d, w.v[v], sums[v]);
+    }
+    return o;
 }
 
 /* QUARTERS neighbouring lanes share the rows of weights; each has V columns. */
@@ -47,27 +79,22 @@ template <int V>
 static __device__ __forceinline__ void linear_bwd(const struct team &t, const struct ls_cuda_small_op &op)
 {
     const struct ls_cuda_small_linear l = op.of.linear;
-    const struct sink to = sink_of(t, op.out);
-    const float *weights = op.weights;
+    const struct result to = result_of(t, op);
+    const struct ls_cuda_small_value from = op.in[0];
+    const float *far = op.weights, *near = pool + op.weights_at;
     const int lane = threadIdx.x % WARP, n = l.ic / V * QUARTERS;
-    const float *diff = shared_of(op.in[0]);
+    const float *diff = shared_of(from);
     for (int begin = t.first - lane; begin < n; begin += t.n) { /* whole warps: the lanes meet */
         const int u = begin + lane, quarter = u % QUARTERS, column = u / QUARTERS;
         float sums[V] = {};
-        if (u < n) {
-#pragma unroll 8
-            for (int o = quarter; o < l.oc; o += QUARTERS) {
-                const struct pack<V> w = load_constant<V>(weights + (int64_t)o * l.ic, column);
-                const float d = diff[o];
+        const int at = min(column, l.ic / V - 1);
+        const int o = add_rows<V, 2>(near, quarter, l.n_near, l.ic, at, diff, from, sums);
+        add_rows<V, 8>(far, o, l.oc, l.ic, at, diff, from, sums);
+        lanes_sums<V>(sums, QUARTERS);
+        float sum = sums[0]; /* lane `quarter` puts column `quarter` */
 #pragma unroll
-                for (int v = 0; v < V; v++) sums[v] = fmaf(d, w.v[v], sums[v]);
-            }
-        }
-#pragma unroll
-        for (int v = 0; v < V; v++) {
-            const float sum = lanes_sum(sums[v], QUARTERS);
-            if (u < n && quarter == v % QUARTERS) put(t, to, column * V + v, sum);
-        }
+        for (int v = 1; v < V; v++) sum = quarter == v ? sums[v] : sum;
+        put_result_if(t, u < n && quarter < V, to, min(column * V + quarter, l.ic - 1), sum);
     }
 }
 

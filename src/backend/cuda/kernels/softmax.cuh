@@ -7,15 +7,16 @@
 
 struct best {
     float value;
-    int64_t at;
+    int at;
 };
 
 /* The first of the largest. */
 static __device__ struct best warp_argmax(struct best b)
 {
+#pragma unroll 1
     for (int offset = WARP / 2; offset > 0; offset /= 2) {
         const float value = __shfl_xor_sync(0xffffffffu, b.value, offset);
-        const int64_t at = __shfl_xor_sync(0xffffffffu, b.at, offset);
+        const int at = __shfl_xor_sync(0xffffffffu, b.at, offset);
         if (value > b.value || (value == b.value && at < b.at)) {
             b.value = value;
             b.at = at;
@@ -24,17 +25,25 @@ static __device__ struct best warp_argmax(struct best b)
     return b;
 }
 
-static __device__ double warp_total(double x)
+static __device__ __noinline__ double warp_total(double x)
 {
-    return __shfl_sync(0xffffffffu, warp_sum(x), 0);
+#pragma unroll 1
+    for (int offset = WARP / 2; offset > 0; offset /= 2) x += __shfl_xor_sync(0xffffffffu, x, offset);
+    return x;
 }
 
-static __device__ struct best argmax_of(const float *logits, int64_t n, int lane)
+/* Calls: the code is long, and where it runs once per step it has to be fetched. */
+static __device__ __noinline__ double exp_of(double x)
+{
+    return exp(x);
+}
+
+static __device__ struct best argmax_of(const float *logits, int n, int lane)
 {
     struct best b;
     b.value = -INFINITY;
     b.at = n; /* loses every tie */
-    for (int64_t c = lane; c < n; c += WARP)
+    for (int c = lane; c < n; c += WARP)
         if (logits[c] > b.value || (b.at == n && !isnan(logits[c]))) {
             b.value = logits[c];
             b.at = c;
@@ -54,34 +63,38 @@ template <class Put>
 static __device__ void softmax_row(const float *logits, int64_t i, const struct target &t, double *rows,
                                    struct ls_cuda_fault *fault, const struct ls_cuda_softmax &a, int lane, Put put)
 {
-    const int64_t n = a.n;
+    const int n = (int)a.n;
     const int32_t label = t.label, other = t.other;
     const double share = t.share;
     if (lane == 0) rows[i] = rows[a.mb + i] = 0.0;
     if (label < 0 || label >= n || other >= n) {
         if (label >= 0 && lane == 0) report(fault, a.fault_id, label >= n ? label : other);
-        for (int64_t c = lane; c < n; c += WARP) put(c, 0.0f);
+        for (int c = lane; c < n; c += WARP) put(c, 0.0f);
         return;
     }
     const struct best top = argmax_of(logits, n, lane);
     const double most = (double)logits[top.at], smoothing = (double)a.smoothing;
-    double sum = 0.0, total = 0.0;
-    for (int64_t c = lane; c < n; c += WARP) {
-        sum += exp((double)logits[c] - most);
-        total += (double)logits[c];
-    }
+    double sum = 0.0, spread = 0.0, each = 0.0; /* each: what smoothing gives to every class */
+#pragma unroll 1
+    for (int c = lane; c < n; c += WARP) sum += exp_of((double)logits[c] - most);
     sum = warp_total(sum);
-    total = warp_total(total);
     const double log_sum = most + log(sum);
+    if (smoothing > 0.0) {
+        double total = 0.0;
+        for (int c = lane; c < n; c += WARP) total += (double)logits[c];
+        spread = smoothing * (log_sum - warp_total(total) / (double)n);
+        each = smoothing / (double)n;
+    }
     if (lane == 0) {
         const double own = share * (double)logits[label] + (1.0 - share) * (double)logits[other];
-        rows[i] = (1.0 - smoothing) * (log_sum - own) + smoothing * (log_sum - total / (double)n);
+        rows[i] = (1.0 - smoothing) * (log_sum - own) + spread;
         rows[a.mb + i] = top.at == (share >= 0.5 ? label : other) ? 1.0 : 0.0;
     }
-    for (int64_t c = lane; c < n; c += WARP) {
+#pragma unroll 1
+    for (int c = lane; c < n; c += WARP) {
         const double is = (c == label ? share : 0.0) + (c == other ? 1.0 - share : 0.0);
-        const double t1 = smoothing / (double)n + (1.0 - smoothing) * is;
-        put(c, (float)((exp((double)logits[c] - log_sum) - t1) * (double)a.grad_scale));
+        const double t1 = each + (1.0 - smoothing) * is;
+        put(c, (float)((exp_of((double)logits[c] - log_sum) - t1) * (double)a.grad_scale));
     }
 }
 

@@ -14,7 +14,7 @@ static __global__ void softmax_rows(const float *logits, const int32_t *labels, 
     target.label = i < a.n_valid ? labels[i] : -1;
     target.other = others && target.label >= 0 ? others[i] : target.label;
     target.share = others && target.label >= 0 ? (double)shares[i] : 1.0;
-    softmax_row(logits + i * a.n, i, target, rows, fault, a, lane, [diff](int64_t c, float x) {
+    softmax_row(logits + i * a.n, i, target, rows, fault, a, lane, [diff](int c, float x) {
         if (diff) diff[c] = x;
     });
 }
