@@ -442,7 +442,8 @@ static enum ls_status enqueue(struct ls_device *d, struct ls_cuda_small_ops *par
     const int threads = part->team == 1 && part->mb <= MANY_BLOCKS ? MANY_THREADS : FEW_THREADS;
     for (int i = 0; i < part->n; i++)
         if (has_weights(&part->list[i])) choose_block(&part->list[i], part->team * threads);
-    if (threads == MANY_THREADS) bytes = bring_near(part, bytes, d->small->shared_bytes); /* one block each has room */
+    if (threads == MANY_THREADS && part->list[0].kind != LS_CUDA_SMALL_LINEAR) /* there is room, and time before */
+        bytes = bring_near(part, bytes, d->small->shared_bytes);
     const struct ls_cuda_small_shape shape = {part->mb, part->n, part->team, threads, bytes};
     const struct ls_cuda_small_ops *there;
     TRY(upload(d->small, part, &there));
