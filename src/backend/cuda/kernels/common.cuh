@@ -97,13 +97,26 @@ static __device__ __forceinline__ double block_sum(double x, double *shared)
 /* One thread; see struct ls_cuda_next_now. */
 static __device__ __forceinline__ void set_now(const struct ls_cuda_next_now &next)
 {
-    if (next.now && next.fault->id == 0) *next.now = next.values;
+    if (!next.now) return;
+    if (next.fault->id == 0)
+        *next.now = next.values;
+    else
+        next.fault->is_over = 1;
 }
 
-/* The first to fail is remembered. */
+/* Of all that fail in a step the lowest is remembered: who comes first differs from run to run. Both numbers are
+ * exchanged as one word. */
 static __device__ __forceinline__ void report(struct ls_cuda_fault *fault, int id, int detail)
 {
-    if (atomicCAS(&fault->id, 0, id) == 0) fault->detail = detail;
+    unsigned long long *word = reinterpret_cast<unsigned long long *>(fault);
+    const unsigned long long mine = (unsigned long long)(unsigned)id << 32 | (unsigned)detail;
+    if (__ldcg(&fault->is_over)) return;
+    unsigned long long seen = __ldcg(word);
+    while (seen == 0 || mine < seen) {
+        const unsigned long long before = atomicCAS(word, seen, mine);
+        if (before == seen) return;
+        seen = before;
+    }
 }
 
 #endif

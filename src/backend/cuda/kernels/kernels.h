@@ -25,8 +25,10 @@ extern "C" {
 /* The first failure since settle last looked. */
 enum { LS_CUDA_FAULT_ELSEWHERE = -1 }; /* on another card of the group: updates change nothing here either */
 struct ls_cuda_fault {
-    int32_t id;     /* of the kernel, 0: none, or ELSEWHERE */
-    int32_t detail; /* its own: a label */
+    int32_t detail;  /* its own: a label */
+    int32_t id;      /* of the kernel, 0: none, or ELSEWHERE; of several in a step the lowest, whichever came first */
+    int32_t is_over; /* the step that failed is over: what others find does not count */
+    int32_t unused;
 };
 
 /* What the card sends at the end of a step, in the host's memory. */
@@ -58,7 +60,7 @@ struct ls_cuda_now {
 /* What a step begins with. Behind a fault it stays as it is: the host may be steps ahead, and asks which one failed. */
 struct ls_cuda_next_now {
     struct ls_cuda_now *now; /* NULL: nothing changes */
-    const struct ls_cuda_fault *fault;
+    struct ls_cuda_fault *fault;
     struct ls_cuda_now values;
 };
 cudaError_t ls__cuda_run_now(cudaStream_t stream, struct ls_cuda_next_now next);
