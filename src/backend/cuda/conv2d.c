@@ -7,8 +7,8 @@
  * our own, whose scratch may overlap cuDNN's workspace: they run one after the other.
  *
  * With tf32 and bf16 the channels come last; images of few channels are filled up to 8 of them. Where cuDNN has no such
- * engine, or there are too few channels for it to pay, all is as in float32, by way of TF32. Forward of a 3x3 layer
- * over images in bf16 is our own (kernels/first.cu).
+ * engine, or there are too few channels for it to pay, all is as in float32, by way of TF32. A 3x3 layer over images in
+ * bf16 is our own, forward and by weights (kernels/first.cu).
  */
 #include "backend/cuda/dnn.h"
 

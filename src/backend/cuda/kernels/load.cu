@@ -77,38 +77,16 @@ static __device__ __forceinline__ struct pack<V> floats_of(const struct ls_cuda_
     return f;
 }
 
-/* Of N samples; none: they are where a.samples and a.labels say. */
+/* Of N samples; of none: where they are. */
 template <int N>
 struct numbers {
     uint32_t samples[N];
     int32_t labels[N];
 };
 template <> struct numbers<0> {
-    int none;
+    const uint32_t *samples;
+    const int32_t *labels;
 };
-
-template <int N>
-static __device__ __forceinline__ int32_t label_of(const struct ls_cuda_augment &, const struct numbers<N> &of,
-                                                   int64_t i)
-{
-    return of.labels[i];
-}
-template <>
-__device__ __forceinline__ int32_t label_of<0>(const struct ls_cuda_augment &a, const struct numbers<0> &, int64_t i)
-{
-    return a.labels[i];
-}
-template <int N>
-static __device__ __forceinline__ uint32_t sample_of(const struct ls_cuda_augment &, const struct numbers<N> &of,
-                                                     int64_t i)
-{
-    return of.samples[i];
-}
-template <>
-__device__ __forceinline__ uint32_t sample_of<0>(const struct ls_cuda_augment &a, const struct numbers<0> &, int64_t i)
-{
-    return a.samples[i];
-}
 
 /* __grid_constant__: read by a number that is not known, arguments would be copied into every thread's memory. */
 template <int V, int N>
@@ -122,9 +100,9 @@ static __global__ void __launch_bounds__(THREADS)
     const bool is_padding = i >= a.n;
     if (blockIdx.x + blockIdx.y + threadIdx.x == 0) set_now(next);
     if (blockIdx.y == 0 && threadIdx.x == WARP) /* numbers may come from the host's memory: both at the same time */
-        a.dst_labels[i] = is_padding ? -1 : label_of<N>(a, of, i);
+        a.dst_labels[i] = is_padding ? -1 : of.labels[i];
     if (threadIdx.x == 0) {
-        const uint32_t sample = is_padding ? 0 : sample_of<N>(a, of, i);
+        const uint32_t sample = is_padding ? 0 : of.samples[i];
         if (blockIdx.y == 0) a.dst_samples[i] = sample;
         place = a.is_kept ? sample : i;
         d = draw(a, sample);
@@ -145,9 +123,9 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-static void fill(struct numbers<0> *of, const struct ls_cuda_augment &)
+static void fill(struct numbers<0> *of, const struct ls_cuda_augment &a)
 {
-    of->none = 0;
+    *of = {a.samples, a.labels};
 }
 template <int N> static void fill(struct numbers<N> *of, const struct ls_cuda_augment &a)
 {
