@@ -35,15 +35,6 @@ static enum ls_status launch_all(void *arg)
     return LS_OK;
 }
 
-/* The copies that PRE ops make are those of this version. */
-static void note_copies(const struct step *s)
-{
-    const struct ls_plan *p = s->plan->plan;
-    for (int i = 0; i < p->n_ops; i++)
-        if (p->ops[i].phase == LS_PRE)
-            s->e->store->entries[p->slots[p->ops[i].node.out[0]].stored].version = s->e->store->version;
-}
-
 enum ls_status ls__exec_run_whole(struct step *s, bool *is_replayed)
 {
     struct ls_exec *e = s->e;
@@ -59,7 +50,6 @@ enum ls_status ls__exec_run_whole(struct step *s, bool *is_replayed)
     ls__span_end(e->workers[0].lane, begun);
     e->workers[0].n_samples += c.n;
     if (status != LS_OK) return status;
-    note_copies(s);
     ls__exec_note_update(e, s->plan);
     return LS_OK;
 }
