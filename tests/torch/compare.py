@@ -1,6 +1,6 @@
 """compare.py: Lockstep's networks against PyTorch, with the same weights and the same batch. tests/torch/run calls it.
 
-    compare.py DUMP_GRADIENTS LOCKSTEP [--only PART]...
+    compare.py DUMP_GRADIENTS LOCKSTEP [--device NAME] [--only PART]...
 
 The truth is PyTorch in float64. The error of a tensor is max|ours - truth| / max|truth|; a network's is that of its worst
 tensor, and must be at most 1e-4 for the loss, the logits (evaluation), every parameter's gradient (or three times PyTorch's own
@@ -258,19 +258,21 @@ def judge(title, row, own, note=""):
         check(value.error <= limit, f"{title}: {key} of {value.name} is off by {value.error:.2e}, at most {limit:.0e}")
 
 
-def variants(name):
-    """(device, shards, optimizer, settings besides) of every run of a network."""
+def variants(name, device):
+    """(device, shards, optimizer, settings besides) of every run of a network: on `device`, and beside cpu on `ref`."""
     small, has_norm = NETS[name][4], any(k in name for k in ("resnet", "mobilenet", "densenet", "googlenet"))
-    yield "cpu", 1, SGD, {}
-    if name == "googlenet":  # `ref` sums in double: what is left of its error is not rounding
+    has_ref = device == "cpu"
+    yield device, 1, SGD, {}
+    if name == "googlenet" and has_ref:  # `ref` sums in double: what is left of its error is not rounding
         yield "ref", 1, SGD, {}
     if small:
-        yield "cpu", 1, ADAMW, SMOOTH
-        yield "cpu", 1, PLAIN, CLIP
+        yield device, 1, ADAMW, SMOOTH
+        yield device, 1, PLAIN, CLIP
+    if small and has_ref:
         yield "ref", 1, SGD, {}
         yield "ref", 1, ADAMW, {**SMOOTH, **CLIP}
     if not has_norm:  # with batch norm every shard has statistics of its own, which PyTorch has not
-        yield "cpu", 3 if small else 2, SGD, {**SMOOTH, **CLIP} if small else {}
+        yield device, 3 if small else 2, SGD, {**SMOOTH, **CLIP} if small else {}
 
 
 def torch_error(net, batch, gradients, smoothing):
@@ -281,8 +283,8 @@ def torch_error(net, batch, gradients, smoothing):
     return own
 
 
-def compare_net(name, program, folder):
-    for device, shards, rule, extra in variants(name):
+def compare_net(name, where, program, folder):
+    for device, shards, rule, extra in variants(name, where):
         smoothing = extra.get("label_smoothing", 0.0)
         net, batch, loss, gradients, clip_norm, after = truth_for(name, rule, smoothing, extra.get("clip", 0.0))
         before = {k: v.float() for k, v in floats_of(net).items()}
@@ -380,6 +382,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("dump_gradients")
     parser.add_argument("lockstep")
+    parser.add_argument("--device", default="cpu", help="what computes our side of the networks: cpu, ref, cuda")
     parser.add_argument("--only", action="append", metavar="PART")
     args = parser.parse_args()
     known = {"schedules", "checkpoints", "augmentation", *NETS}
@@ -400,7 +403,7 @@ def main():
                   f"{'change':>9}  worst gradient")
         for name in parts:
             if name in NETS:
-                compare_net(name, args.dump_gradients, folder)
+                compare_net(name, args.device, args.dump_gradients, folder)
     print(f"\n{len(failures)} failure(s)" if failures else "\neverything within tolerance")
     return 1 if failures else 0
 

@@ -160,7 +160,9 @@ static enum ls_status add_plan(struct net *w, int64_t mb, bool is_training)
                                                .w = w->transform.w,
                                                .n_classes = (int)s->classes,
                                                .is_training = is_training},
-                                     .batch_size = w->n, /* as training does: large linear layers sum once per step */
+                                     /* as training does: large linear layers sum once per step */
+                                     .batch_size = w->backend->is_reduce_last ? 0 : w->n,
+                                     .has_norm_add = w->backend->has_norm_add,
                                      .label_smoothing = s->label_smoothing,
                                      .optim = {.is_adamw = strcmp(s->optimizer, "adamw") == 0,
                                                .nesterov = s->nesterov != 0,
@@ -201,8 +203,7 @@ static enum ls_status set_weights(struct net *w)
 static enum ls_status open_net(struct net *w, const char *in)
 {
     if (!w->set.model) return ls_fail(LS_USAGE, "model= is missing");
-    w->backend = ls_backend_find(w->set.device);
-    if (!w->backend) return ls_fail(LS_USAGE, "device=%s: this build has no such backend", w->set.device);
+    TRY(ls_backend_get(w->set.device, &w->backend));
     TRY(ls_ckpt_open(&w->in, in));
     TRY(load_model(w));
     TRY(load_batch(w));
