@@ -99,6 +99,20 @@ static void hold(struct stretch *s, int *n, const struct ls_cuda_small_value *v,
     s[(*n)++] = stretch_of(v, op);
 }
 
+/* The last chunk of a convolution's last row reads behind its source: nothing that anybody writes meanwhile. */
+static void check_behind(const struct ls_cuda_small_op *op, int phase, const struct stretch *s, int n, size_t bytes)
+{
+    const struct ls_cuda_small_conv *c = &op->of.conv;
+    const struct ls_cuda_small_value *v = &op->in[0];
+    const int row = v->at + (c->ic * c->ih - 1) * (c->iw + v->gap);
+    const int end = row + (int)c->chunks.by * LS_CUDA_SMALL_CHUNK + c->k - 1 - c->pad;
+    assert_true((size_t)end * sizeof(float) <= bytes);
+    for (int i = 0; i < n; i++)
+        if (s[i].data != v->data && s[i].first <= phase && phase <= s[i].last && row < s[i].end && s[i].begin < end)
+            fail_msg("a convolution of [%d, ...) reads up to %d, where %s at [%d, %d) may be written", v->at, end,
+                     s[i].what, s[i].begin, s[i].end);
+}
+
 cudaError_t ls__cuda_run_small(cudaStream_t stream, const struct ls_cuda_small_ops *list,
                                struct ls_cuda_small_shape shape)
 {
@@ -140,6 +154,10 @@ cudaError_t ls__cuda_run_small(cudaStream_t stream, const struct ls_cuda_small_o
         assert_true(op->in[0].gap >= c->pad);
     }
     check_apart(s, n, shape.shared_bytes);
+    for (int i = 0, phase = 0; i < list->n; i++) {
+        phase += i > 0 && !list->list[i].is_beside;
+        if (list->list[i].kind == LS_CUDA_SMALL_CONV) check_behind(&list->list[i], phase, s, n, shape.shared_bytes);
+    }
     for (int i = 0; i < list->n; i++) card.outs[card.n_ops++] = list->list[i].out.data;
     return cudaSuccess;
 }
@@ -163,16 +181,17 @@ static struct ls_cuda_small_value value(int number, int n)
     return (struct ls_cuda_small_value){.data = number < 0 ? NULL : memory + number, .n = n};
 }
 
-static struct ls_cuda_small_op conv(int in, int n_in, int out, int ic, int oc, int oh, int k)
+static struct ls_cuda_small_op conv(int in, int n_in, int out, int ic, int oc, int oh, int k, int pad)
 {
     struct ls_cuda_small_op op = {.kind = LS_CUDA_SMALL_CONV, .in = {value(in, n_in)}, .out = value(out, oc * oh * oh)};
     op.of.conv = (struct ls_cuda_small_conv){.ic = ic,
-                                             .ih = oh + k - 1,
-                                             .iw = oh + k - 1,
+                                             .ih = oh + k - 1 - 2 * pad,
+                                             .iw = oh + k - 1 - 2 * pad,
                                              .oc = oc,
                                              .oh = oh,
                                              .ow = oh,
                                              .k = k,
+                                             .pad = pad,
                                              .split = 1,
                                              .chunks = ls__cuda_divisor((oh + 4) / 5)};
     return op;
@@ -183,10 +202,10 @@ static struct ls_cuda_small_op simple(enum ls_cuda_small_kind kind, int a, int n
     return (struct ls_cuda_small_op){.kind = kind, .in = {value(a, n_a), value(b, n_b)}, .out = value(out, n)};
 }
 
-static struct ls_cuda_small_op conv_weights(int in, int n_in, int diff, int ic, int oc, int oh, int k)
+static struct ls_cuda_small_op conv_weights(int in, int n_in, int diff, int ic, int oc, int oh, int k, int pad)
 {
     struct ls_cuda_small_op op = simple(LS_CUDA_SMALL_CONV_WEIGHTS, in, n_in, diff, oc * oh * oh, -1, 0);
-    op.of.conv = conv(in, n_in, diff, ic, oc, oh, k).of.conv;
+    op.of.conv = conv(in, n_in, diff, ic, oc, oh, k, pad).of.conv;
     op.of.conv.split = 4;
     op.of.conv.block = 2;
     return op;
@@ -209,9 +228,9 @@ static int add_lenet(struct ls_device *d, int mb)
     pool1.chosen = value(3, 1176);
     pool2.chosen = value(6, 400);
     const struct ls_cuda_small_op ops[] = {
-        conv(0, 1024, 1, 1, 6, 28, 5),
+        conv(0, 784, 1, 1, 6, 28, 5, 2),
         pool1,
-        conv(2, 1176, 4, 6, 16, 10, 5),
+        conv(2, 1176, 4, 6, 16, 10, 5, 0),
         pool2,
         linear(LS_CUDA_SMALL_LINEAR, 5, 400, 7, 120, 40),
         linear(LS_CUDA_SMALL_LINEAR, 7, 120, 8, 84, 41),
@@ -224,11 +243,11 @@ static int add_lenet(struct ls_device *d, int mb)
         linear(LS_CUDA_SMALL_LINEAR_BWD, 15, 120, 16, 400, 40),
         simple(LS_CUDA_SMALL_MAX_BWD, 16, 400, 6, 400, 17, 1600),
         simple(LS_CUDA_SMALL_RELU_BWD, 4, 1600, 17, 1600, 18, 1600),
-        conv_weights(2, 1176, 18, 6, 16, 10, 5),
-        conv(18, 1600, 19, 16, 6, 14, 5),
+        conv_weights(2, 1176, 18, 6, 16, 10, 5, 0),
+        conv(18, 1600, 19, 16, 6, 14, 5, 4),
         simple(LS_CUDA_SMALL_MAX_BWD, 19, 1176, 3, 1176, 20, 4704),
         simple(LS_CUDA_SMALL_RELU_BWD, 1, 4704, 20, 4704, 21, 4704),
-        conv_weights(0, 1024, 21, 1, 6, 28, 5),
+        conv_weights(0, 784, 21, 1, 6, 28, 5, 2),
     };
     const int n = (int)(sizeof ops / sizeof *ops);
     for (int i = 0; i < n; i++) check_ok(ls__cuda_small_op(d, mb, &ops[i]));
@@ -261,6 +280,17 @@ static void test_one_list(void **state)
         check_order(n);
     }
     assert_int_equal(card.n_uploads, 2);
+    ls__cuda_small_destroy(&d);
+}
+
+/* The last chunk of a row of 28 reads two words behind an image of 32 x 32 without gaps: they are its own. */
+static void test_behind(void **state)
+{
+    struct ls_device d;
+    open_card(&d, 227 << 10, true);
+    const struct ls_cuda_small_op op = conv(0, 3072, 1, 3, 6, 28, 5, 0);
+    check_ok(ls__cuda_small_op(&d, 128, &op));
+    check_ok(ls__cuda_small_flush(&d));
     ls__cuda_small_destroy(&d);
 }
 
@@ -330,16 +360,12 @@ static void test_joins(void **state)
     struct ls_cuda_small_op ops[] = {
         linear(LS_CUDA_SMALL_LINEAR_BWD, 0, 8, 1, 392, 40),
         simple(LS_CUDA_SMALL_RELU_BWD, 2, 392, 1, 392, 3, 392),
-        conv_weights(2, 392, 3, 2, 2, 14, 5),
-        conv(3, 392, 4, 2, 2, 14, 5),
+        conv_weights(2, 392, 3, 2, 2, 14, 5, 2),
+        conv(3, 392, 4, 2, 2, 14, 5, 2),
         simple(LS_CUDA_SMALL_RELU_BWD, 5, 392, 4, 392, 6, 392),
     };
     ops[0].out.n_readers = 1;
     ops[1].out.n_readers = 2;
-    for (int k = 2; k < 4; k++) {
-        ops[k].of.conv.ih = ops[k].of.conv.iw = 14;
-        ops[k].of.conv.pad = 2;
-    }
     for (int i = 0; i < 5; i++) check_ok(ls__cuda_small_op(&d, 128, &ops[i]));
     check_ok(ls__cuda_small_flush(&d));
     const struct ls_cuda_small_op *list = card.last.list;
@@ -382,8 +408,9 @@ static void test_near(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_list), cmocka_unit_test(test_cuts),
-                                       cmocka_unit_test(test_teams),    cmocka_unit_test(test_sums),
-                                       cmocka_unit_test(test_joins),    cmocka_unit_test(test_near)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_list), cmocka_unit_test(test_behind),
+                                       cmocka_unit_test(test_cuts),     cmocka_unit_test(test_teams),
+                                       cmocka_unit_test(test_sums),     cmocka_unit_test(test_joins),
+                                       cmocka_unit_test(test_near)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

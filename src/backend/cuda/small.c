@@ -15,8 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Words: 16 bytes; what the last chunk of a row reads behind the last value, and does not use. */
-enum { ALIGNMENT = 4, BEHIND = 8, MAX_VALUES = 5 * LS_CUDA_SMALL_MAX_OPS };
+enum { ALIGNMENT = 4 /* words: 16 bytes */, MAX_VALUES = 5 * LS_CUDA_SMALL_MAX_OPS };
 /* For about as many blocks as large cards have multiprocessors. Teams of 8 were slower than of 4. */
 enum { MANY_BLOCKS = 128, FEW_THREADS = 256, MANY_THREADS = 512 };
 
@@ -67,6 +66,7 @@ struct held {
     const float *data;
     int n, at, first, last; /* words; phases: what lies between two meetings */
     int gap, row;           /* struct ls_cuda_small_value */
+    int behind;             /* words that the last chunk of its last row reads, and does not use: nobody writes them */
     bool is_plain;          /* read by an op that knows no gaps */
     int n_reads;
 };
@@ -83,7 +83,7 @@ static int rounded(int words)
 
 static int words_of(const struct held *v)
 {
-    return rounded(v->gap > 0 ? v->n + (v->n / v->row + 1) * v->gap : v->n);
+    return rounded((v->gap > 0 ? v->n + (v->n / v->row + 1) * v->gap : v->n) + v->behind);
 }
 
 static struct held *find(struct holding *h, const float *data)
@@ -114,12 +114,19 @@ static void note_rows(struct held *v, int row, int gap)
     if (gap > v->gap) v->gap = gap;
 }
 
+static void note_chunks(struct held *v, const struct ls_cuda_small_conv *c)
+{
+    const int behind = (int)c->chunks.by * LS_CUDA_SMALL_CHUNK + c->k - 1 - c->pad - c->iw;
+    if (v && behind > v->behind) v->behind = behind;
+}
+
 static void note_sources(const struct ls_cuda_small_op *op, struct held *first, struct held *second)
 {
     const struct ls_cuda_small_conv *c = &op->of.conv;
     if (op->kind == LS_CUDA_SMALL_LOSS && first) first->is_plain = true;
     if (op->kind == LS_CUDA_SMALL_CONV || op->kind == LS_CUDA_SMALL_CONV_WEIGHTS) note_rows(first, c->iw, c->pad);
     if (op->kind == LS_CUDA_SMALL_CONV_WEIGHTS) note_rows(second, c->ow, 0);
+    if (op->kind == LS_CUDA_SMALL_CONV) note_chunks(first, c);
 }
 
 static void set_place(struct holding *h, struct ls_cuda_small_value *v)
@@ -327,7 +334,7 @@ static size_t make_part(const struct ls_cuda_small_ops *ops, int first, int end,
         op->weights_at = words;
         words += weights_words(op);
     }
-    words = place_values(&h, words) + BEHIND;
+    words = place_values(&h, words);
     if (!fetch_all(part, &h)) return SIZE_MAX;
     for (int i = 0; i < part->n; i++) {
         struct ls_cuda_small_op *op = &part->list[i];
