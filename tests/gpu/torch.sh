@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # torch.sh LOCKSTEP: loss, logits, every gradient and a training step of every network against PyTorch in float64
-# (tests/torch/compare.py, with its tolerances), in f32. Several networks side by side: most of the time is PyTorch's, on the CPU.
+# (tests/torch/compare.py, with its tolerances), in f32. Several networks side by side: most of the time is PyTorch's.
 # From the environment: DUMP_GRADIENTS (the program; beside LOCKSTEP when unset), TORCH_PYTHON (python3), NETS (some of them).
 source "$(dirname "$0")/common.sh"
 dump=${DUMP_GRADIENTS:-$build/tests/dump_gradients}
@@ -8,13 +8,14 @@ python=${TORCH_PYTHON:-python3}
 [ -x "$dump" ] || skip_all "torch: $dump is not there (cmake --build $build --target dump_gradients)"
 "$python" -c 'import numpy, safetensors, torch' 2>/dev/null || skip_all "torch: $python has no torch, numpy and safetensors; TORCH_PYTHON names one that has"
 nets=${NETS:-vgg16 vgg11 densenet121 resnet18-224 alexnet googlenet mobilenetv2 resnet18 resnet-small layers svhn-cnn lenet5 mlp softmax} # the long ones first
+where=$("$python" -c 'import torch; print("cuda" if torch.cuda.is_available() else "cpu")')
 n_jobs=$(($(nproc) / 2))
 [ "$n_jobs" -ge 1 ] || n_jobs=1
 export OMP_NUM_THREADS=2 PYTHONDONTWRITEBYTECODE=1
 
 for net in $nets; do
     while [ "$(jobs -rp | wc -l)" -ge "$n_jobs" ]; do wait -n; done
-    ("$python" "$gpu/../torch/compare.py" "$dump" "$lockstep" --device "$device" --only "$net" >"torch.$net.out" 2>&1; echo $? >"torch.$net.code") &
+    ("$python" "$gpu/../torch/compare.py" "$dump" "$lockstep" --device "$device" --truth-on "$where" --only "$net" >"torch.$net.out" 2>&1; echo $? >"torch.$net.code") &
 done
 wait
 for net in $nets; do

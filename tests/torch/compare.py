@@ -1,8 +1,8 @@
 """compare.py: Lockstep's networks against PyTorch, with the same weights and the same batch. tests/torch/run calls it.
 
-    compare.py DUMP_GRADIENTS LOCKSTEP [--device NAME] [--only PART]...
+    compare.py DUMP_GRADIENTS LOCKSTEP [--device NAME] [--truth-on cuda] [--only PART]...
 
-The truth is PyTorch in float64. The error of a tensor is max|ours - truth| / max|truth|; a network's is that of its worst
+The truth is PyTorch in float64, on the CPU or, quicker for large networks, on a card (--truth-on). The error of a tensor is max|ours - truth| / max|truth|; a network's is that of its worst
 tensor, and must be at most 1e-4 for the loss, the logits (evaluation), every parameter's gradient (or three times PyTorch's own
 float32 error, where that is more) and, after training steps on the same batch, every parameter and running statistic. The change that those steps made, which is small beside the
 parameter, is held against PyTorch's change too, with 1e-2. PyTorch's own float32 error is shown beside ours.
@@ -65,6 +65,7 @@ TORCHVISION = {"resnet18-224": "resnet18", "alexnet": "alexnet", "vgg11": "vgg11
                "mobilenetv2": "mobilenet_v2", "densenet121": "densenet121", "googlenet": "googlenet"}
 
 failures = []
+truth_on = "cpu"
 
 
 def check(good, text):
@@ -139,13 +140,14 @@ def check_names(name, net):
               f"{name}: names or shapes are not torchvision's")
 
 
-def input_of(batch, dtype):
-    return (batch["input"].to(dtype) / 255 - MEAN) / STD
+def input_of(net, batch):
+    like = next(net.parameters())
+    return (batch["input"].to(like.device, like.dtype) / 255 - MEAN) / STD
 
 
 def loss_of(net, batch, smoothing=0.0):
-    x = input_of(batch, next(net.parameters()).dtype)
-    return nn.functional.cross_entropy(net(x), batch["labels"].long(), label_smoothing=smoothing)
+    x = input_of(net, batch)
+    return nn.functional.cross_entropy(net(x), batch["labels"].to(x.device).long(), label_smoothing=smoothing)
 
 
 def gradients_of(net, batch, smoothing):
@@ -153,13 +155,13 @@ def gradients_of(net, batch, smoothing):
     net = copy.deepcopy(net).train()
     loss = loss_of(net, batch, smoothing)
     loss.backward()
-    return loss.detach(), {k: p.grad for k, p in net.named_parameters()}
+    return loss.detach().cpu(), {k: p.grad.cpu() for k, p in net.named_parameters()}
 
 
 def logits_of(net, batch):
     net.eval()
     with torch.no_grad():
-        return net(input_of(batch, torch.float64))
+        return net(input_of(net, batch)).cpu()
 
 
 def make_optimizer(net, rule):
@@ -187,7 +189,7 @@ def train(net, batch, rule, steps, smoothing, clip_norm):
 
 
 def floats_of(net):
-    return {k: v.detach() for k, v in net.state_dict().items() if v.is_floating_point()}
+    return {k: v.detach().cpu() for k, v in net.state_dict().items() if v.is_floating_point()}
 
 
 def draw_batch(name, seed):
@@ -212,8 +214,8 @@ def truth_for(name, rule, smoothing, clip):
 @functools.lru_cache(maxsize=2)
 def settled(name, seed, smoothing):
     torch.manual_seed(seed)
-    net, batch = make_net(name).double().train(), draw_batch(name, seed)
-    check(settle.settle(net, input_of(batch, torch.float64), SETTLED), f"{name}: could not be moved away from the kinks")
+    net, batch = make_net(name).double().train().to(truth_on), draw_batch(name, seed)
+    check(settle.settle(net, input_of(net, batch), SETTLED), f"{name}: could not be moved away from the kinks")
     return net, *gradients_of(net, batch, smoothing)
 
 
@@ -278,7 +280,7 @@ def variants(name, device):
 def torch_error(net, batch, gradients, smoothing):
     """How far PyTorch itself is off in float32."""
     own = Worst()
-    for k, g in gradients_of(copy.deepcopy(net).float(), batch, smoothing)[1].items():
+    for k, g in gradients_of(copy.deepcopy(net).float().cpu(), batch, smoothing)[1].items():
         own.add(k, gradient_error(k, g, gradients))
     return own
 
@@ -383,8 +385,11 @@ def main():
     parser.add_argument("dump_gradients")
     parser.add_argument("lockstep")
     parser.add_argument("--device", default="cpu", help="what computes our side of the networks: cpu, ref, cuda")
+    parser.add_argument("--truth-on", default="cpu", help="what computes PyTorch's float64: cpu, cuda")
     parser.add_argument("--only", action="append", metavar="PART")
     args = parser.parse_args()
+    global truth_on
+    truth_on = args.truth_on
     known = {"schedules", "checkpoints", "augmentation", *NETS}
     if args.only and not set(args.only) <= known:
         parser.error(f"parts are {', '.join(sorted(known))}")
