@@ -169,6 +169,7 @@ struct ls_load {
     /* NULL unless the graph mixes: the label of what was mixed in, and the first label's share */
     int32_t *dst_mix_labels; /* [mb] */
     float *dst_mix_shares;   /* [mb] */
+    int64_t fetched;         /* the number of the fetch that may have brought these samples; 0: there was none */
 };
 
 /* Memory of a device's own. All required. Copies are done when the function returns. */
@@ -298,6 +299,10 @@ struct ls_backend {
     /* (optional, default: ls_backend_load) a shard's bytes become the plan's inputs; may be enqueued, but the bytes are
      * read before it returns */
     enum ls_status (*load)(struct ls_device *device, const struct ls_load *load);
+    /* (optional, default: bytes come with their load) Begins to bring the bytes of a load that is to come, beside what
+     * is enqueued; `kept` and what is written are not set. They are read before it returns. number: greater than all
+     * before. A load whose `fetched` it is finds them, unless others came between; then it brings them itself. */
+    enum ls_status (*fetch)(struct ls_device *device, const struct ls_load *load, int64_t number);
     /* operators: best first, ended by a NULL. Looked through in order for each node. */
     const struct ls_impl *const *impls;
     /* (optional, default: never) whether the launches of this graph's shards are carried out in another order than the
@@ -315,7 +320,7 @@ enum ls_status ls_backend_get(const char *name, const struct ls_backend **out) L
 bool ls_backend_exists(const char *name); /* without loading anything */
 
 /* What a plug-in exports. It may use all functions of the library, which the program exports. */
-enum { LS_BACKEND_ABI = 9 };
+enum { LS_BACKEND_ABI = 10 };
 struct ls_backend_plugin {
     int abi; /* LS_BACKEND_ABI, first in every version */
     const struct ls_backend *backend;

@@ -12,6 +12,8 @@
  *     post.c     POST: the norm of the gradient, the updates
  *     result.c   the end: loss, count, what other ranks want and how they fared
  *
+ * While a device computes, the host has it fetch the bytes of the next step (fetch.c).
+ *
  * apart.c has the same phases for shards that somebody hands out, and for sums that came from others.
  * On a device that records launches, a step of one shard goes through whole.c instead of pre.c to post.c; its end may
  * be heard of later, with that of others (ahead.c).
@@ -147,6 +149,13 @@ struct ahead {
     int64_t n_samples; /* of all n */
 };
 
+/* The last shard whose bytes were fetched early; fetch.c. Written between rounds, read by whoever loads. */
+struct fetched {
+    int64_t number; /* of the fetch, from 1; 0: there was none */
+    int64_t epoch, step;
+    int first, n; /* samples of the batch */
+};
+
 struct together;
 
 struct ls_exec {
@@ -169,6 +178,7 @@ struct ls_exec {
     struct compress compress;
     struct replays replays;
     struct ahead ahead;
+    struct fetched fetched;
     struct kept_images {
         void *data; /* in the device's memory */
         size_t bytes;
@@ -210,6 +220,7 @@ struct step {
     int64_t shards_ns;                  /* on the clock: this machine's shards */
     bool is_home;  /* a copy of the sums that travelled is back in the device's memory; devices.c: they are enqueued */
     bool is_timed; /* by the device's clock (moments.c) */
+    bool is_fetching; /* the next step's bytes are on their way, or need not be */
 };
 
 /* --- the ways to work on one step --- */
@@ -286,6 +297,12 @@ static inline size_t ls__samples_offset(const struct ls_exec *e)
 }
 enum ls_status ls__shard_load(const struct step *s, const struct bound_plan *bp, struct shard_cut c,
                               int thread) LS_MUST_CHECK;
+struct ls_load ls__shard_load_of(const struct step *s, const struct bound_plan *bp, struct shard_cut c, int thread);
+
+/* fetch.c: called by whoever is about to wait for the device, any number of times: the first counts. */
+void ls__fetch_next(struct step *s);
+/* The number of the fetch that brought this shard; 0: none did. */
+int64_t ls__fetch_number(const struct step *s, struct shard_cut c);
 
 /* replay.c: what fn launches, launched by it or replayed; fn gets arg and launches the same for the same key */
 typedef enum ls_status launch_fn(void *arg);

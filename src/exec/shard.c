@@ -35,30 +35,36 @@ static void *at(const struct ls_plan *p, int value, char *arena)
     return arena + p->slots[value].offset;
 }
 
+struct ls_load ls__shard_load_of(const struct step *s, const struct bound_plan *bp, struct shard_cut c, int thread)
+{
+    const struct ls_batch *batch = s->ask->batch;
+    const struct ls_plan *p = bp->plan;
+    char *arena = s->e->workers[thread].arena;
+    const bool is_mixing = p->graph->mix_labels >= 0;
+    return (struct ls_load){.transform = s->ask->transform,
+                            .is_training = s->is_training,
+                            .seed = s->ask->seed,
+                            .epoch = batch->epoch,
+                            .n = c.n,
+                            .mb = (int)p->graph->mb,
+                            .samples = batch->samples + c.first,
+                            .labels = batch->labels + c.first,
+                            .pixels = batch->pixels + c.first,
+                            .kept = batch->kept,
+                            .dst = at(p, p->graph->input, arena),
+                            .dst_labels = at(p, p->graph->labels, arena),
+                            .dst_samples = (uint32_t *)(arena + ls__samples_offset(s->e)),
+                            .dst_mix_labels = is_mixing ? at(p, p->graph->mix_labels, arena) : NULL,
+                            .dst_mix_shares = is_mixing ? at(p, p->graph->mix_shares, arena) : NULL,
+                            .fetched = ls__fetch_number(s, c)};
+}
+
 /* Bytes to floats, straight into the arena of the thread that will read them. */
 enum ls_status ls__shard_load(const struct step *s, const struct bound_plan *bp, struct shard_cut c, int thread)
 {
-    struct ls_exec *e = s->e;
-    const struct ls_batch *batch = s->ask->batch;
-    const struct ls_plan *p = bp->plan;
-    char *arena = e->workers[thread].arena;
-    const bool is_mixing = p->graph->mix_labels >= 0;
-    const struct ls_load load = {.transform = s->ask->transform,
-                                 .is_training = s->is_training,
-                                 .seed = s->ask->seed,
-                                 .epoch = batch->epoch,
-                                 .n = c.n,
-                                 .mb = (int)p->graph->mb,
-                                 .samples = batch->samples + c.first,
-                                 .labels = batch->labels + c.first,
-                                 .pixels = batch->pixels + c.first,
-                                 .kept = batch->kept,
-                                 .dst = at(p, p->graph->input, arena),
-                                 .dst_labels = at(p, p->graph->labels, arena),
-                                 .dst_samples = (uint32_t *)(arena + ls__samples_offset(e)),
-                                 .dst_mix_labels = is_mixing ? at(p, p->graph->mix_labels, arena) : NULL,
-                                 .dst_mix_shares = is_mixing ? at(p, p->graph->mix_shares, arena) : NULL};
-    return (e->backend->load ? e->backend->load : ls_backend_load)(e->device, &load);
+    const struct ls_backend *backend = s->e->backend;
+    const struct ls_load load = ls__shard_load_of(s, bp, c, thread);
+    return (backend->load ? backend->load : ls_backend_load)(s->e->device, &load);
 }
 
 struct ls_step_ctx ls__shard_context(const struct ls_exec_step *ask, struct shard_cut c)

@@ -30,6 +30,7 @@ if [ "$device" = cuda ]; then
     has "which is said" "host.$device.err" "through the host: NCCL cannot be used by rank 0"
     communicates "2 workers through the host" "host.$device.out"
 fi
+equal "2 workers, streamed" "$(LOCKSTEP_KEEP_MIB=0 on stream "$device" "${lenet[@]}" -w 2)" "$one"
 clipped=(lenet5 digits -i 4 -b 40 --shards 4 --optimizer adamw --clip-norm 0.5 --no-eval --timeout 30)
 equal "2 workers, AdamW, norm of the gradient" "$(on clip2 "$device" "${clipped[@]}" -w 2)" "$(on clip1 "$device" "${clipped[@]}")"
 small=(resnet-small fake:3x32x32:10:128 -i 3 -b 32 --shards 4 --no-eval --timeout 30)

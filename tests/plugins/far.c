@@ -11,6 +11,10 @@
  * LOCKSTEP_FAR_FAILS=STEP: a sum of rank 1 fails in that step, from 0. Then the other ranks' devices update nothing any
  * more, however often the host settles; with LOCKSTEP_FAR_COUNT each says of how many updates it was asked for nothing.
  *
+ * Bytes of images that it does not keep can be fetched early; they are lost when two other loads come between. With
+ * LOCKSTEP_FAR_COUNT it says how many fetches there were while launches waited for the host to hear of them, and how many
+ * loads found what was fetched.
+ *
  * With LOCKSTEP_FAR_RECORDING=1 launches are recorded and replayed, images are kept, and steps may be enqueued before
  * the host has heard of those before; with 0 nothing of it, but the plans are the same.
  */
@@ -41,7 +45,16 @@ static struct {
     struct recording *recorded; /* the one that launches join; NULL: they run */
     struct ls_step_ctx now;
     int n_waits, n_withheld;
+    atomic_bool is_busy; /* something was launched that the host has not waited for */
 } card = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* What was fetched last. */
+static struct {
+    int64_t number; /* 0: nothing, or it was lost or loaded */
+    uint8_t *bytes; /* [n,c,h,w] */
+    int n_since;    /* loads */
+    int n_beside, n_found;
+} fetched;
 
 enum { ALIGNMENT = 256, MOST_SAMPLES = 4096 /* of a shard */ };
 static const size_t card_bytes = (size_t)16 << 30; /* of addresses */
@@ -92,7 +105,10 @@ static enum ls_status device_open_at(struct ls_device **out, int turn, bool is_o
 static void device_close(struct ls_device **device)
 {
     if (getenv("LOCKSTEP_FAR_COUNT"))
-        fprintf(stderr, "far: the host waited %d times\nfar: %d updates withheld\n", card.n_waits, card.n_withheld);
+        fprintf(stderr, "far: the host waited %d times\nfar: %d updates withheld\nfar: %d fetches, %d found\n", card.n_waits,
+                card.n_withheld, fetched.n_beside, fetched.n_found);
+    free(fetched.bytes);
+    fetched.bytes = NULL;
     if (card.n_live) {
         fprintf(stderr, "far: %zu allocations were not given back\n", card.n_live);
         abort();
@@ -171,6 +187,7 @@ static enum ls_status settle(struct ls_device *device)
 {
     lag();
     card.n_waits++;
+    card.is_busy = false;
     if (is_lost())
         return ls_fail(LS_ERROR, "far: the card failed; checkpoints are whole, --resume goes on from the newest");
     pthread_mutex_lock(&card.lock);
@@ -372,6 +389,7 @@ static enum ls_status launch_now(const struct ls_bound *b, const struct ls_step_
         card.n_withheld++;
         return LS_OK;
     }
+    card.is_busy = true;
     if (is_to_fail(b, ctx)) return keep(ls_fail(LS_NONFINITE, "far: it was asked to fail"));
     return keep(inner_of(b)->launch(b->extra, ctx));
 }
@@ -448,14 +466,47 @@ static enum ls_status launch_join(const struct ls_bound *b, const struct ls_step
     return keep(inner_of(b)->launch_join(b->extra, ctx, join));
 }
 
+static size_t image_bytes(const struct ls_load *l)
+{
+    return (size_t)l->transform->c * (size_t)l->transform->h * (size_t)l->transform->w;
+}
+
+static enum ls_status fetch(struct ls_device *device, const struct ls_load *l, int64_t number)
+{
+    const size_t image = image_bytes(l);
+    uint8_t *bytes = malloc((size_t)l->n * image);
+    if (!bytes) return ls_fail(LS_NOMEM, "far: no memory");
+    for (int i = 0; i < l->n; i++) memcpy(bytes + (size_t)i * image, l->pixels[i], image);
+    pthread_mutex_lock(&card.lock);
+    free(fetched.bytes);
+    fetched.bytes = bytes;
+    fetched.number = number;
+    fetched.n_since = 0;
+    fetched.n_beside += card.is_busy;
+    pthread_mutex_unlock(&card.lock);
+    return LS_OK;
+}
+
+/* Where the images of a load are that was fetched; NULL: it was not, or is lost. */
+static const uint8_t *find_fetched(const struct ls_load *l)
+{
+    pthread_mutex_lock(&card.lock);
+    const bool is_it = l->fetched > 0 && l->fetched == fetched.number;
+    if (is_it || ++fetched.n_since == 2) fetched.number = 0;
+    fetched.n_found += is_it;
+    pthread_mutex_unlock(&card.lock);
+    return is_it ? fetched.bytes : NULL;
+}
+
 static enum ls_status load(struct ls_device *device, const struct ls_load *l)
 {
-    const size_t image = (size_t)l->transform->c * (size_t)l->transform->h * (size_t)l->transform->w;
-    const uint8_t *pixels[MOST_SAMPLES];
+    const size_t image = image_bytes(l);
+    const uint8_t *pixels[MOST_SAMPLES], *here = l->kept ? NULL : find_fetched(l);
     struct ls_load mine = *l;
-    if (l->kept) {
+    if (l->kept || here) {
         if (l->n > MOST_SAMPLES) return ls_fail(LS_UNSUPPORTED, "far: more than %d samples", MOST_SAMPLES);
-        for (int i = 0; i < l->n; i++) pixels[i] = (const uint8_t *)near(l->kept) + image * l->samples[i];
+        for (int i = 0; i < l->n; i++)
+            pixels[i] = here ? here + image * (size_t)i : (const uint8_t *)near(l->kept) + image * l->samples[i];
         mine.pixels = pixels;
     }
     mine.dst = near(l->dst);
@@ -488,6 +539,7 @@ static struct ls_backend far_backend = {
     .sums = &sums,
     .clock = &device_clock,
     .load = load,
+    .fetch = fetch,
     .impls = impls,
 };
 
