@@ -32,6 +32,14 @@
 
 enum { N_LOCKS = 256, MAX_N_SHARDS = 4096, MAX_KEPT = 4 };
 
+/* Sums that are complete before the end of a device's last shard; early.c. Buckets from 1 on, with the first of which the
+ * stats travel. */
+struct early {
+    int *reduce;   /* [n_ops] of a REDUCE: the op behind which it is launched; others, and REDUCE in its own place: -1 */
+    int *ready;    /* [n_buckets] the op behind which all of a bucket's REDUCE ops have been launched */
+    int n_buckets; /* those below are ready early; 0: none is */
+};
+
 /* A plan bound to the addresses of every thread. */
 struct bound_plan {
     struct ls_plan *plan;
@@ -41,6 +49,7 @@ struct bound_plan {
     /* [n_ops] JOIN: the POST op that can be applied while the sums are made; POST: the JOIN op that can do so; or -1 */
     int *at_once;
     bool has_at_once;
+    struct early early;
 };
 
 /* What one thread has. Written by that thread alone while a round runs. */
@@ -121,6 +130,7 @@ struct record_key {
     enum ls_phase phase;
     int first, n, batch_n; /* SHARD: of the shard and its batch */
     uint64_t seed;
+    bool is_early; /* SHARD: with REDUCE ops where early.c has them */
 };
 enum { MAX_RECORDED = 64 };
 struct recorded {
@@ -174,6 +184,7 @@ struct ls_exec {
     bool is_caller_lane;        /* worker 0's lane is the caller's */
     bool is_profiling;
     bool is_update_apart; /* never apply sums while they are made */
+    struct ls_lane *adding; /* the device's: sums beside shards (moments.c); NULL: nobody measures, or there are none */
     struct sum_block sums;
     struct compress compress;
     struct replays replays;
@@ -220,6 +231,9 @@ struct step {
     int64_t shards_ns;                  /* on the clock: this machine's shards */
     bool is_home;  /* a copy of the sums that travelled is back in the device's memory; devices.c: they are enqueued */
     bool is_timed; /* by the device's clock (moments.c) */
+    struct ls_begun adding; /* is_timed: the step in the device's lane; */
+    bool is_told;           /* it has ended */
+    int n_added;      /* devices.c: buckets whose sums are enqueued */
     bool is_fetching; /* the next step's bytes are on their way, or need not be */
 };
 
@@ -282,6 +296,14 @@ enum ls_status ls__exec_pre(struct step *s, const struct bound_plan *bp) LS_MUST
 enum ls_status ls__exec_pre_followed(struct step *s, const struct bound_plan *bp) LS_MUST_CHECK;
 /* Parameters were updated, and with them the copies of this plan that follow. */
 void ls__exec_note_update(struct ls_exec *e, const struct bound_plan *bp);
+
+/* early.c: where a plan's REDUCE ops and buckets are early; after its sums have their places */
+enum ls_status ls__early_find(const struct ls_exec *e, struct bound_plan *bp) LS_MUST_CHECK;
+void ls__early_free(struct early *early);
+/* Whether the sums of this shard are the last of its device, and some of them are early. */
+bool ls__early_is(const struct step *s, const struct bound_plan *bp, int shard);
+/* Of a bucket from 1 on, as devices add it: with the first the stats. */
+struct ls_sum_range ls__early_range(const struct ls_exec *e, int bucket);
 
 /* shard.c: items are this machine's shards; arg is the step */
 ls_pool_fn ls__exec_run_shard;

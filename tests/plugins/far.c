@@ -8,6 +8,7 @@
  * With LOCKSTEP_FAR_SUMS=1 devices of several processes add their sums themselves, through a file that all of them map;
  * LOCKSTEP_FAR_SUMS=one-cannot: rank 1 cannot, so nobody does. A machine has LOCKSTEP_FAR_CARDS of them (2). Its clock
  * is the host's; LOCKSTEP_FAR_ADDING_MS: it says that sums took so much longer, LOCKSTEP_FAR_SLOW_MS: rank 1's shards.
+ * Sums of 4,096 elements and more may be added while shards are computed, as they were when they were ready.
  * LOCKSTEP_FAR_FAILS=STEP: a sum of rank 1 fails in that step, from 0. Then the other ranks' devices update nothing any
  * more, however often the host settles; with LOCKSTEP_FAR_COUNT each says of how many updates it was asked for nothing.
  *
@@ -55,6 +56,8 @@ static struct {
     int n_since;    /* loads */
     int n_beside, n_found;
 } fetched;
+
+static int n_early; /* sums that were added when they were ready */
 
 enum { ALIGNMENT = 256, MOST_SAMPLES = 4096 /* of a shard */ };
 static const size_t card_bytes = (size_t)16 << 30; /* of addresses */
@@ -105,8 +108,9 @@ static enum ls_status device_open_at(struct ls_device **out, int turn, bool is_o
 static void device_close(struct ls_device **device)
 {
     if (getenv("LOCKSTEP_FAR_COUNT"))
-        fprintf(stderr, "far: the host waited %d times\nfar: %d updates withheld\nfar: %d fetches, %d found\n", card.n_waits,
-                card.n_withheld, fetched.n_beside, fetched.n_found);
+        fprintf(stderr, "far: the host waited %d times\nfar: %d updates withheld\nfar: %d fetches, %d found\n"
+                "far: %d early sums\n",
+                card.n_waits, card.n_withheld, fetched.n_beside, fetched.n_found, n_early);
     free(fetched.bytes);
     fetched.bytes = NULL;
     if (card.n_live) {
@@ -317,9 +321,41 @@ static enum ls_status join(struct ls_device *device, const struct ls_device_grou
     return status;
 }
 
-static enum ls_status sum_add(struct ls_device *device, int64_t *data, int64_t n)
+static int64_t moments[LS_N_MOMENTS]; /* the clock's; ADDING: 0 until the first sum that was ready */
+
+/* What was ready, as it was then: whatever comes into the sums afterwards is missing in what is added. */
+static struct {
+    int64_t *copy;
+    const int64_t *data;
+    int64_t n;
+} ready[LS_MAX_READY];
+static enum ls_status make_ready(int which, const int64_t *data, int64_t n)
+{
+    int64_t *copy = realloc(ready[which].copy, (size_t)n * sizeof *copy);
+    if (!copy) return ls_fail(LS_NOMEM, "far: no memory");
+    memcpy(copy, near(data), (size_t)n * sizeof *copy);
+    ready[which].copy = copy;
+    ready[which].data = data;
+    ready[which].n = n;
+    return LS_OK;
+}
+
+static enum ls_status take_ready(int64_t *data, int64_t n, int which)
+{
+    if (!ready[which].data || ready[which].data != data || ready[which].n != n)
+        return ls_fail(LS_INTERNAL, "far: sums %d are not ready", which);
+    memcpy(near(data), ready[which].copy, (size_t)n * sizeof *data);
+    ready[which].data = NULL; /* once in a step */
+    n_early++;
+    if (moments[LS_MOMENT_ADDING] == 0) moments[LS_MOMENT_ADDING] = ls__now_ns();
+    return LS_OK;
+}
+
+static enum ls_status sum_add(struct ls_device *device, int64_t *data, int64_t n, int which)
 {
     int64_t *x = near(data);
+    enum ls_status early = which == LS_NOT_READY ? LS_OK : take_ready(data, n, which);
+    if (early != LS_OK) return early;
     for (int64_t at = 0; at < n; at += PIECE) {
         const int64_t m = n - at < PIECE ? n - at : PIECE;
         memcpy(group.at->piece[group.of->rank], x + at, (size_t)m * sizeof *x);
@@ -347,17 +383,16 @@ static enum ls_status sum_tell(struct ls_device *device, int64_t *words, const i
     int64_t *x = near(words);
     memcpy(x, mine, (size_t)n * sizeof *x);
     x[0] += has_failed();
-    enum ls_status status = sum_add(device, words, n);
+    enum ls_status status = sum_add(device, words, n, LS_NOT_READY);
     if (x[0] != 0) group.has_failed_elsewhere = true;
     return status;
 }
 
 /* --- the clock --- */
 
-static int64_t moments[LS_N_MOMENTS];
-
 static enum ls_status mark(struct ls_device *device, enum ls_moment moment)
 {
+    if (moment == LS_MOMENT_BEGIN) moments[LS_MOMENT_ADDING] = 0;
     moments[moment] = ls__now_ns();
     return LS_OK;
 }
@@ -366,8 +401,10 @@ static enum ls_status read_moments(struct ls_device *device, int64_t ns[LS_N_MOM
 {
     const int64_t slow = group.of->rank == 1 ? ns_of("LOCKSTEP_FAR_SLOW_MS") : 0;
     const int64_t more[LS_N_MOMENTS] = {0, slow, slow + ns_of("LOCKSTEP_FAR_ADDING_MS")};
-    for (int i = 0; i < LS_N_MOMENTS; i++)
+    for (int i = 0; i <= LS_MOMENT_END; i++)
         ns[i] = moments[i] - moments[0] + more[i < LS_MOMENT_SUMS ? i : LS_MOMENT_SUMS];
+    ns[LS_MOMENT_ADDING] =
+        moments[LS_MOMENT_ADDING] ? moments[LS_MOMENT_ADDING] - moments[0] + slow : ns[LS_MOMENT_SHARDS];
     return LS_OK;
 }
 
@@ -398,23 +435,37 @@ static enum ls_status launch_now(const struct ls_bound *b, const struct ls_step_
 
 struct recording {
     struct recorded_launch {
-        const struct ls_bound *b;
+        const struct ls_bound *b; /* NULL: sums are ready */
         struct ls_step_ctx ctx;
+        int which;
+        const int64_t *data;
+        int64_t n;
     } * list;
     int n, room;
 };
 
-static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
+static enum ls_status keep_launch(struct recording *r, struct recorded_launch launch)
 {
-    struct recording *r = card.recorded;
-    if (!r) return launch_now(b, ctx);
     if (r->n == r->room) {
         void *list = realloc(r->list, (size_t)(r->room = 2 * r->room + 16) * sizeof *r->list);
         if (!list) return ls_fail(LS_NOMEM, "far: no memory");
         r->list = list;
     }
-    r->list[r->n++] = (struct recorded_launch){b, *ctx};
+    r->list[r->n++] = launch;
     return LS_OK;
+}
+
+static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
+{
+    struct recording *r = card.recorded;
+    return r ? keep_launch(r, (struct recorded_launch){.b = b, .ctx = *ctx}) : launch_now(b, ctx);
+}
+
+static enum ls_status sum_ready(struct ls_device *device, int which, const int64_t *data, int64_t n)
+{
+    struct recording *r = card.recorded;
+    return r ? keep_launch(r, (struct recorded_launch){.which = which, .data = data, .n = n})
+             : make_ready(which, data, n);
 }
 
 static enum ls_status begin(struct ls_device *device)
@@ -438,7 +489,8 @@ static enum ls_status replay(struct ls_device *device, void *recording)
         ctx.seed = card.now.seed;
         ctx.step = card.now.step;
         ctx.lr = card.now.lr;
-        enum ls_status status = launch_now(r->list[i].b, &ctx);
+        const struct recorded_launch *l = &r->list[i];
+        enum ls_status status = l->b ? launch_now(l->b, &ctx) : make_ready(l->which, l->data, l->n);
         if (status != LS_OK) return status;
     }
     return LS_OK;
@@ -520,7 +572,8 @@ static enum ls_status load(struct ls_device *device, const struct ls_load *l)
 static const struct ls_device_memory memory = {
     .alloc = mem_alloc, .free = mem_free, .copy = mem_copy, .fill = mem_fill, .settle = settle};
 
-static const struct ls_device_sums sums = {.join = join, .leave = leave, .add = sum_add, .tell = sum_tell};
+static const struct ls_device_sums sums = {
+    .join = join, .leave = leave, .bucket = 1 << 12, .ready = sum_ready, .add = sum_add, .tell = sum_tell};
 
 static const struct ls_device_recording recording = {
     .begin = begin, .end = end, .replay = replay, .free = free_recording, .now = now, .failed_step = failed_step};

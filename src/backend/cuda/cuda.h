@@ -84,7 +84,9 @@ struct ls_device {
     cudaStream_t stream;         /* take it from ls__cuda_stream */
     cudaStream_t aside;          /* aside.c; NULL until it is needed, as its events */
     cudaEvent_t aside_begin, aside_ends[LS_ASIDE];
+    cudaEvent_t ready[LS_MAX_READY]; /* sums that are made, there; NULL until they are needed */
     cudaEvent_t moments[LS_N_MOMENTS]; /* moments.c; NULL until they are needed */
+    bool is_adding;                    /* since BEGIN the moment ADDING was recorded */
     int n_aside;                       /* ops there that the stream has not waited for, or has by way of later ones */
     enum ls_precision precision;
     struct ls_cuda_small *small;         /* ops not yet enqueued */
@@ -168,11 +170,16 @@ ls__cuda_next_now(const struct ls_device *device); /* what a kernel of the next 
 enum ls_status ls__cuda_aside_begin(struct ls_device *device, cudaStream_t *stream) LS_MUST_CHECK;
 enum ls_status ls__cuda_aside_end(struct ls_device *device) LS_MUST_CHECK;
 enum ls_status ls__cuda_join(struct ls_device *device) LS_MUST_CHECK;
+/* ls_device_sums.ready: the sums that wait are made there, behind all that was launched and beside what comes. */
+enum ls_status ls__cuda_ready(struct ls_device *device, int which, const int64_t *data, int64_t n) LS_MUST_CHECK;
 void ls__cuda_aside_release(struct ls_device *device);
 /* jobs.c: adds one; same kinds are enqueued together. */
 enum ls_status ls__cuda_job(struct ls_device *device, const struct ls_cuda_job *job) LS_MUST_CHECK;
 /* Enqueues what waits there. */
 enum ls_status ls__cuda_let_jobs_go(struct ls_device *device) LS_MUST_CHECK;
+/* Sums alone, in another stream, where nothing else waits; false: there is more, nothing was done. */
+bool ls__cuda_sums_are_alone(const struct ls_device *device);
+enum ls_status ls__cuda_let_sums_go(struct ls_device *device, cudaStream_t stream) LS_MUST_CHECK;
 /* A failure that its caller cannot return is kept, the first one; sums and updates are not enqueued behind it. Whoever
  * tells the host how things went (settle, read, replay, end) takes it: returns it, and forgets it. */
 void ls__cuda_keep_failure(struct ls_device *device, enum ls_status status);
@@ -257,6 +264,8 @@ void ls__cuda_make_current(const struct ls_device *device);
 
 /* moments.c */
 extern const struct ls_device_clock ls__cuda_clock;
+/* The moment ADDING, once per step: what follows in this stream is the first sum beside the shards. */
+enum ls_status ls__cuda_mark_adding(struct ls_device *device, cudaStream_t stream) LS_MUST_CHECK;
 void ls__cuda_moments_release(struct ls_device *device);
 /* memory.c */
 extern const struct ls_device_memory ls__cuda_memory;
