@@ -169,6 +169,7 @@ struct ls_load {
     /* NULL unless the graph mixes: the label of what was mixed in, and the first label's share */
     int32_t *dst_mix_labels; /* [mb] */
     float *dst_mix_shares;   /* [mb] */
+    int64_t fetched;         /* the number of the fetch that may have brought these samples; 0: there was none */
 };
 
 /* Memory of a device's own. All required. Copies are done when the function returns. */
@@ -211,13 +212,22 @@ struct ls_device_group {
 
 /* Sums over the devices of a group, in the devices' memory, all or none of these. All but join and leave enqueue; a
  * wait of ls_device_memory that finds the others gone fails with what `check` says. */
+enum { LS_MAX_READY = 16, LS_NOT_READY = -1 };
 struct ls_device_sums {
     /* Collective. LS_UNSUPPORTED, on all ranks alike: these devices cannot, their sums go through the host. */
     enum ls_status (*join)(struct ls_device *device, const struct ls_device_group *group);
     void (*leave)(struct ls_device *device); /* also without having joined */
-    /* data[0,n), in place, becomes the sum over all ranks */
-    enum ls_status (*add)(struct ls_device *device, int64_t *data, int64_t n);
-    /* The sum of all ranks' `mine` (of the host, read before it returns) to `words`. mine[0] counts as one more where a
+    /* (optional, default: all are added behind the shards) Sums of this many elements and more are worth being added
+     * while the last shard is still computed. */
+    int64_t bucket;
+    /* With bucket. Between launches, and recorded with them: data[0,n) is made by what was launched so far. which: a
+     * number below LS_MAX_READY, once in a step. */
+    enum ls_status (*ready)(struct ls_device *device, int which, const int64_t *data, int64_t n);
+    /* data[0,n), in place, becomes the sum over all ranks. which: of a `ready` of this step, behind which it may begin,
+     * beside what was launched later; LS_NOT_READY: behind all that was launched. All ranks add the same ranges in the
+     * same order; whether they were ready is each rank's own. */
+    enum ls_status (*add)(struct ls_device *device, int64_t *data, int64_t n, int which);
+    /* Behind all adds. The sum of all ranks' `mine` (of the host, read before it returns) to `words`. mine[0] counts as one more where a
      * launch on this device has failed; where words[0] is not zero, updates enqueued later change nothing, also after
      * settle, which tells only what failed here. */
     enum ls_status (*tell)(struct ls_device *device, int64_t *words, const int64_t *mine, int64_t n);
@@ -230,10 +240,11 @@ enum ls_moment {
     LS_MOMENT_SHARDS, /* they are done, the sums begin */
     LS_MOMENT_SUMS,   /* these are done, the updates begin */
     LS_MOMENT_END,
+    LS_MOMENT_ADDING, /* the device's own: the first sum that was ready begins; or SHARDS, if none was */
     LS_N_MOMENTS
 };
 struct ls_device_clock {
-    /* Enqueues; not while launches are recorded. The moment: all that was launched before is done. */
+    /* Enqueues; not while launches are recorded, and not ADDING. The moment: all that was launched before is done. */
     enum ls_status (*mark)(struct ls_device *device, enum ls_moment moment);
     /* The last mark of each, all marked and waited for by ls_device_memory since: ns after the first. */
     enum ls_status (*read)(struct ls_device *device, int64_t ns[LS_N_MOMENTS]);
@@ -298,6 +309,10 @@ struct ls_backend {
     /* (optional, default: ls_backend_load) a shard's bytes become the plan's inputs; may be enqueued, but the bytes are
      * read before it returns */
     enum ls_status (*load)(struct ls_device *device, const struct ls_load *load);
+    /* (optional, default: bytes come with their load) Begins to bring the bytes of a load that is to come, beside what
+     * is enqueued; `kept` and what is written are not set. They are read before it returns. number: greater than all
+     * before. A load whose `fetched` it is finds them, unless others came between; then it brings them itself. */
+    enum ls_status (*fetch)(struct ls_device *device, const struct ls_load *load, int64_t number);
     /* operators: best first, ended by a NULL. Looked through in order for each node. */
     const struct ls_impl *const *impls;
     /* (optional, default: never) whether the launches of this graph's shards are carried out in another order than the
@@ -315,7 +330,7 @@ enum ls_status ls_backend_get(const char *name, const struct ls_backend **out) L
 bool ls_backend_exists(const char *name); /* without loading anything */
 
 /* What a plug-in exports. It may use all functions of the library, which the program exports. */
-enum { LS_BACKEND_ABI = 9 };
+enum { LS_BACKEND_ABI = 10 };
 struct ls_backend_plugin {
     int abi; /* LS_BACKEND_ABI, first in every version */
     const struct ls_backend *backend;

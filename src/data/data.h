@@ -74,7 +74,8 @@ const char *ls_dataset_file(const struct ls_dataset *ds, int64_t sample);
 /* The order of an epoch: a permutation of [0,n) that depends on (seed, epoch, n) alone. order has room for n. */
 void ls_sampler_order(uint64_t seed, int64_t epoch, int64_t n, uint32_t *order);
 
-/* One global batch. All arrays belong to the loader and stay valid until the next ls_loader_next. */
+/* One global batch. All arrays belong to the loader and stay valid until the next ls_loader_next but one: the batch of
+ * the next step may be asked for while this one is still computed. */
 struct ls_batch {
     int64_t epoch, step;          /* step within the epoch, from 0 */
     int n;                        /* samples; the last batch of an epoch may be smaller than the others */

@@ -3,7 +3,7 @@
  * In: a data set, a seed, a place to start (epoch, step). Out: one ls_batch after the other, for ever.
  *
  *      producer thread                                   training loop
- *      take a free slot -> fill it -> ready queue -----> ls_loader_next: give back the old slot, take the next
+ *      take a free slot -> fill it -> ready queue -----> ls_loader_next: give back the slot before the last, take one
  *             ^                                                  |
  *             +---------------------- free queue <---------------+
  *
@@ -56,6 +56,7 @@ struct ls_loader {
     struct slot *returned[MAX_SLOTS]; /* not yet given back */
     int n_returned;
     struct slot *current; /* lent to the caller; after a failure the failed one, for good */
+    struct slot *last;    /* lent before that */
     struct ls_queue *free, *ready;
     struct ls_pool *decoders; /* NULL unless samples are decoded */
     struct ls_lane **lanes;   /* [n_lanes] the producer's, which decodes too, and the other decoders' */
@@ -216,11 +217,14 @@ enum ls_status ls_loader_create(struct ls_loader **out, const struct ls_dataset 
     return status;
 }
 
-/* The slot lent to the caller, and with it the others of its lot when it is full. */
+/* The slot lent last but one, and with it the others of its lot when it is full. */
 static enum ls_status give_back(struct ls_loader *l)
 {
-    l->returned[l->n_returned++] = l->current;
+    struct slot *slot = l->last;
+    l->last = l->current;
     l->current = NULL;
+    if (!slot) return LS_OK;
+    l->returned[l->n_returned++] = slot;
     if (l->n_returned < l->lot) return LS_OK;
     while (l->n_returned > 0)
         if (!ls__queue_put(l->free, l->returned[--l->n_returned]))

@@ -63,6 +63,7 @@ enum ls_status ls__exec_bind(struct ls_exec *e, struct bound_plan *bp)
     const struct ls_plan *p = bp->plan;
     if (!bp->post_order) TRY(order_updates(e, bp));
     if (!bp->at_once) TRY(pair_updates(bp));
+    TRY(ls__early_find(e, bp));
     if (!bp->bound) TRY(ls__calloc(&bp->bound, (size_t)e->n_threads, sizeof *bp->bound));
     for (int t = 0; t < e->n_threads; t++) {
         TRY(ls__calloc(&bp->bound[t], (size_t)p->n_ops, sizeof **bp->bound));
@@ -90,6 +91,7 @@ void ls__exec_free_plan(struct ls_exec *e, struct bound_plan *bp)
     free(bp->bound);
     free(bp->post_order);
     free(bp->at_once);
+    ls__early_free(&bp->early);
     ls_plan_destroy(&bp->plan);
 }
 

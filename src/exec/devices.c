@@ -1,9 +1,12 @@
 /* devices.c: several processes, each with a device that adds the sums itself (ls_backend.sums), from memory to memory.
  * Each process is a machine of its own. See struct together in exec_internal.h.
  *
- * All is enqueued: the shards, the control words, the sums, the updates. So a step waits once, at its end. A launch
+ * All is enqueued: the shards, the sums, the control words, the updates. So a step waits once, at its end. A launch
  * that has failed on one device raises the first control word, and by that no device updates; the host learns of it
  * with the result.
+ *
+ * Sums are added bucket by bucket, in the order of the block, on every rank alike; those that are complete before the
+ * end of the last shard (early.c) while that is still computed. The control words come last.
  */
 #include "base/log.h"
 #include "exec/exec_internal.h"
@@ -67,6 +70,41 @@ static void sum_close(struct step *s, bool has_failed)
     control[LS_CONTROL_MACHINES + s->e->machine] = s->is_timed && !is_new ? b->device_ns : 0;
 }
 
+/* The next bucket; which: its `ready`, or LS_NOT_READY. */
+static enum ls_status add_next(struct step *s, int which)
+{
+    const struct ls_exec *e = s->e;
+    const struct ls_sum_range range = ls__early_range(e, ++s->n_added);
+    return e->backend->sums->add(e->device, e->sums.block + range.begin, range.end - range.begin, which);
+}
+
+/* All shards are enqueued, and with them what makes the early buckets. */
+static enum ls_status sum_copy(struct step *s)
+{
+    const struct ls_exec *e = s->e;
+    if (s->n_own == 0) return LS_OK;
+    const int last = s->first + s->n_own - 1;
+    const struct bound_plan *bp = ls__shard_plan(s, ls__shard_cut(s->ask, last));
+    if (!bp || !ls__early_is(s, bp, last)) return LS_OK;
+    struct ls_begun begun = ls__span_begin(e->workers[0].lane, s->work, "early sums", s->ask->step);
+    enum ls_status status = LS_OK;
+    while (status == LS_OK && s->n_added + 1 < bp->early.n_buckets) status = add_next(s, s->n_added + 1);
+    ls__span_end(e->workers[0].lane, begun);
+    return status;
+}
+
+/* What is not yet: an evaluation has the stats alone. */
+static enum ls_status add_rest(struct step *s)
+{
+    const struct ls_exec *e = s->e;
+    const struct sum_block *b = &e->sums;
+    const int n = e->backend->sums->bucket ? b->n_buckets - 2 : 0;
+    if (!s->is_training) return e->backend->sums->add(e->device, b->block, b->buckets[0].end, LS_NOT_READY);
+    if (n == 0) return e->backend->sums->add(e->device, b->block, b->control, LS_NOT_READY);
+    while (s->n_added < n) TRY(add_next(s, LS_NOT_READY));
+    return LS_OK;
+}
+
 /* Once per step; the first word before the updates, the sums before it: a device that cannot add says so by it. */
 static enum ls_status sum_wait(struct step *s, int64_t end)
 {
@@ -76,7 +114,7 @@ static enum ls_status sum_wait(struct step *s, int64_t end)
     if (s->is_home) return LS_OK;
     s->is_home = true;
     ls__moments_mark(s, LS_MOMENT_SHARDS);
-    TRY(sums->add(s->e->device, b->block, n));
+    TRY(add_rest(s));
     TRY(sums->tell(s->e->device, b->block + b->control, ls__sums_control(s->e), b->n - b->control));
     ls_comm_count_sum(s->e->comm, (n + b->n - b->control) * (int64_t)sizeof *b->block);
     ls__moments_mark(s, LS_MOMENT_SUMS);
@@ -121,7 +159,7 @@ const struct together ls__devices = {
     .unlock = ls__ranks_unlock,
     .sum_begin = sum_begin,
     .contribute = ls__alone_contribute,
-    .sum_copy = ls__alone_sum_copy,
+    .sum_copy = sum_copy,
     .sum_close = sum_close,
     .sum_wait = sum_wait,
     .publish = publish,

@@ -76,6 +76,7 @@ enum ls_status ls_exec_join_job(struct ls_exec *e, struct ls_comm *comm, bool is
     bool is_by_devices = false;
     if (e->n_machines > 1) TRY(ls__devices_join(e, &is_by_devices));
     if (is_by_devices) e->together = &ls__devices;
+    if (is_by_devices) TRY(ls__lane_take(e->trace, "sums", &e->adding));
     TRY(ls__share_open(e, is_balanced && (!is_by_devices || e->backend->clock)));
     if (e->together == &ls__alone) return LS_OK;
     return ls_comm_share(comm, sizeof *e->result + (size_t)e->n_machines * sizeof(int64_t), (void **)&e->result);

@@ -69,6 +69,10 @@ struct ls_exec_step {
      * ls_exec_get_gradient may be used. All ranks give it or none does. */
     void (*look)(void *arg);
     void *look_arg;
+    /* (optional) Where the device fetches bytes early: the batch of the next training step, asked for once, while this
+     * one is computed. What fails here will fail again when the step wants it. */
+    enum ls_status (*next)(void *arg, struct ls_batch *batch);
+    void *next_arg;
     bool may_run_ahead;       /* (optional) ls_exec_train need not wait for its end: see there */
     struct ls_sum_range sums; /* (optional) ls_exec_apply: only the updates by these; not with clip_norm or look */
     float *logits; /* (optional) ls_exec_evaluate: [batch.n,n_classes], of the shards that this process computed */

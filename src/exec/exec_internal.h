@@ -12,6 +12,8 @@
  *     post.c     POST: the norm of the gradient, the updates
  *     result.c   the end: loss, count, what other ranks want and how they fared
  *
+ * While a device computes, the host has it fetch the bytes of the next step (fetch.c).
+ *
  * apart.c has the same phases for shards that somebody hands out, and for sums that came from others.
  * On a device that records launches, a step of one shard goes through whole.c instead of pre.c to post.c; its end may
  * be heard of later, with that of others (ahead.c).
@@ -30,6 +32,14 @@
 
 enum { N_LOCKS = 256, MAX_N_SHARDS = 4096, MAX_KEPT = 4 };
 
+/* Sums that are complete before the end of a device's last shard; early.c. Buckets from 1 on, with the first of which the
+ * stats travel. */
+struct early {
+    int *reduce;   /* [n_ops] of a REDUCE: the op behind which it is launched; others, and REDUCE in its own place: -1 */
+    int *ready;    /* [n_buckets] the op behind which all of a bucket's REDUCE ops have been launched */
+    int n_buckets; /* those below are ready early; 0: none is */
+};
+
 /* A plan bound to the addresses of every thread. */
 struct bound_plan {
     struct ls_plan *plan;
@@ -39,6 +49,7 @@ struct bound_plan {
     /* [n_ops] JOIN: the POST op that can be applied while the sums are made; POST: the JOIN op that can do so; or -1 */
     int *at_once;
     bool has_at_once;
+    struct early early;
 };
 
 /* What one thread has. Written by that thread alone while a round runs. */
@@ -119,6 +130,7 @@ struct record_key {
     enum ls_phase phase;
     int first, n, batch_n; /* SHARD: of the shard and its batch */
     uint64_t seed;
+    bool is_early; /* SHARD: with REDUCE ops where early.c has them */
 };
 enum { MAX_RECORDED = 64 };
 struct recorded {
@@ -147,6 +159,13 @@ struct ahead {
     int64_t n_samples; /* of all n */
 };
 
+/* The last shard whose bytes were fetched early; fetch.c. Written between rounds, read by whoever loads. */
+struct fetched {
+    int64_t number; /* of the fetch, from 1; 0: there was none */
+    int64_t epoch, step;
+    int first, n; /* samples of the batch */
+};
+
 struct together;
 
 struct ls_exec {
@@ -165,10 +184,12 @@ struct ls_exec {
     bool is_caller_lane;        /* worker 0's lane is the caller's */
     bool is_profiling;
     bool is_update_apart; /* never apply sums while they are made */
+    struct ls_lane *adding; /* the device's: sums beside shards (moments.c); NULL: nobody measures, or there are none */
     struct sum_block sums;
     struct compress compress;
     struct replays replays;
     struct ahead ahead;
+    struct fetched fetched;
     struct kept_images {
         void *data; /* in the device's memory */
         size_t bytes;
@@ -210,6 +231,10 @@ struct step {
     int64_t shards_ns;                  /* on the clock: this machine's shards */
     bool is_home;  /* a copy of the sums that travelled is back in the device's memory; devices.c: they are enqueued */
     bool is_timed; /* by the device's clock (moments.c) */
+    struct ls_begun adding; /* is_timed: the step in the device's lane; */
+    bool is_told;           /* it has ended */
+    int n_added;      /* devices.c: buckets whose sums are enqueued */
+    bool is_fetching; /* the next step's bytes are on their way, or need not be */
 };
 
 /* --- the ways to work on one step --- */
@@ -272,6 +297,14 @@ enum ls_status ls__exec_pre_followed(struct step *s, const struct bound_plan *bp
 /* Parameters were updated, and with them the copies of this plan that follow. */
 void ls__exec_note_update(struct ls_exec *e, const struct bound_plan *bp);
 
+/* early.c: where a plan's REDUCE ops and buckets are early; after its sums have their places */
+enum ls_status ls__early_find(const struct ls_exec *e, struct bound_plan *bp) LS_MUST_CHECK;
+void ls__early_free(struct early *early);
+/* Whether the sums of this shard are the last of its device, and some of them are early. */
+bool ls__early_is(const struct step *s, const struct bound_plan *bp, int shard);
+/* Of a bucket from 1 on, as devices add it: with the first the stats. */
+struct ls_sum_range ls__early_range(const struct ls_exec *e, int bucket);
+
 /* shard.c: items are this machine's shards; arg is the step */
 ls_pool_fn ls__exec_run_shard;
 struct shard_cut {
@@ -286,6 +319,12 @@ static inline size_t ls__samples_offset(const struct ls_exec *e)
 }
 enum ls_status ls__shard_load(const struct step *s, const struct bound_plan *bp, struct shard_cut c,
                               int thread) LS_MUST_CHECK;
+struct ls_load ls__shard_load_of(const struct step *s, const struct bound_plan *bp, struct shard_cut c, int thread);
+
+/* fetch.c: called by whoever is about to wait for the device, any number of times: the first counts. */
+void ls__fetch_next(struct step *s);
+/* The number of the fetch that brought this shard; 0: none did. */
+int64_t ls__fetch_number(const struct step *s, struct shard_cut c);
 
 /* replay.c: what fn launches, launched by it or replayed; fn gets arg and launches the same for the same key */
 typedef enum ls_status launch_fn(void *arg);

@@ -2,9 +2,19 @@
 #include "base/mem.h"
 #include "exec/exec_internal.h"
 
+#include <stdlib.h>
+
 /* Sets beyond these stay where they are: the first leaves room for networks on any card, the second is what is made
  * within a second where samples are not there as bytes yet. */
 static const size_t most_bytes = (size_t)16 << 30, most_made = (size_t)512 << 20, piece_bytes = (size_t)32 << 20;
+
+/* LOCKSTEP_KEEP_MIB: another limit for both; 0: nothing is kept. */
+static size_t limit_of(const struct ls_dataset *ds)
+{
+    const char *mib = getenv("LOCKSTEP_KEEP_MIB");
+    if (mib) return (size_t)strtoull(mib, NULL, 10) << 20;
+    return ds->pixels ? most_bytes : most_made;
+}
 
 /* Samples [first, first + n) by way of the host's memory. */
 static enum ls_status send_piece(struct ls_exec *e, const struct ls_dataset *ds, size_t image, int64_t first, int64_t n,
@@ -33,7 +43,7 @@ enum ls_status ls_exec_keep_images(struct ls_exec *e, const struct ls_dataset *d
     struct kept_images *k = &e->kept[e->n_kept];
     *kept = NULL;
     if (!e->backend->can_keep_images || !ls_dataset_is_at_hand(ds) || e->n_kept == MAX_KEPT) return LS_OK;
-    if (bytes > (ds->pixels ? most_bytes : most_made)) return LS_OK;
+    if (bytes > limit_of(ds)) return LS_OK;
     enum ls_status status = ls__memory_alloc(e, bytes, &k->data);
     if (status == LS_NOMEM) return LS_OK; /* then they are sent batch by batch */
     TRY(status);

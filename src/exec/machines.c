@@ -35,6 +35,7 @@ static enum ls_status sum_copy(struct step *s)
     struct ls_exec *e = s->e;
     struct ls_lane *lane = e->workers[0].lane;
     if (e->sums.travel == e->sums.block) return LS_OK;
+    ls__fetch_next(s);
     struct ls_begun begun = ls__span_begin(lane, s->work, "shards", s->ask->step);
     enum ls_status status = ls__memory_settle(e);
     s->shards_ns += ls__span_end(lane, begun);

@@ -15,6 +15,8 @@ void ls__exec_give_lanes_back(struct ls_exec *e)
         if (t > 0 || !e->is_caller_lane) ls__lane_give_back(e->workers[t].lane);
         e->workers[t].lane = NULL;
     }
+    ls__lane_give_back(e->adding);
+    e->adding = NULL;
     e->trace = NULL;
 }
 

@@ -6,7 +6,8 @@
  *                BEGIN                  SHARDS           SUMS                    END
  *
  * Both end together. What the device added while the host still launched was hidden behind it; what it added while the
- * host waited is exposed communication, as on the CPU.
+ * host waited is exposed communication, as on the CPU. Sums that began before the shards were done (ADDING, early.c) were
+ * hidden behind those: the device's own lane tells for how long.
  */
 #include "base/clock.h"
 #include "exec/exec_internal.h"
@@ -27,7 +28,20 @@ struct waited ls__moments_split(int64_t wait_ns, const int64_t *m)
 
 void ls__moments_mark(struct step *s, enum ls_moment moment)
 {
+    if (s->is_timed && moment == LS_MOMENT_BEGIN)
+        s->adding = ls__span_begin(s->e->adding, LS_SPAN_OTHER, "step", s->ask->step);
     if (s->is_timed) s->is_timed = s->e->backend->clock->mark(s->e->device, moment) == LS_OK;
+}
+
+/* Once per step, in the device's lane: all that it added before its shards were done. */
+static void tell_beside(struct step *s, const int64_t *m)
+{
+    const int64_t end = m[LS_MOMENT_END], shards = m[LS_MOMENT_SHARDS];
+    const struct ls_span_part parts[] = {{LS_SPAN_SUM, "sums beside shards", at_most(shards - m[LS_MOMENT_ADDING], end)},
+                                         {LS_SPAN_OTHER, "rest", at_most(end - shards, end)}};
+    if (s->is_told) return;
+    s->is_told = true;
+    ls__span_end_in_parts(s->e->adding, s->adding, parts, 2);
 }
 
 enum ls_status ls__moments_end(struct step *s, struct ls_begun begun, enum ls_status status)
@@ -40,6 +54,7 @@ enum ls_status ls__moments_end(struct step *s, struct ls_begun begun, enum ls_st
         return status;
     }
     const struct waited w = ls__moments_split(waited_ns, moments);
+    tell_beside(s, moments);
     const struct ls_span_part parts[] = {{s->work, "shards", w.compute_ns},
                                          {LS_SPAN_COMMUNICATE, "all sums", w.communicate_ns},
                                          {LS_SPAN_UPDATE, "updates", w.update_ns}};

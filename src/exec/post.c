@@ -78,6 +78,7 @@ static enum ls_status grad_norm(struct ls_exec *e, const struct ls_plan *plan, d
 static enum ls_status await_all_sums(struct step *s)
 {
     struct ls_exec *e = s->e;
+    ls__fetch_next(s);
     struct ls_begun begun = ls__span_begin(e->workers[0].lane, LS_SPAN_COMMUNICATE, "all sums", s->ask->step);
     enum ls_status status = e->together->sum_wait(s, e->sums.n);
     ls__moments_mark(s, LS_MOMENT_END);

@@ -68,6 +68,7 @@ enum ls_status ls__exec_conclude(struct step *s, enum ls_status status, struct l
 {
     struct ls_exec *e = s->e;
     if (is_job_lost(status)) return status;
+    if (status == LS_OK) ls__fetch_next(s);
     struct ls_kept work = ls__keep(status);
     ls__step_note(s, "sums");
     enum ls_status learned = read_result(s, stats);

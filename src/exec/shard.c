@@ -35,30 +35,36 @@ static void *at(const struct ls_plan *p, int value, char *arena)
     return arena + p->slots[value].offset;
 }
 
+struct ls_load ls__shard_load_of(const struct step *s, const struct bound_plan *bp, struct shard_cut c, int thread)
+{
+    const struct ls_batch *batch = s->ask->batch;
+    const struct ls_plan *p = bp->plan;
+    char *arena = s->e->workers[thread].arena;
+    const bool is_mixing = p->graph->mix_labels >= 0;
+    return (struct ls_load){.transform = s->ask->transform,
+                            .is_training = s->is_training,
+                            .seed = s->ask->seed,
+                            .epoch = batch->epoch,
+                            .n = c.n,
+                            .mb = (int)p->graph->mb,
+                            .samples = batch->samples + c.first,
+                            .labels = batch->labels + c.first,
+                            .pixels = batch->pixels + c.first,
+                            .kept = batch->kept,
+                            .dst = at(p, p->graph->input, arena),
+                            .dst_labels = at(p, p->graph->labels, arena),
+                            .dst_samples = (uint32_t *)(arena + ls__samples_offset(s->e)),
+                            .dst_mix_labels = is_mixing ? at(p, p->graph->mix_labels, arena) : NULL,
+                            .dst_mix_shares = is_mixing ? at(p, p->graph->mix_shares, arena) : NULL,
+                            .fetched = ls__fetch_number(s, c)};
+}
+
 /* Bytes to floats, straight into the arena of the thread that will read them. */
 enum ls_status ls__shard_load(const struct step *s, const struct bound_plan *bp, struct shard_cut c, int thread)
 {
-    struct ls_exec *e = s->e;
-    const struct ls_batch *batch = s->ask->batch;
-    const struct ls_plan *p = bp->plan;
-    char *arena = e->workers[thread].arena;
-    const bool is_mixing = p->graph->mix_labels >= 0;
-    const struct ls_load load = {.transform = s->ask->transform,
-                                 .is_training = s->is_training,
-                                 .seed = s->ask->seed,
-                                 .epoch = batch->epoch,
-                                 .n = c.n,
-                                 .mb = (int)p->graph->mb,
-                                 .samples = batch->samples + c.first,
-                                 .labels = batch->labels + c.first,
-                                 .pixels = batch->pixels + c.first,
-                                 .kept = batch->kept,
-                                 .dst = at(p, p->graph->input, arena),
-                                 .dst_labels = at(p, p->graph->labels, arena),
-                                 .dst_samples = (uint32_t *)(arena + ls__samples_offset(e)),
-                                 .dst_mix_labels = is_mixing ? at(p, p->graph->mix_labels, arena) : NULL,
-                                 .dst_mix_shares = is_mixing ? at(p, p->graph->mix_shares, arena) : NULL};
-    return (e->backend->load ? e->backend->load : ls_backend_load)(e->device, &load);
+    const struct ls_backend *backend = s->e->backend;
+    const struct ls_load load = ls__shard_load_of(s, bp, c, thread);
+    return (backend->load ? backend->load : ls_backend_load)(s->e->device, &load);
 }
 
 struct ls_step_ctx ls__shard_context(const struct ls_exec_step *ask, struct shard_cut c)
@@ -92,23 +98,45 @@ struct shard_run {
     const struct bound_plan *bp;
     int shard, thread;
     struct ls_step_ctx ctx;
+    bool is_early; /* REDUCE ops come where early.c has them */
 };
+
+static enum ls_status launch_op(struct shard_run *run, int i)
+{
+    const struct ls_plan_op *op = &run->bp->plan->ops[i];
+    struct ls_lane *lane = run->e->workers[run->thread].lane;
+    if (op->kernel->is_view) return LS_OK;
+    if (!ls__lane_wants_ops(lane)) return run_op(run->e, run->bp, i, run->shard, run->thread, &run->ctx);
+    struct ls_begun begun = ls__op_begin(lane, LS_SPAN_OP, op->node.name, run->bp->first_op + i);
+    TRY(run_op(run->e, run->bp, i, run->shard, run->thread, &run->ctx));
+    TRY(ls__memory_settle(run->e)); /* where launch only enqueues, the op ends here */
+    ls__span_end(lane, begun);
+    return LS_OK;
+}
+
+/* What is complete behind op i: the sums that read it, and buckets. */
+static enum ls_status launch_early(struct shard_run *run, int i)
+{
+    const struct early *early = &run->bp->early;
+    for (int r = i + 1; r < run->bp->plan->n_ops; r++)
+        if (early->reduce[r] == i) TRY(launch_op(run, r));
+    for (int b = 1; b < early->n_buckets; b++) {
+        const struct ls_sum_range range = ls__early_range(run->e, b);
+        if (early->ready[b] == i)
+            TRY(run->e->backend->sums->ready(run->e->device, b, run->e->sums.block + range.begin,
+                                             range.end - range.begin));
+    }
+    return LS_OK;
+}
 
 static enum ls_status launch_ops(void *arg)
 {
     struct shard_run *run = arg;
-    struct ls_lane *lane = run->e->workers[run->thread].lane;
     const struct bound_plan *bp = run->bp;
-    bool with_spans = ls__lane_wants_ops(lane);
     for (int i = 0; i < bp->plan->n_ops; i++) {
-        const struct ls_plan_op *op = &bp->plan->ops[i];
-        struct ls_begun begun;
-        if (op->phase != LS_SHARD || op->kernel->is_view) continue;
-        if (with_spans) begun = ls__op_begin(lane, LS_SPAN_OP, op->node.name, bp->first_op + i);
-        TRY(run_op(run->e, bp, i, run->shard, run->thread, &run->ctx));
-        if (!with_spans) continue;
-        TRY(ls__memory_settle(run->e)); /* where launch only enqueues, the op ends here */
-        ls__span_end(lane, begun);
+        if (bp->plan->ops[i].phase != LS_SHARD || (run->is_early && bp->early.reduce[i] >= 0)) continue;
+        TRY(launch_op(run, i));
+        if (run->is_early) TRY(launch_early(run, i));
     }
     return LS_OK;
 }
@@ -124,9 +152,10 @@ static void contribute_all(struct ls_exec *e, const struct ls_plan *p)
 static enum ls_status run_ops(const struct step *s, int shard, int thread)
 {
     struct shard_cut c = ls__shard_cut(s->ask, shard);
-    struct shard_run run = {s->e, ls__shard_plan(s, c), shard, thread, ls__shard_context(s->ask, c)};
+    struct shard_run run = {s->e, ls__shard_plan(s, c), shard, thread, ls__shard_context(s->ask, c), false};
     if (!run.bp) return ls_fail(LS_INTERNAL, "no plan for shards of %d samples", c.n);
-    const struct record_key key = {run.bp->plan, LS_SHARD, c.first, c.n, s->ask->batch->n, s->ask->seed};
+    run.is_early = ls__early_is(s, run.bp, shard);
+    const struct record_key key = {run.bp->plan, LS_SHARD, c.first, c.n, s->ask->batch->n, s->ask->seed, run.is_early};
     bool is_replayed;
     TRY(ls__shard_load(s, run.bp, c, thread));
     TRY(ls__exec_launch(s->e, &key, launch_ops, &run, &is_replayed));

@@ -3,7 +3,7 @@
  *     [ stats | sums that shards make, in the order of backward | sums made in JOIN | control words ]
  *
  * Between machines the block is summed in buckets of neighbouring sums. A bucket may go when every shard of the machine
- * has added to every sum in it. The control words go last: they tell every machine what happened on the others
+ * has added to every sum in it. Devices that add have larger ones (early.c). The control words go last: they tell every machine what happened on the others
  * (failures, signals, the time its shards took), so that all decide alike.
  */
 #include "base/mem.h"
@@ -63,11 +63,20 @@ static void count_parts(struct ls_exec *e, const struct ls_plan *p)
     }
 }
 
-/* Neighbours are put together until a bucket is worth a message. Entries are visited in the order of the block. */
+/* What is worth a message, or a sum of devices, which are few. */
+static int64_t least_bucket(const struct ls_exec *e)
+{
+    const int64_t by_devices = e->together == &ls__devices ? e->backend->sums->bucket : 0;
+    const int64_t least = by_devices ? by_devices : MIN_BUCKET;
+    const int64_t share = e->sums.control / (by_devices ? LS_MAX_READY - 2 : MAX_N_BUCKETS);
+    return share > least ? share : least;
+}
+
+/* Neighbours are put together until a bucket is worth it. Entries are visited in the order of the block. */
 static enum ls_status make_buckets(struct ls_exec *e, const struct ls_plan *p)
 {
     struct sum_block *s = &e->sums;
-    int64_t target = s->control / MAX_N_BUCKETS > MIN_BUCKET ? s->control / MAX_N_BUCKETS : MIN_BUCKET;
+    const int64_t target = least_bucket(e);
     int n = e->store->n_entries;
     TRY(ls__calloc(&s->buckets, (size_t)n + 1, sizeof *s->buckets));
     TRY(ls__calloc(&s->per_shard, (size_t)n + 1, sizeof *s->per_shard));

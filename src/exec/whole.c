@@ -41,7 +41,7 @@ enum ls_status ls__exec_run_whole(struct step *s, bool *is_replayed)
     const struct shard_cut c = ls__shard_cut(s->ask, 0);
     struct whole w = {s, ls__shard_context(s->ask, c), *s->update};
     w.shard.is_only = true;
-    const struct record_key key = {s->plan->plan, LS_POST, c.first, c.n, s->ask->batch->n, s->ask->seed};
+    const struct record_key key = {s->plan->plan, LS_POST, c.first, c.n, s->ask->batch->n, s->ask->seed, false};
     *is_replayed = false;
     struct ls_begun begun = ls__span_begin(e->workers[0].lane, s->work, "step", s->ask->step);
     enum ls_status status = ls__exec_pre_followed(s, s->plan);

@@ -29,14 +29,32 @@ static struct ls_batch batch_of_others(const struct trainer *t)
         .epoch = t->st.epoch, .step = t->st.epoch_step, .n = (int)(left < t->s.batch_size ? left : t->s.batch_size)};
 }
 
-static enum ls_status load(struct trainer *t, struct ls_batch *batch)
+static enum ls_status take_batch(struct trainer *t, struct ls_batch *batch, int64_t step)
 {
-    *batch = batch_of_others(t);
-    if (!t->loader) return LS_OK;
-    struct ls_begun begun = ls__span_begin(t->s.lane, LS_SPAN_LOAD, "batch", t->st.step);
+    struct ls_begun begun = ls__span_begin(t->s.lane, LS_SPAN_LOAD, "batch", step);
     enum ls_status status = ls_loader_next(t->loader, batch);
     ls__span_end(t->s.lane, begun);
     return status;
+}
+
+static enum ls_status load(struct trainer *t, struct ls_batch *batch)
+{
+    *batch = t->has_next ? t->next : batch_of_others(t);
+    if (t->has_next || !t->loader) {
+        t->has_next = false;
+        return LS_OK;
+    }
+    return take_batch(t, batch, t->st.step);
+}
+
+/* The batch after the one that a device computes just now. */
+static enum ls_status load_next(void *arg, struct ls_batch *batch)
+{
+    struct trainer *t = arg;
+    TRY(take_batch(t, &t->next, t->st.step + 1));
+    t->has_next = true;
+    *batch = t->next;
+    return LS_OK;
 }
 
 /* Whether nobody looks at this step's loss by itself: a device may go on without us. The first step is timed. */
@@ -61,6 +79,10 @@ static enum ls_status load_and_train(struct trainer *t, double lr, struct ls_exe
                                 .lr = lr,
                                 .clip_norm = t->o->clip_norm,
                                 .may_run_ahead = may_run_ahead(t)};
+    if (t->loader && t->st.step + 1 < t->last_step) {
+        step.next = load_next;
+        step.next_arg = t;
+    }
     if (ls__observe_wants_gradients(t)) {
         step.look = ls__observe_gradients;
         step.look_arg = t;

@@ -48,6 +48,8 @@ struct trainer {
     struct layer_steps layers;
     struct ls_ckpt_writer *writer;
     struct ls_loader *loader;
+    struct ls_batch next; /* the next step's batch, where it was asked for during the one before */
+    bool has_next;
     struct rescue rescue;
     struct ls_ckpt *resumed; /* while setting up: the checkpoint that this rank has taken over, or has a part of */
     char resumed_path[LS_PATH_BYTES];

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Devices that add their sums themselves (tests/plugins/far.c with LOCKSTEP_FAR_SUMS): the same weights on 1, 2 and 4
-# processes; a failure on one of them stops all; one that dies is named; --gpus.
+# processes, also where sums are added while shards are computed; a failure on one of them stops all; one that dies is named; --gpus.
 # test: timeout=600
 source "$(dirname "$0")/lib.sh"
 plugins=$(dirname "$lockstep")/plugins
@@ -34,6 +34,34 @@ equal "begun by one process, resumed by 2" "$(field weights_hash half.out)" "$on
 equal "test accuracy, counted by 2" "$(on eval2 softmax digits -i 3 -b 64 --shards 4 -w 2 >/dev/null; field test_accuracy eval2.out)" \
     "$(on eval1 softmax digits -i 3 -b 64 --shards 4 >/dev/null; field test_accuracy eval1.out)"
 
+# Sums that are complete are added before the last shard ends: LeNet-5 has two such buckets. REDUCE in the plan's order, and put forward from its
+# end (LOCKSTEP_FAR_RECORDING), launched and replayed. far adds what was there when they were said to be ready.
+early() { sed -n 's/.*far: \([0-9]*\) early sums$/\1/p' "$1.err" | tr '\n' ' '; }
+export LOCKSTEP_FAR_COUNT=1
+for recording in none 0 1; do
+    [ $recording = none ] && unset LOCKSTEP_FAR_RECORDING || export LOCKSTEP_FAR_RECORDING=$recording
+    for w in 2 4; do
+        equal "early sums of $w processes, recording $recording" "$(LOCKSTEP_FAR_CARDS=4 on early "${run[@]}" -w $w)" "$one"
+        equal "early sums of $w processes, recording $recording: how many on each" "$(early early)" "$(for ((i = 0; i < w; i++)); do printf '10 '; done)"
+        rm -rf early
+    done
+    equal "early sums alone, recording $recording" "$(on early "${run[@]}")" "$one"
+    equal "early sums alone, recording $recording: none" "$(early early)" "0 "
+    rm -rf early
+    equal "3 processes and 2 shards, one is idle, recording $recording" "$(on idle lenet5 digits -i 5 -b 64 --shards 2 --no-eval -w 3 --no-balance)" \
+        "$(on busy lenet5 digits -i 5 -b 64 --shards 2 --no-eval)"
+    equal "3 processes and 2 shards, recording $recording: the idle one has none that are early" "$(early idle | tr ' ' '\n' | sort -n | tr '\n' ' ')" " 0 10 10 "
+    rm -rf idle busy
+done
+unset LOCKSTEP_FAR_RECORDING
+equal "sums over kept rows are not early" "$(on join2 mlp digits -i 2 -b 16 --shards 2 --no-eval -w 2)" "$(on join1 mlp digits -i 2 -b 16 --shards 2 --no-eval)"
+# a smaller last shard has a plan of its own
+equal "small last shards" "$(LOCKSTEP_FAR_RECORDING=1 on rest2 lenet5 fake:1x28x28:10:90 --epochs 3 -b 32 --shards 4 --no-eval -w 2)" \
+    "$(on rest1 lenet5 fake:1x28x28:10:90 --epochs 3 -b 32 --shards 4 --no-eval)"
+unset LOCKSTEP_FAR_COUNT
+positive() { python3 -c 'import sys; sys.exit(not float(sys.argv[2]) >= float(sys.argv[3]))' "$@" 2>/dev/null && ok "$1: $2 s" || bad "$1: $2 s, at least $3"; }
+positive "they are hidden" "$(python3 -c 'import json; print(json.load(open("two.out"))["seconds"]["hidden"])')" 1e-6
+
 # Where the time goes: the host only waits, the devices' clocks tell that 8 of 20 ms were sums; so on every rank.
 LOCKSTEP_FAR_LAG_MS=20 LOCKSTEP_FAR_ADDING_MS=8 on timed "${run[@]}" -w 2 >/dev/null
 LOCKSTEP_FAR_LAG_MS=20 LOCKSTEP_FAR_ADDING_MS=8 on timed-clip "${run[@]}" --clip-norm 0.1 -w 2 >/dev/null
@@ -53,7 +81,6 @@ PY
     then ok "$name: $(tail -n 1 timed.txt)"; else bad "$name: compute and communication: $(tail -n 1 timed.txt)"; fi
 done
 LOCKSTEP_FAR_LAG_MS=20 LOCKSTEP_FAR_SUMS=one-cannot on timed-host "${run[@]}" -w 2 >/dev/null
-positive() { python3 -c 'import sys; sys.exit(not float(sys.argv[2]) >= float(sys.argv[3]))' "$@" 2>/dev/null && ok "$1: $2 s" || bad "$1: $2 s, at least $3"; }
 positive "through the host: computing is waiting for the device" "$(python3 -c 'import json; print(json.load(open("timed-host.out"))["seconds"]["compute"])')" 0.1
 
 # A slower device gets fewer shards, and the weights stay.
@@ -75,7 +102,8 @@ done
 
 # It fails on one of two: the other is asked to update, because it looked at the sums or their norm before, and does not.
 few=(lenet5 fake:1x28x28:10:64 -b 64 --shards 4 --epochs 4 --no-eval)
-for how in "" "--clip-norm 0.1" "--histograms 1"; do
+for how in "" "--clip-norm 0.1" "--histograms 1" recorded; do
+    [ "$how" != recorded ] || { export LOCKSTEP_FAR_RECORDING=1 && how=; }
     # shellcheck disable=SC2086 # words
     LOCKSTEP_FAR_FAILS=2 LOCKSTEP_FAR_COUNT=1 "$lockstep" train "${few[@]}" $how --device far -w 2 --threads 1 --run one-fails >one.out 2>one.err
     equal "exit code when one of 2 fails${how:+ with $how}" $? 5
@@ -84,6 +112,7 @@ for how in "" "--clip-norm 0.1" "--histograms 1"; do
     if [ "${withheld:-0}" -gt 0 ]; then ok "the other withheld $withheld updates"; else bad "the other updated: $(grep withheld one.err)"; fi
     rm -rf one-fails
 done
+unset LOCKSTEP_FAR_RECORDING
 
 # A card that is lost in the middle: all end and say it, what was saved is there, and going on from it gives the same weights.
 for w in 1 2; do

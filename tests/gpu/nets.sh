@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# nets.sh LOCKSTEP: short trainings in float32, twice on the card, the same bits; and the loss is ref's. NETS: some of them.
+# nets.sh LOCKSTEP: short trainings in float32, twice on the card, the same bits; and the loss is ref's; and the same bits again when the
+# images are not kept on the card but streamed. NETS: some of them.
 source "$(dirname "$0")/common.sh"
 list=$(cat <<'NETS'
 softmax 1e-5 softmax digits -i 20
@@ -28,6 +29,8 @@ while read -r name tolerance args; do
     # shellcheck disable=SC2086 # words
     first=$(on "$name-1" "$device" $args </dev/null) second=$(on "$name-2" "$device" $args </dev/null)
     equal "$name: twice the same bits" "$second" "${first:-none}"
+    # shellcheck disable=SC2086 # words
+    equal "$name: streamed" "$(LOCKSTEP_KEEP_MIB=0 on "$name-3" "$device" $args </dev/null)" "${first:-none}"
 done <<<"$list"
 wait
 while read -r name tolerance args; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # workers.sh LOCKSTEP: several workers on one card: the same bits by NCCL, through the host, and alone; compute and communication told apart;
-# one that is killed.
+# sums beside backward; one that is killed.
 source "$(dirname "$0")/common.sh"
 command -v mpirun >/dev/null && ls "$build"/lockstep-*mpi*.so >/dev/null 2>&1 || skip_all "several workers: no MPI here"
 # communicates WHAT RESULT: time and bytes of the sums are told, and the parts of the time make the whole
@@ -30,6 +30,7 @@ if [ "$device" = cuda ]; then
     has "which is said" "host.$device.err" "through the host: NCCL cannot be used by rank 0"
     communicates "2 workers through the host" "host.$device.out"
 fi
+equal "2 workers, streamed" "$(LOCKSTEP_KEEP_MIB=0 on stream "$device" "${lenet[@]}" -w 2)" "$one"
 clipped=(lenet5 digits -i 4 -b 40 --shards 4 --optimizer adamw --clip-norm 0.5 --no-eval --timeout 30)
 equal "2 workers, AdamW, norm of the gradient" "$(on clip2 "$device" "${clipped[@]}" -w 2)" "$(on clip1 "$device" "${clipped[@]}")"
 small=(resnet-small fake:3x32x32:10:128 -i 3 -b 32 --shards 4 --no-eval --timeout 30)
@@ -39,6 +40,20 @@ if has_precision bf16; then
     # one shard: alone the step is one recording; -w 2 goes phase by phase and must give the same
     whole=(resnet-small fake:3x32x32:10:128 -i 4 -b 32 --precision bf16 --no-eval --timeout 30)
     equal "2 workers and one shard, bf16" "$(on one16 "$device" "${whole[@]}" -w 2)" "$(on whole "$device" "${whole[@]}")"
+fi
+# Buckets that are added while the last shard is computed.
+if has_precision bf16; then
+    large=(resnet18 fake:3x32x32:10:256 -i 6 -b 64 --shards 4 --precision bf16 --no-eval --timeout 30)
+    alone=$(on large "$device" "${large[@]}")
+    for w in 2 4; do
+        equal "$w workers, sums beside backward" "$(on "large$w" "$device" "${large[@]}" -w $w)" "${alone:-none}"
+        hidden=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["seconds"]["hidden"])' "large$w.$device.out")
+        python3 -c 'import sys; sys.exit(not float(sys.argv[1]) > 0)' "$hidden" && ok "$w workers: sums for $hidden s beside backward" || bad "$w workers: no sums beside backward: $hidden"
+    done
+    equal "2 workers, every op launched" "$(on traced "$device" "${large[@]}" -w 2 --trace --trace-steps 6)" "${alone:-none}"
+    [ "$device" != cuda ] || equal "2 workers, resnet18 through the host" "$(LOCKSTEP_NCCL=0 on largehost "$device" "${large[@]}" -w 2)" "${alone:-none}"
+    "$lockstep" train resnet18 fake:3x32x32:10:256 -i 30 --lr 1e6 -b 64 --shards 4 --precision bf16 --device "$device" -w 2 --timeout 30 --run nanlarge >nanlarge.out 2>nanlarge.err
+    equal "resnet18, exit code of a diverging run of 2" $? 5
 fi
 on half "$device" lenet5 digits -i 4 -b 64 --crop-pad 2 --shards 4 >/dev/null
 "$lockstep" train lenet5 digits --resume "half.$device" -i 8 -b 64 --crop-pad 2 --shards 4 --device "$device" -w 2 --json >half.out 2>half.err || note "$(tail -n 1 half.err)"

@@ -8,8 +8,13 @@
  * With LOCKSTEP_FAR_SUMS=1 devices of several processes add their sums themselves, through a file that all of them map;
  * LOCKSTEP_FAR_SUMS=one-cannot: rank 1 cannot, so nobody does. A machine has LOCKSTEP_FAR_CARDS of them (2). Its clock
  * is the host's; LOCKSTEP_FAR_ADDING_MS: it says that sums took so much longer, LOCKSTEP_FAR_SLOW_MS: rank 1's shards.
+ * Sums of 4,096 elements and more may be added while shards are computed, as they were when they were ready.
  * LOCKSTEP_FAR_FAILS=STEP: a sum of rank 1 fails in that step, from 0. Then the other ranks' devices update nothing any
  * more, however often the host settles; with LOCKSTEP_FAR_COUNT each says of how many updates it was asked for nothing.
+ *
+ * Bytes of images that it does not keep can be fetched early; they are lost when two other loads come between. With
+ * LOCKSTEP_FAR_COUNT it says how many fetches there were while launches waited for the host to hear of them, and how many
+ * loads found what was fetched.
  *
  * With LOCKSTEP_FAR_RECORDING=1 launches are recorded and replayed, images are kept, and steps may be enqueued before
  * the host has heard of those before; with 0 nothing of it, but the plans are the same.
@@ -41,7 +46,18 @@ static struct {
     struct recording *recorded; /* the one that launches join; NULL: they run */
     struct ls_step_ctx now;
     int n_waits, n_withheld;
+    atomic_bool is_busy; /* something was launched that the host has not waited for */
 } card = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* What was fetched last. */
+static struct {
+    int64_t number; /* 0: nothing, or it was lost or loaded */
+    uint8_t *bytes; /* [n,c,h,w] */
+    int n_since;    /* loads */
+    int n_beside, n_found;
+} fetched;
+
+static int n_early; /* sums that were added when they were ready */
 
 enum { ALIGNMENT = 256, MOST_SAMPLES = 4096 /* of a shard */ };
 static const size_t card_bytes = (size_t)16 << 30; /* of addresses */
@@ -92,7 +108,11 @@ static enum ls_status device_open_at(struct ls_device **out, int turn, bool is_o
 static void device_close(struct ls_device **device)
 {
     if (getenv("LOCKSTEP_FAR_COUNT"))
-        fprintf(stderr, "far: the host waited %d times\nfar: %d updates withheld\n", card.n_waits, card.n_withheld);
+        fprintf(stderr, "far: the host waited %d times\nfar: %d updates withheld\nfar: %d fetches, %d found\n"
+                "far: %d early sums\n",
+                card.n_waits, card.n_withheld, fetched.n_beside, fetched.n_found, n_early);
+    free(fetched.bytes);
+    fetched.bytes = NULL;
     if (card.n_live) {
         fprintf(stderr, "far: %zu allocations were not given back\n", card.n_live);
         abort();
@@ -171,6 +191,7 @@ static enum ls_status settle(struct ls_device *device)
 {
     lag();
     card.n_waits++;
+    card.is_busy = false;
     if (is_lost())
         return ls_fail(LS_ERROR, "far: the card failed; checkpoints are whole, --resume goes on from the newest");
     pthread_mutex_lock(&card.lock);
@@ -300,9 +321,41 @@ static enum ls_status join(struct ls_device *device, const struct ls_device_grou
     return status;
 }
 
-static enum ls_status sum_add(struct ls_device *device, int64_t *data, int64_t n)
+static int64_t moments[LS_N_MOMENTS]; /* the clock's; ADDING: 0 until the first sum that was ready */
+
+/* What was ready, as it was then: whatever comes into the sums afterwards is missing in what is added. */
+static struct {
+    int64_t *copy;
+    const int64_t *data;
+    int64_t n;
+} ready[LS_MAX_READY];
+static enum ls_status make_ready(int which, const int64_t *data, int64_t n)
+{
+    int64_t *copy = realloc(ready[which].copy, (size_t)n * sizeof *copy);
+    if (!copy) return ls_fail(LS_NOMEM, "far: no memory");
+    memcpy(copy, near(data), (size_t)n * sizeof *copy);
+    ready[which].copy = copy;
+    ready[which].data = data;
+    ready[which].n = n;
+    return LS_OK;
+}
+
+static enum ls_status take_ready(int64_t *data, int64_t n, int which)
+{
+    if (!ready[which].data || ready[which].data != data || ready[which].n != n)
+        return ls_fail(LS_INTERNAL, "far: sums %d are not ready", which);
+    memcpy(near(data), ready[which].copy, (size_t)n * sizeof *data);
+    ready[which].data = NULL; /* once in a step */
+    n_early++;
+    if (moments[LS_MOMENT_ADDING] == 0) moments[LS_MOMENT_ADDING] = ls__now_ns();
+    return LS_OK;
+}
+
+static enum ls_status sum_add(struct ls_device *device, int64_t *data, int64_t n, int which)
 {
     int64_t *x = near(data);
+    enum ls_status early = which == LS_NOT_READY ? LS_OK : take_ready(data, n, which);
+    if (early != LS_OK) return early;
     for (int64_t at = 0; at < n; at += PIECE) {
         const int64_t m = n - at < PIECE ? n - at : PIECE;
         memcpy(group.at->piece[group.of->rank], x + at, (size_t)m * sizeof *x);
@@ -330,17 +383,16 @@ static enum ls_status sum_tell(struct ls_device *device, int64_t *words, const i
     int64_t *x = near(words);
     memcpy(x, mine, (size_t)n * sizeof *x);
     x[0] += has_failed();
-    enum ls_status status = sum_add(device, words, n);
+    enum ls_status status = sum_add(device, words, n, LS_NOT_READY);
     if (x[0] != 0) group.has_failed_elsewhere = true;
     return status;
 }
 
 /* --- the clock --- */
 
-static int64_t moments[LS_N_MOMENTS];
-
 static enum ls_status mark(struct ls_device *device, enum ls_moment moment)
 {
+    if (moment == LS_MOMENT_BEGIN) moments[LS_MOMENT_ADDING] = 0;
     moments[moment] = ls__now_ns();
     return LS_OK;
 }
@@ -349,8 +401,10 @@ static enum ls_status read_moments(struct ls_device *device, int64_t ns[LS_N_MOM
 {
     const int64_t slow = group.of->rank == 1 ? ns_of("LOCKSTEP_FAR_SLOW_MS") : 0;
     const int64_t more[LS_N_MOMENTS] = {0, slow, slow + ns_of("LOCKSTEP_FAR_ADDING_MS")};
-    for (int i = 0; i < LS_N_MOMENTS; i++)
+    for (int i = 0; i <= LS_MOMENT_END; i++)
         ns[i] = moments[i] - moments[0] + more[i < LS_MOMENT_SUMS ? i : LS_MOMENT_SUMS];
+    ns[LS_MOMENT_ADDING] =
+        moments[LS_MOMENT_ADDING] ? moments[LS_MOMENT_ADDING] - moments[0] + slow : ns[LS_MOMENT_SHARDS];
     return LS_OK;
 }
 
@@ -372,6 +426,7 @@ static enum ls_status launch_now(const struct ls_bound *b, const struct ls_step_
         card.n_withheld++;
         return LS_OK;
     }
+    card.is_busy = true;
     if (is_to_fail(b, ctx)) return keep(ls_fail(LS_NONFINITE, "far: it was asked to fail"));
     return keep(inner_of(b)->launch(b->extra, ctx));
 }
@@ -380,23 +435,37 @@ static enum ls_status launch_now(const struct ls_bound *b, const struct ls_step_
 
 struct recording {
     struct recorded_launch {
-        const struct ls_bound *b;
+        const struct ls_bound *b; /* NULL: sums are ready */
         struct ls_step_ctx ctx;
+        int which;
+        const int64_t *data;
+        int64_t n;
     } * list;
     int n, room;
 };
 
-static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
+static enum ls_status keep_launch(struct recording *r, struct recorded_launch launch)
 {
-    struct recording *r = card.recorded;
-    if (!r) return launch_now(b, ctx);
     if (r->n == r->room) {
         void *list = realloc(r->list, (size_t)(r->room = 2 * r->room + 16) * sizeof *r->list);
         if (!list) return ls_fail(LS_NOMEM, "far: no memory");
         r->list = list;
     }
-    r->list[r->n++] = (struct recorded_launch){b, *ctx};
+    r->list[r->n++] = launch;
     return LS_OK;
+}
+
+static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
+{
+    struct recording *r = card.recorded;
+    return r ? keep_launch(r, (struct recorded_launch){.b = b, .ctx = *ctx}) : launch_now(b, ctx);
+}
+
+static enum ls_status sum_ready(struct ls_device *device, int which, const int64_t *data, int64_t n)
+{
+    struct recording *r = card.recorded;
+    return r ? keep_launch(r, (struct recorded_launch){.which = which, .data = data, .n = n})
+             : make_ready(which, data, n);
 }
 
 static enum ls_status begin(struct ls_device *device)
@@ -420,7 +489,8 @@ static enum ls_status replay(struct ls_device *device, void *recording)
         ctx.seed = card.now.seed;
         ctx.step = card.now.step;
         ctx.lr = card.now.lr;
-        enum ls_status status = launch_now(r->list[i].b, &ctx);
+        const struct recorded_launch *l = &r->list[i];
+        enum ls_status status = l->b ? launch_now(l->b, &ctx) : make_ready(l->which, l->data, l->n);
         if (status != LS_OK) return status;
     }
     return LS_OK;
@@ -448,14 +518,47 @@ static enum ls_status launch_join(const struct ls_bound *b, const struct ls_step
     return keep(inner_of(b)->launch_join(b->extra, ctx, join));
 }
 
+static size_t image_bytes(const struct ls_load *l)
+{
+    return (size_t)l->transform->c * (size_t)l->transform->h * (size_t)l->transform->w;
+}
+
+static enum ls_status fetch(struct ls_device *device, const struct ls_load *l, int64_t number)
+{
+    const size_t image = image_bytes(l);
+    uint8_t *bytes = malloc((size_t)l->n * image);
+    if (!bytes) return ls_fail(LS_NOMEM, "far: no memory");
+    for (int i = 0; i < l->n; i++) memcpy(bytes + (size_t)i * image, l->pixels[i], image);
+    pthread_mutex_lock(&card.lock);
+    free(fetched.bytes);
+    fetched.bytes = bytes;
+    fetched.number = number;
+    fetched.n_since = 0;
+    fetched.n_beside += card.is_busy;
+    pthread_mutex_unlock(&card.lock);
+    return LS_OK;
+}
+
+/* Where the images of a load are that was fetched; NULL: it was not, or is lost. */
+static const uint8_t *find_fetched(const struct ls_load *l)
+{
+    pthread_mutex_lock(&card.lock);
+    const bool is_it = l->fetched > 0 && l->fetched == fetched.number;
+    if (is_it || ++fetched.n_since == 2) fetched.number = 0;
+    fetched.n_found += is_it;
+    pthread_mutex_unlock(&card.lock);
+    return is_it ? fetched.bytes : NULL;
+}
+
 static enum ls_status load(struct ls_device *device, const struct ls_load *l)
 {
-    const size_t image = (size_t)l->transform->c * (size_t)l->transform->h * (size_t)l->transform->w;
-    const uint8_t *pixels[MOST_SAMPLES];
+    const size_t image = image_bytes(l);
+    const uint8_t *pixels[MOST_SAMPLES], *here = l->kept ? NULL : find_fetched(l);
     struct ls_load mine = *l;
-    if (l->kept) {
+    if (l->kept || here) {
         if (l->n > MOST_SAMPLES) return ls_fail(LS_UNSUPPORTED, "far: more than %d samples", MOST_SAMPLES);
-        for (int i = 0; i < l->n; i++) pixels[i] = (const uint8_t *)near(l->kept) + image * l->samples[i];
+        for (int i = 0; i < l->n; i++)
+            pixels[i] = here ? here + image * (size_t)i : (const uint8_t *)near(l->kept) + image * l->samples[i];
         mine.pixels = pixels;
     }
     mine.dst = near(l->dst);
@@ -469,7 +572,8 @@ static enum ls_status load(struct ls_device *device, const struct ls_load *l)
 static const struct ls_device_memory memory = {
     .alloc = mem_alloc, .free = mem_free, .copy = mem_copy, .fill = mem_fill, .settle = settle};
 
-static const struct ls_device_sums sums = {.join = join, .leave = leave, .add = sum_add, .tell = sum_tell};
+static const struct ls_device_sums sums = {
+    .join = join, .leave = leave, .bucket = 1 << 12, .ready = sum_ready, .add = sum_add, .tell = sum_tell};
 
 static const struct ls_device_recording recording = {
     .begin = begin, .end = end, .replay = replay, .free = free_recording, .now = now, .failed_step = failed_step};
@@ -488,6 +592,7 @@ static struct ls_backend far_backend = {
     .sums = &sums,
     .clock = &device_clock,
     .load = load,
+    .fetch = fetch,
     .impls = impls,
 };
 

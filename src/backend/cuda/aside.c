@@ -4,7 +4,9 @@
  *
  * What such an op reads, and its scratch, stays untouched until the op LS_ASIDE ops of this kind later is launched
  * (ls_kernel.is_aside; plan/memory.c), for which the first stream waits until it is done. Who reads what they make,
- * REDUCE or REORDER, and who copies to the host, calls ls__cuda_join.
+ * sums (jobs.c) or REORDER, and who copies to the host, calls ls__cuda_join.
+ *
+ * Sums that other cards wait for while the first stream goes on are made here, too, behind the gradients that they read.
  */
 #include "backend/cuda/cuda.h"
 
@@ -49,11 +51,39 @@ enum ls_status ls__cuda_join(struct ls_device *d)
     return LS_CUDA(cudaStreamWaitEvent(d->stream, *end_of(d, last), 0));
 }
 
+static enum ls_status record_ready(struct ls_device *d, int which, cudaStream_t stream)
+{
+    cudaEvent_t *event = &d->ready[which];
+    if (!*event) TRY(LS_CUDA(cudaEventCreateWithFlags(event, cudaEventDisableTiming)));
+    /* External: in a recording it is a node, which records it each time, for who waits outside. */
+    return d->is_recording ? LS_CUDA(cudaEventRecordWithFlags(*event, stream, cudaEventRecordExternal))
+                           : LS_CUDA(cudaEventRecord(*event, stream));
+}
+
+enum ls_status ls__cuda_ready(struct ls_device *d, int which, const int64_t *data, int64_t n)
+{
+    ls__cuda_make_current(d);
+    if (!ls__cuda_sums_are_alone(d)) {
+        cudaStream_t stream = ls__cuda_stream(d);
+        TRY(ls__cuda_join(d));
+        return record_ready(d, which, stream);
+    }
+    TRY(need_stream(d));
+    TRY(LS_CUDA(cudaEventRecord(d->aside_begin, d->stream)));
+    TRY(LS_CUDA(cudaStreamWaitEvent(d->aside, d->aside_begin, 0)));
+    TRY(ls__cuda_let_sums_go(d, d->aside));
+    TRY(record_ready(d, which, d->aside));
+    if (d->n_aside == 0) d->n_aside = 1;
+    return LS_CUDA(cudaEventRecord(*end_of(d, d->n_aside - 1), d->aside)); /* the last op's end comes later */
+}
+
 void ls__cuda_aside_release(struct ls_device *d)
 {
     if (d->aside) (void)cudaStreamSynchronize(d->aside);
     for (int i = 0; i < LS_ASIDE; i++)
         if (d->aside_ends[i]) (void)cudaEventDestroy(d->aside_ends[i]);
+    for (int i = 0; i < LS_MAX_READY; i++)
+        if (d->ready[i]) (void)cudaEventDestroy(d->ready[i]);
     if (d->aside_begin) (void)cudaEventDestroy(d->aside_begin);
     if (d->aside) (void)cudaStreamDestroy(d->aside);
 }

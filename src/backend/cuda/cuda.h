@@ -3,7 +3,7 @@
  * Rules of the house:
  *
  *   - One stream per device; everything is enqueued there in the order of the plan, but for gradients of convolutions'
- *     weights, which go beside it (aside.c). launch only enqueues.
+ *     weights, which go beside it (aside.c), and images on their way to the card (load.c). launch only enqueues.
  *   - What can fail on the card (a sum out of range, a label out of range) writes the number of its kernel into
  *     `fault`, in the card's memory. Updates read it and change nothing once it is set. settle reads it, once per step.
  *   - Convolutions are cuDNN's (dnn.h), matrix products cuBLASLt's (linear.c), the rest is our own.
@@ -54,11 +54,13 @@ LS_CUDA_SMALL_MAP(LS_CUDA_DECLARE_SMALL)
 #undef LS_CUDA_DECLARE_SMALL
 extern const struct ls_impl ls__cuda_direct_conv2d, ls__cuda_direct_conv2d_bwd_data, ls__cuda_direct_conv2d_bwd_weights;
 
-/* Pinned memory that a load writes and the card copies from. */
+/* Pinned memory that a load writes, and the card's memory that it is copied to; load.c. */
 struct ls_cuda_staging {
-    void *host;
-    size_t bytes;
-    cudaEvent_t is_free; /* the card has read it */
+    void *host, *landing;
+    size_t bytes, landing_bytes;
+    cudaEvent_t is_read; /* the card has read `host`: what was copied from there has landed */
+    cudaEvent_t is_used; /* its kernels have read `landing` */
+    int64_t fetched;     /* the number of the fetch whose load has not come yet; 0: none */
 };
 enum { LS_CUDA_N_STAGING = 2 };
 
@@ -70,6 +72,7 @@ struct ls_cuda_copy {
     int n_bound; /* how many ops make it */
 };
 
+struct ls_pool;
 struct ls_cuda_group; /* sums_real.c */
 struct ls_cuda_small; /* small.c */
 
@@ -81,7 +84,9 @@ struct ls_device {
     cudaStream_t stream;         /* take it from ls__cuda_stream */
     cudaStream_t aside;          /* aside.c; NULL until it is needed, as its events */
     cudaEvent_t aside_begin, aside_ends[LS_ASIDE];
+    cudaEvent_t ready[LS_MAX_READY]; /* sums that are made, there; NULL until they are needed */
     cudaEvent_t moments[LS_N_MOMENTS]; /* moments.c; NULL until they are needed */
+    bool is_adding;                    /* since BEGIN the moment ADDING was recorded */
     int n_aside;                       /* ops there that the stream has not waited for, or has by way of later ones */
     enum ls_precision precision;
     struct ls_cuda_small *small;         /* ops not yet enqueued */
@@ -108,8 +113,8 @@ struct ls_device {
     int n_watched;
     struct ls_cuda_staging staging[LS_CUDA_N_STAGING];
     int next_staging;
-    void *landing; /* in the card's memory: where staged bytes arrive */
-    size_t landing_bytes;
+    cudaStream_t copying;      /* of bytes to `landing`; NULL until it is needed, as the next */
+    struct ls_pool *gatherers; /* threads that write `host` */
 };
 
 /* The kernel of every op begins with this: what launch needs to know of the node, copied. */
@@ -165,11 +170,16 @@ ls__cuda_next_now(const struct ls_device *device); /* what a kernel of the next 
 enum ls_status ls__cuda_aside_begin(struct ls_device *device, cudaStream_t *stream) LS_MUST_CHECK;
 enum ls_status ls__cuda_aside_end(struct ls_device *device) LS_MUST_CHECK;
 enum ls_status ls__cuda_join(struct ls_device *device) LS_MUST_CHECK;
+/* ls_device_sums.ready: the sums that wait are made there, behind all that was launched and beside what comes. */
+enum ls_status ls__cuda_ready(struct ls_device *device, int which, const int64_t *data, int64_t n) LS_MUST_CHECK;
 void ls__cuda_aside_release(struct ls_device *device);
 /* jobs.c: adds one; same kinds are enqueued together. */
 enum ls_status ls__cuda_job(struct ls_device *device, const struct ls_cuda_job *job) LS_MUST_CHECK;
 /* Enqueues what waits there. */
 enum ls_status ls__cuda_let_jobs_go(struct ls_device *device) LS_MUST_CHECK;
+/* Sums alone, in another stream, where nothing else waits; false: there is more, nothing was done. */
+bool ls__cuda_sums_are_alone(const struct ls_device *device);
+enum ls_status ls__cuda_let_sums_go(struct ls_device *device, cudaStream_t stream) LS_MUST_CHECK;
 /* A failure that its caller cannot return is kept, the first one; sums and updates are not enqueued behind it. Whoever
  * tells the host how things went (settle, read, replay, end) takes it: returns it, and forgets it. */
 void ls__cuda_keep_failure(struct ls_device *device, enum ls_status status);
@@ -254,11 +264,14 @@ void ls__cuda_make_current(const struct ls_device *device);
 
 /* moments.c */
 extern const struct ls_device_clock ls__cuda_clock;
+/* The moment ADDING, once per step: what follows in this stream is the first sum beside the shards. */
+enum ls_status ls__cuda_mark_adding(struct ls_device *device, cudaStream_t stream) LS_MUST_CHECK;
 void ls__cuda_moments_release(struct ls_device *device);
 /* memory.c */
 extern const struct ls_device_memory ls__cuda_memory;
 /* load.c */
 enum ls_status ls__cuda_load(struct ls_device *device, const struct ls_load *load) LS_MUST_CHECK;
+enum ls_status ls__cuda_fetch(struct ls_device *device, const struct ls_load *load, int64_t number) LS_MUST_CHECK;
 void ls__cuda_load_release(struct ls_device *device);
 
 /* errors.c: foreign codes become ours; the text names the call. */

@@ -377,6 +377,7 @@ static const struct ls_backend backend = {
     .recording = &ls__cuda_recording,
     .can_keep_images = true,
     .load = ls__cuda_load,
+    .fetch = ls__cuda_fetch,
     .impls = impls,
 };
 

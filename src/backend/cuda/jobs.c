@@ -7,10 +7,10 @@
  */
 #include "backend/cuda/cuda.h"
 
-static enum ls_status flush_list(struct ls_device *d, struct ls_cuda_jobs *jobs)
+static enum ls_status flush_list(struct ls_device *d, struct ls_cuda_jobs *jobs, cudaStream_t stream)
 {
     if (jobs->n == 0) return LS_OK;
-    const cudaError_t error = ls__cuda_run_jobs(d->stream, jobs, d->fault, ls__cuda_now(d));
+    const cudaError_t error = ls__cuda_run_jobs(stream, jobs, d->fault, ls__cuda_now(d));
     jobs->n = 0;
     return LS_CUDA(error);
 }
@@ -20,9 +20,10 @@ static enum ls_status flush(struct ls_device *d)
 {
     ls__cuda_small_take_over(d, d->jobs);
     enum ls_status status = ls__cuda_small_flush(d);
+    if (status == LS_OK && d->jobs->n > 0) status = ls__cuda_join(d); /* what is summed may come from beside the stream */
     const bool is_well = status == LS_OK && d->failure.status == LS_OK;
-    if (is_well) status = flush_list(d, d->jobs);
-    if (is_well && status == LS_OK) status = flush_list(d, d->updates);
+    if (is_well) status = flush_list(d, d->jobs, d->stream);
+    if (is_well && status == LS_OK) status = flush_list(d, d->updates, d->stream);
     d->jobs->n = d->updates->n = 0;
     return status;
 }
@@ -42,6 +43,16 @@ enum ls_status ls__cuda_take_failure(struct ls_device *d)
 enum ls_status ls__cuda_let_jobs_go(struct ls_device *d)
 {
     return d->jobs->n + d->updates->n > 0 ? flush(d) : LS_OK;
+}
+
+bool ls__cuda_sums_are_alone(const struct ls_device *d)
+{
+    return !ls__cuda_small_is_waiting(d) && d->updates->n == 0 && !d->has_next_now && d->failure.status == LS_OK;
+}
+
+enum ls_status ls__cuda_let_sums_go(struct ls_device *d, cudaStream_t stream)
+{
+    return flush_list(d, d->jobs, stream);
 }
 
 struct ls_cuda_next_now ls__cuda_next_now(const struct ls_device *d)

@@ -2,19 +2,28 @@
  *
  * A set that fits is copied to the card once (keep_images); then only the numbers of the images travel, those of few
  * as arguments of the kernel, of many by way of pinned memory that the card reads by itself. Other bytes go through
- * pinned memory.
+ * pinned memory, in a stream of their own:
+ *
+ *     host      gather k+1 ..                      wait for step k       gather k+2 ..
+ *     copying        copy k+1 ..                                              copy k+2 ..
+ *     stream    | load k | step k                                | load k+1 | step k+1
  *
  * What backend/augment.h adds is drawn here, by the CPU's own functions, and done by the card (kernels/more.cu).
  *
- * The bytes are read before the call returns. A staging buffer is written again only when the card has copied it, so
- * with two of them a shard's bytes are gathered while the card computes the shard before.
+ * The bytes are read before the call returns. There are two staging buffers. One is written again when the card has
+ * copied it (is_read), the place it was copied to when the kernels have read that (is_used); the stream waits for the
+ * copy alone. So one shard's bytes come while another is computed: that of the next step by fetch, those of the same
+ * step by load.
  */
 #include "backend/augment.h"
 #include "backend/cuda/cuda.h"
+#include "base/pool.h"
 
 #include <string.h>
 
-enum { ALIGNMENT = 256 };
+enum { ALIGNMENT = 256, MOST_GATHERERS = 4 };
+/* What is copied at once, while the next is gathered; what a thread gathers at once. */
+static const size_t piece_bytes = (size_t)8 << 20, item_bytes = (size_t)512 << 10;
 
 static size_t align(size_t bytes)
 {
@@ -43,36 +52,82 @@ static struct parts parts_of(const struct ls_load *l)
 }
 
 /* Grown in the first steps only. */
-static enum ls_status need(struct ls_device *d, struct ls_cuda_staging *s, size_t bytes, size_t landing_bytes)
+static enum ls_status need(struct ls_cuda_staging *s, size_t bytes)
 {
-    if (!s->is_free) TRY(LS_CUDA(cudaEventCreateWithFlags(&s->is_free, cudaEventDisableTiming)));
-    TRY(LS_CUDA(cudaEventSynchronize(s->is_free)));
-    if (s->bytes < bytes) {
-        (void)cudaFreeHost(s->host);
-        s->host = NULL;
-        s->bytes = 0;
-        TRY(LS_CUDA(cudaMallocHost(&s->host, bytes)));
-        s->bytes = bytes;
-    }
-    if (d->landing_bytes < landing_bytes) {
-        TRY(LS_CUDA(cudaStreamSynchronize(d->stream)));
-        ls__cuda_memory.free(d, d->landing, d->landing_bytes);
-        d->landing = NULL;
-        d->landing_bytes = 0;
-        TRY(ls__cuda_memory.alloc(d, landing_bytes, &d->landing));
-        d->landing_bytes = landing_bytes;
-    }
+    if (!s->is_read) TRY(LS_CUDA(cudaEventCreateWithFlags(&s->is_read, cudaEventDisableTiming)));
+    TRY(LS_CUDA(cudaEventSynchronize(s->is_read)));
+    s->fetched = 0;
+    if (s->bytes >= bytes) return LS_OK;
+    (void)cudaFreeHost(s->host);
+    s->host = NULL;
+    s->bytes = 0;
+    TRY(LS_CUDA(cudaMallocHost(&s->host, bytes)));
+    s->bytes = bytes;
     return LS_OK;
 }
 
-static void gather(const struct ls_load *l, const struct parts *p, char *host)
+/* The same for bytes that are copied. Not by ls__cuda_memory: its zeros would come by the stream, after the copy. */
+static enum ls_status need_landing(struct ls_device *d, struct ls_cuda_staging *s, size_t bytes)
+{
+    const int n_cpus = ls__cpu_count(), n = n_cpus < MOST_GATHERERS ? n_cpus : MOST_GATHERERS;
+    TRY(need(s, bytes));
+    if (!d->copying) TRY(LS_CUDA(cudaStreamCreateWithFlags(&d->copying, cudaStreamNonBlocking)));
+    if (!d->gatherers) TRY(ls__pool_create(&d->gatherers, n, false, NULL));
+    if (!s->is_used) TRY(LS_CUDA(cudaEventCreateWithFlags(&s->is_used, cudaEventDisableTiming)));
+    if (s->landing_bytes >= bytes) return LS_OK;
+    TRY(LS_CUDA(cudaEventSynchronize(s->is_used)));
+    (void)cudaFree(s->landing);
+    s->landing = NULL;
+    s->landing_bytes = 0;
+    if (cudaMalloc(&s->landing, bytes) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return ls_fail(LS_NOMEM, "cuda: no memory for %zu MiB of images; a smaller -b needs less", bytes >> 20);
+    }
+    s->landing_bytes = bytes;
+    return LS_OK;
+}
+
+/* --- into pinned memory --- */
+
+static void gather_numbers(const struct ls_load *l, const struct parts *p, char *host)
 {
     int32_t *labels = (int32_t *)(host + p->labels);
-    for (int i = 0; i < l->n; i++) {
-        if (!l->kept) memcpy(host + (size_t)i * p->image, l->pixels[i], p->image);
-        labels[i] = l->labels[i];
-    }
+    for (int i = 0; i < l->n; i++) labels[i] = l->labels[i];
     memcpy(host + p->samples, l->samples, (size_t)l->n * sizeof *l->samples);
+}
+
+/* Images [first, end), an item being per_item of them. */
+struct gathering {
+    const struct ls_load *load;
+    size_t image;
+    char *host;
+    int first, end, per_item;
+};
+
+static enum ls_status gather_item(void *arg, int item, int thread)
+{
+    const struct gathering *g = arg;
+    const int first = g->first + item * g->per_item;
+    const int end = first + g->per_item < g->end ? first + g->per_item : g->end;
+    for (int i = first; i < end; i++) memcpy(g->host + (size_t)i * g->image, g->load->pixels[i], g->image);
+    return LS_OK;
+}
+
+/* Images are gathered and copied piece by piece, by several threads where there are enough. */
+static enum ls_status send_images(struct ls_device *d, const struct ls_load *l, const struct parts *p,
+                                  const struct ls_cuda_staging *s)
+{
+    const int per_piece = (int)(piece_bytes / p->image) + 1;
+    struct gathering g = {.load = l, .image = p->image, .host = s->host, .per_item = (int)(item_bytes / p->image) + 1};
+    for (; g.first < l->n; g.first = g.end) {
+        g.end = l->n - g.first < per_piece ? l->n : g.first + per_piece;
+        const int n_items = (g.end - g.first + g.per_item - 1) / g.per_item;
+        const size_t at = (size_t)g.first * p->image, bytes = (size_t)(g.end - g.first) * p->image;
+        TRY(ls__pool_run(d->gatherers, n_items, gather_item, &g));
+        TRY(LS_CUDA(cudaMemcpyAsync((char *)s->landing + at, (char *)s->host + at, bytes, cudaMemcpyHostToDevice,
+                                    d->copying)));
+    }
+    return LS_OK;
 }
 
 /* --- what is drawn for each sample --- */
@@ -184,35 +239,96 @@ static enum ls_status load_few(cudaStream_t stream, const struct ls_load *l, str
     return LS_CUDA(ls__cuda_run_augment(stream, a, next));
 }
 
-enum ls_status ls__cuda_load(struct ls_device *d, const struct ls_load *l)
+static struct ls_cuda_staging *next_staging(struct ls_device *d)
+{
+    struct ls_cuda_staging *s = &d->staging[d->next_staging];
+    d->next_staging = (d->next_staging + 1) % LS_CUDA_N_STAGING;
+    return s;
+}
+
+static void write_numbers(const struct ls_load *l, const struct parts *p, const struct ls_cuda_staging *s)
+{
+    gather_numbers(l, p, s->host);
+    if (is_more(l)) draw_all(l, (struct ls_cuda_drawn *)((char *)s->host + p->drawn));
+}
+
+/* Everything of a load on its way to `landing`. Touches the stream not at all: it may stand in the middle of a step. */
+static enum ls_status send(struct ls_device *d, const struct ls_load *l, const struct parts *p,
+                           struct ls_cuda_staging *s)
+{
+    TRY(need_landing(d, s, p->bytes));
+    TRY(LS_CUDA(cudaStreamWaitEvent(d->copying, s->is_used, 0)));
+    TRY(send_images(d, l, p, s));
+    write_numbers(l, p, s);
+    TRY(LS_CUDA(cudaMemcpyAsync((char *)s->landing + p->labels, (char *)s->host + p->labels, p->bytes - p->labels,
+                                cudaMemcpyHostToDevice, d->copying)));
+    return LS_CUDA(cudaEventRecord(s->is_read, d->copying));
+}
+
+enum ls_status ls__cuda_fetch(struct ls_device *d, const struct ls_load *l, int64_t number)
 {
     const struct parts p = parts_of(l);
-    struct ls_cuda_staging *s = &d->staging[d->next_staging];
+    struct ls_cuda_staging *s = next_staging(d);
+    ls__cuda_make_current(d);
+    TRY(send(d, l, &p, s));
+    s->fetched = number;
+    return LS_OK;
+}
+
+/* Where it was fetched to; NULL: it was not, or others came between. */
+static struct ls_cuda_staging *find_fetched(struct ls_device *d, int64_t number)
+{
+    for (int i = 0; number > 0 && i < LS_CUDA_N_STAGING; i++)
+        if (d->staging[i].fetched == number) return &d->staging[i];
+    return NULL;
+}
+
+static enum ls_status load_sent(struct ls_device *d, cudaStream_t stream, const struct ls_load *l,
+                                struct ls_cuda_next_now next)
+{
+    const struct parts p = parts_of(l);
+    struct ls_cuda_staging *s = find_fetched(d, l->fetched);
+    if (!s) TRY(send(d, l, &p, s = next_staging(d)));
+    s->fetched = 0;
+    TRY(LS_CUDA(cudaStreamWaitEvent(stream, s->is_read, 0)));
+    TRY(run(stream, l, &p, s->landing, next));
+    return LS_CUDA(cudaEventRecord(s->is_used, stream));
+}
+
+/* The card reads numbers from the host's memory by itself. */
+static enum ls_status load_many(struct ls_device *d, cudaStream_t stream, const struct ls_load *l,
+                                struct ls_cuda_next_now next)
+{
+    const struct parts p = parts_of(l);
+    struct ls_cuda_staging *s = next_staging(d);
+    TRY(need(s, p.bytes));
+    write_numbers(l, &p, s);
+    TRY(run(stream, l, &p, s->host, next));
+    return LS_CUDA(cudaEventRecord(s->is_read, stream));
+}
+
+enum ls_status ls__cuda_load(struct ls_device *d, const struct ls_load *l)
+{
     struct ls_cuda_next_now next = {0};
     if (d->has_next_now && !is_more(l)) { /* it goes along */
         next = ls__cuda_next_now(d);
         d->has_next_now = false;
     }
     cudaStream_t stream = ls__cuda_stream(d);
-    if (l->kept && !is_more(l) && l->n <= LS_CUDA_FEW) return load_few(stream, l, next);
-    d->next_staging = (d->next_staging + 1) % LS_CUDA_N_STAGING;
-    TRY(need(d, s, p.bytes, l->kept ? 0 : p.bytes));
-    gather(l, &p, s->host);
-    if (is_more(l)) draw_all(l, (struct ls_cuda_drawn *)((char *)s->host + p.drawn));
-    if (!l->kept) {
-        TRY(LS_CUDA(cudaMemcpyAsync(d->landing, s->host, p.bytes, cudaMemcpyHostToDevice, stream)));
-        TRY(LS_CUDA(cudaEventRecord(s->is_free, stream)));
-        return run(stream, l, &p, d->landing, next);
-    }
-    TRY(run(stream, l, &p, s->host, next));
-    return LS_CUDA(cudaEventRecord(s->is_free, stream));
+    if (!l->kept) return load_sent(d, stream, l, next);
+    return !is_more(l) && l->n <= LS_CUDA_FEW ? load_few(stream, l, next) : load_many(d, stream, l, next);
 }
 
 void ls__cuda_load_release(struct ls_device *d)
 {
+    if (d->copying) (void)cudaStreamSynchronize(d->copying);
+    ls__pool_destroy(&d->gatherers);
     for (int i = 0; i < LS_CUDA_N_STAGING; i++) {
-        if (d->staging[i].is_free) (void)cudaEventDestroy(d->staging[i].is_free);
-        (void)cudaFreeHost(d->staging[i].host);
+        struct ls_cuda_staging *s = &d->staging[i];
+        if (s->is_read) (void)cudaEventDestroy(s->is_read);
+        if (s->is_used) (void)cudaEventDestroy(s->is_used);
+        (void)cudaFreeHost(s->host);
+        (void)cudaFree(s->landing);
     }
-    (void)cudaFree(d->landing);
+    if (d->copying) (void)cudaStreamDestroy(d->copying);
 }

@@ -13,14 +13,14 @@ static enum ls_status begin(struct ls_device *d)
     return LS_OK;
 }
 
-/* What waits beside the stream belongs to the capture that ends here, also when it fails: nobody may wait for it. */
-
+/* What waits beside the stream belongs to the capture that ends here, also when it fails: nobody may wait for it later. */
 static enum ls_status end(struct ls_device *d, void **recording)
 {
     cudaGraph_t graph = NULL;
     cudaGraphExec_t exec = NULL;
     *recording = NULL;
     cudaStream_t stream = ls__cuda_stream(d);
+    ls__cuda_keep_failure(d, ls__cuda_join(d));
     d->is_recording = false;
     d->n_aside = 0;
     const enum ls_status enqueued = ls__cuda_take_failure(d);

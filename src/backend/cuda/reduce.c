@@ -30,7 +30,6 @@ static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx 
     const struct ls_cuda_range r = ls__cuda_part(k, ctx);
     const size_t element = k->type == LS_CUDA_BF16 ? 2 : 4;
     struct ls_cuda_job job = {.kind = LS_CUDA_JOB_REDUCE, .type = k->type, .n = r.n};
-    TRY(ls__cuda_join(k->device));
     job.src = (const char *)b->in[0] + (size_t)r.begin * element;
     job.sum = (int64_t *)b->out[0] + r.begin;
     job.reduce = (struct ls_cuda_reduce){.factor = k->attrs.by_share ? whole * (double)ctx->share : whole,

@@ -3,6 +3,9 @@
  * NCCL is loaded when a job wants it; where it is missing or refuses on any rank, all ranks say LS_UNSUPPORTED and the
  * sums go through the host. Integers are added, so the order in which NCCL adds them is nothing.
  *
+ * Sums that are ready before the last shard ends (aside.c) go in a stream of their own; the first one waits for it before
+ * the next sum that does not, which is the control words at the latest.
+ *
  * Its calls do not block (ncclConfig_t.blocking = 0), and every wait for them, or for the stream that they are in,
  * asks group->check: a rank that is gone ends it, by ncclCommAbort.
  *
@@ -36,7 +39,10 @@
 struct ls_cuda_group {
     const struct ls_device_group *of;
     void *library;
-    ncclComm_t comm; /* NULL: not joined, or aborted */
+    ncclComm_t comm;     /* NULL: not joined, or aborted */
+    cudaStream_t beside; /* sums while shards are computed; NULL until there is one, as the next */
+    cudaEvent_t is_done; /* the last of those */
+    bool is_awaited;     /* by the first stream; false: some may still be under way */
     int64_t *told;   /* in pinned memory: control words on their way, of one step */
     int64_t n_told;
 #define MEMBER(call) __typeof__(&(call)) call;
@@ -229,6 +235,9 @@ static void leave(struct ls_device *d)
         g->comm = NULL;
     }
     abort_group(g);
+    if (g->beside) (void)cudaStreamSynchronize(g->beside);
+    if (g->is_done) (void)cudaEventDestroy(g->is_done);
+    if (g->beside) (void)cudaStreamDestroy(g->beside);
     (void)cudaFreeHost(g->told);
     free(g); /* the library stays: it has threads */
     d->group = NULL;
@@ -253,11 +262,42 @@ static enum ls_status join(struct ls_device *d, const struct ls_device_group *of
 
 /* --- sums --- */
 
-static enum ls_status add(struct ls_device *d, int64_t *data, int64_t n)
+/* Made with the first sum that goes beside the shards: urgent, for few blocks of it wait for other cards. */
+static enum ls_status need_beside(struct ls_cuda_group *g)
+{
+    int urgent = 0;
+    if (g->beside) return LS_OK;
+    TRY(LS_CUDA(cudaDeviceGetStreamPriorityRange(NULL, &urgent)));
+    TRY(LS_CUDA(cudaEventCreateWithFlags(&g->is_done, cudaEventDisableTiming)));
+    return LS_CUDA(cudaStreamCreateWithPriority(&g->beside, cudaStreamNonBlocking, urgent));
+}
+
+static enum ls_status sum(struct ls_cuda_group *g, int64_t *data, int64_t n, cudaStream_t stream)
+{
+    return finish(g, g->ncclAllReduce(data, data, (size_t)n, ncclInt64, ncclSum, g->comm, stream), "sum");
+}
+
+static enum ls_status add_beside(struct ls_device *d, int64_t *data, int64_t n, int which)
+{
+    struct ls_cuda_group *g = d->group;
+    TRY(need_beside(g));
+    TRY(LS_CUDA(cudaStreamWaitEvent(g->beside, d->ready[which], 0)));
+    TRY(ls__cuda_mark_adding(d, g->beside));
+    TRY(sum(g, data, n, g->beside));
+    g->is_awaited = false;
+    return LS_CUDA(cudaEventRecord(g->is_done, g->beside));
+}
+
+static enum ls_status add(struct ls_device *d, int64_t *data, int64_t n, int which)
 {
     struct ls_cuda_group *g = d->group;
     if (!g || !g->comm) return ls_fail(LS_REMOTE, "NCCL: the group is gone");
-    return finish(g, g->ncclAllReduce(data, data, (size_t)n, ncclInt64, ncclSum, g->comm, ls__cuda_stream(d)), "sum");
+    if (which != LS_NOT_READY) return add_beside(d, data, n, which);
+    cudaStream_t stream = ls__cuda_stream(d);
+    TRY(ls__cuda_join(d));
+    if (g->is_done && !g->is_awaited) TRY(LS_CUDA(cudaStreamWaitEvent(stream, g->is_done, 0)));
+    g->is_awaited = true;
+    return sum(g, data, n, stream);
 }
 
 static enum ls_status tell(struct ls_device *d, int64_t *words, const int64_t *mine, int64_t n)
@@ -269,8 +309,10 @@ static enum ls_status tell(struct ls_device *d, int64_t *words, const int64_t *m
     g->told[0] += d->failure.status != LS_OK;        /* the card's flag does not know what it was never given */
     TRY(LS_CUDA(cudaMemcpyAsync(words, g->told, (size_t)n * sizeof *mine, cudaMemcpyHostToDevice, stream)));
     TRY(LS_CUDA(ls__cuda_run_tell(stream, words, d->fault)));
-    TRY(add(d, words, n));
+    TRY(add(d, words, n, LS_NOT_READY));
     return LS_CUDA(ls__cuda_run_heed(stream, words, d->fault));
 }
 
-const struct ls_device_sums ls__cuda_sums = {.join = join, .leave = leave, .add = add, .tell = tell};
+/* bucket: 8 MB, which take longer to add than to begin. */
+const struct ls_device_sums ls__cuda_sums = {
+    .join = join, .leave = leave, .bucket = (int64_t)1 << 20, .ready = ls__cuda_ready, .add = add, .tell = tell};

@@ -16,7 +16,7 @@ static void leave(struct ls_device *d)
 }
 
 /* Never reached: nobody joins. */
-static enum ls_status add(struct ls_device *d, int64_t *data, int64_t n)
+static enum ls_status add(struct ls_device *d, int64_t *data, int64_t n, int which)
 {
     return ls_fail(LS_INTERNAL, "cuda: no NCCL");
 }
