@@ -124,7 +124,8 @@ struct ls_impl {
     /* (optional) LINEAR_SUM: whether the sums of shard ctx->part are surely finite and within the range, so that
      * launch_join cannot fail; one that has it takes join->update. */
     bool (*fits)(const struct ls_bound *b, const struct ls_step_ctx *ctx);
-    /* (optional) SGD, ADAMW: launch for the elements [begin, begin + n), whose sums are elsewhere; zeroes them. */
+    /* (optional) SGD, ADAMW, RUNNING_STATS: launch for the elements [begin, begin + n), whose sums may be elsewhere;
+     * zeroes them. A device with memory of its own takes them where they are, for ranges of sums (exec/ranges.c). */
     void (*update)(const struct ls_bound *b, const struct ls_step_ctx *ctx, int64_t begin, int64_t n, int64_t *sums);
     /* (optional, default: free) ends what prepare made beyond the struct itself; the struct is freed by the caller. */
     void (*release)(struct ls_kernel *kernel);

@@ -1,6 +1,7 @@
 /* crew_place.c: see crew_place.h. */
 #include "cli/crew_place.h"
 
+#include "backend/backend.h"
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -128,13 +129,21 @@ static enum ls_status open_hosts(struct ls_places *p)
     return make_keys(p);
 }
 
+/* A process launches to one card: of such a machine the workers stay apart. */
+static bool has_cards(const struct ls_train_options *t)
+{
+    const struct ls_backend *backend;
+    return t->gpus > 0 || (t->device && strcmp(t->device, "auto") != 0 &&
+                           ls_backend_get(t->device, &backend) == LS_OK && backend->memory);
+}
+
 /* The workers of a machine, as one process. */
 static void join_workers(struct ls_places *p)
 {
     const struct ls_train_options *t = &p->o->train;
     const int width = (int)p->o->procs_per_node;
     const bool has_network = p->n_hosts > 0 || p->nodes.n > 0;
-    if (!has_network || width == 1 || strcmp(t->sync, "ps") != 0) return;
+    if (!has_network || width == 1 || strcmp(t->sync, "ps") != 0 || has_cards(t)) return;
     p->width = width;
     p->n /= width;
     if (t->threads > 0)

@@ -74,6 +74,7 @@ static enum ls_status run(const struct ls_options *o, const struct ls_crew_place
     w->key = o->key;
     w->ticket = getenv(ls__ticket_variable);
     w->slot = place->slot;
+    w->turn = place->slot >= 0 || o->served_at[0] ? place->at : 0;
     w->own.control = &ls__signals_control;
     const bool is_held = place->slot >= 0 && o->key && strcmp(o->key, "fd:0") == 0;
     if (is_held) TRY(ls__thread_start(&minder, "the thread that minds the server", mind_server, NULL));

@@ -4,7 +4,6 @@
 #include "base/mem.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static bool is_computed_with(const struct ls_stored *e)
 {
@@ -90,20 +89,17 @@ static enum ls_status copy_part(void *arg, int item, int thread)
 {
     const struct copy *c = arg;
     const struct ls_stored_part *part = &c->p->parts[item];
-    float *data = (float *)c->p->s->store->entries[part->entry].data + part->begin;
-    const size_t at = c->p->at[item], bytes = (size_t)part->n * sizeof *data;
-    if (c->out)
-        memcpy(c->out + at, data, bytes);
-    else if (c->in)
-        memcpy(data, c->in + at, bytes);
-    return LS_OK;
+    const size_t at = c->p->at[item];
+    return c->out ? ls_exec_get_part(c->p->s->exec, part, c->out + at)
+                  : ls_exec_set_part(c->p->s->exec, part, c->in + at);
 }
 
 static enum ls_status copy_all(struct copy *c)
 {
     enum { WORTH_THREADS = 1 << 20 };
+    struct ls_exec *exec = c->p->s->exec;
     const int n = c->p->n;
-    if (c->p->bytes >= WORTH_THREADS) return ls_exec_run(c->p->s->exec, n, copy_part, c);
+    if (c->p->bytes >= WORTH_THREADS && !ls_exec_is_far(exec)) return ls_exec_run(exec, n, copy_part, c);
     for (int i = 0; i < n; i++) TRY(copy_part(c, i, 0));
     return LS_OK;
 }

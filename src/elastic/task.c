@@ -103,6 +103,8 @@ enum ls_status ls__task_open(struct ls_task *t, struct ls_contact_task *told, co
     (void)ls__sync_parse(t->train.sync, &sync);
     struct session_options so = ls__session_options_of(&t->train);
     so.sync = sync.name;
+    so.turn = o->turn;
+    so.computes_elsewhere = o->listen;
     t->is_open = true;
     TRY(ls__session_open(&t->s, &so));
     TRY(compare(t, o));

@@ -139,6 +139,7 @@ static int next_shard(void *arg)
 static enum ls_status read_shard(void *arg, int shard)
 {
     struct worker *w = arg;
+    if (w->batch.kept) return LS_OK;
     const int64_t first = shard * w->step.shard_size, left = w->batch.n - first;
     return ls_feed_read(w->feed, (int)first, (int)(left < w->step.shard_size ? left : w->step.shard_size));
 }
@@ -260,6 +261,7 @@ static enum ls_status compute(struct worker *w, struct ls_contact_work *work)
     if (w->version != work->version) return ls_fail(LS_REMOTE, "the server sent work without its parameters");
     const int64_t began = ls__now_ns();
     TRY(ls_feed_batch(w->feed, work->epoch, work->batch, &w->batch));
+    w->batch.kept = s->train_kept;
     w->step = (struct ls_exec_step){.batch = &w->batch,
                                     .transform = &s->transform,
                                     .shard_size = s->shard_size,

@@ -3,6 +3,9 @@
  *
  * Invariant: the block is all that passes between them. A shard adds to it what it would add in ls_exec_train, JOIN
  * adds the kept rows of those shards only (ls_exec.mine), and POST reads nothing else.
+ *
+ * A device with memory of its own has the block only while it computes or updates; in between it lies in the host's
+ * memory (sum_block.travel), where others' sums are added. So it goes each way once per step, however many shards.
  */
 #include "base/mem.h"
 #include "base/status_kept.h"
@@ -26,6 +29,7 @@ static enum ls_status run_as_they_come(void *arg, int item, int thread)
         enum ls_status one = source->read ? source->read(source->arg, shard) : LS_OK;
         run->s->e->mine[shard] = one == LS_OK; /* one writer each: a shard is handed out once */
         if (one == LS_OK) one = ls__exec_run_shard(run->s, shard, thread);
+        if (one == LS_OK) one = ls__memory_settle(run->s->e); /* who asks for the next is done with this one */
         if (status == LS_OK) status = one;
     }
     return status;
@@ -40,19 +44,22 @@ static enum ls_status compute(struct step *s, const struct ls_shard_source *sour
     struct ls_begun begun = ls__span_begin(e->workers[0].lane, LS_SPAN_ROUND, "shards", s->ask->step);
     status = ls__pool_run(e->pool, e->n_threads, run_as_they_come, &run);
     s->shards_ns = ls__span_end(e->workers[0].lane, begun);
-    return status == LS_OK ? ls__exec_join(s) : status;
+    if (status == LS_OK) status = ls__exec_join(s);
+    return status == LS_OK ? ls__sums_bring_down(e) : status;
 }
 
 enum ls_status ls_exec_compute(struct ls_exec *e, const struct ls_exec_step *ask, const struct ls_shard_source *source)
 {
     struct step s = ls__step_of(e, ask, true);
-    if (e->together != &ls__alone || e->backend->memory || s.n_shards > MAX_N_SHARDS)
-        return ls_fail(LS_INTERNAL, "shards handed out to an executor that is not alone with the host's memory");
+    const struct ls_step_ctx now = {.seed = ask->seed, .step = ask->step};
+    if (e->together != &ls__alone || s.n_shards > MAX_N_SHARDS)
+        return ls_fail(LS_INTERNAL, "shards handed out to an executor that is not alone");
     if (!e->mine) TRY(ls__calloc(&e->mine, MAX_N_SHARDS, 1));
     memset(e->mine, 0, MAX_N_SHARDS);
     s.first = 0;
     s.n_own = s.n_shards;
     TRY(ls__step_find_plans(&s));
+    TRY(ls__exec_now(e, &now));
     enum ls_status status = ls__step_diagnose(&s, compute(&s, source));
     if (status == LS_OK) return LS_OK;
     const struct ls_kept why = ls__keep(status);
@@ -63,7 +70,7 @@ enum ls_status ls_exec_compute(struct ls_exec *e, const struct ls_exec_step *ask
 int64_t *ls_exec_sums(const struct ls_exec *e, int64_t *n)
 {
     *n = e->sums.control;
-    return e->sums.block;
+    return e->sums.travel;
 }
 
 /* Whose updates take less than waking threads, on cores where others compute. */
@@ -80,6 +87,8 @@ enum ls_status ls_exec_apply(struct ls_exec *e, const struct ls_exec_step *ask, 
     struct step s = ls__step_of(e, ask, true);
     *stats = (struct ls_exec_stats){0};
     TRY(ls__step_find_plans(&s));
+    TRY(ls__exec_now(e, &update));
+    TRY(ls__sums_take_up(e, ask->sums));
     ls__pool_rest(e->pool, is_small(e->sums.control));
     enum ls_status status = ls__exec_conclude(&s, ls__exec_post(&s, update, stats), stats);
     ls__pool_rest(e->pool, false);

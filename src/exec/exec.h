@@ -168,9 +168,10 @@ void ls_exec_update_apart(struct ls_exec *exec, bool on);
 
 /* --- shards that somebody hands out, sums that travel by other hands (elastic/) --- */
 
-/* Of an executor that is alone, on a device whose memory is the host's. compute, then send the block and zero it; or
- * add the blocks of others and apply. Together they do what ls_exec_train does, with the same bits, however the shards
- * are spread over executors. */
+/* Of an executor that is alone. compute, then send the block and zero it; or add the blocks of others and apply.
+ * Together they do what ls_exec_train does, with the same bits, however the shards are spread over executors. The block
+ * is in the host's memory: from a device with memory of its own compute brings it down, once, and apply takes it up.
+ */
 
 /* Where shards come from, and who reads their samples. */
 struct ls_shard_source {
@@ -182,7 +183,7 @@ struct ls_shard_source {
  * message says where the first bad value appeared, and any other failure, the sums are zero. */
 enum ls_status ls_exec_compute(struct ls_exec *exec, const struct ls_exec_step *step,
                                const struct ls_shard_source *source) LS_MUST_CHECK;
-/* All sums of a step: integers, to be added to those of others. */
+/* All sums of a step, in the host's memory: integers, to be added to those of others. */
 int64_t *ls_exec_sums(const struct ls_exec *exec, int64_t *n);
 /* Updates the store by what is in the block, and zeroes it. Of step->batch only n and epoch are read. */
 enum ls_status ls_exec_apply(struct ls_exec *exec, const struct ls_exec_step *step,
@@ -199,8 +200,13 @@ struct ls_stored_part {
  * *parts. After the first plan of a training. */
 enum ls_status ls_exec_updated(const struct ls_exec *exec, struct ls_sum_range sums, struct ls_stored_part **parts,
                                int *n) LS_MUST_CHECK;
+/* Elements of a stored value as they lie, and back; of a device with memory of its own by one thread at a time. */
+enum ls_status ls_exec_get_part(struct ls_exec *exec, const struct ls_stored_part *part, void *out) LS_MUST_CHECK;
+enum ls_status ls_exec_set_part(struct ls_exec *exec, const struct ls_stored_part *part, const void *in) LS_MUST_CHECK;
 /* Somebody wrote parameters into the store. */
 void ls_exec_note_change(struct ls_exec *exec);
+/* Whether its device has memory of its own: stored values cannot be read where they lie. */
+bool ls_exec_is_far(const struct ls_exec *exec);
 /* Items on the executor's threads, between its own steps (base/pool.h). */
 enum ls_status ls_exec_run(struct ls_exec *exec, int n_items, enum ls_status (*fn)(void *arg, int item, int thread),
                            void *arg) LS_MUST_CHECK;

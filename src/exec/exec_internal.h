@@ -70,7 +70,7 @@ struct sum_place {
 /* All sums, and the control words after them. sums.c has a drawing. */
 struct sum_block {
     int64_t *block;     /* in the device's memory */
-    int64_t *travel;    /* the same for the host: the block itself, or a copy while it is summed over machines */
+    int64_t *travel;    /* the same for the host: the block itself, or a copy while it goes to others or comes from them */
     int64_t n, control; /* elements; where the control words begin */
     struct sum_place *places;
     int n_places; /* [entries of the store] */
@@ -428,6 +428,10 @@ void ls__sums_free(struct ls_exec *e);
 int64_t ls__sums_end(const struct ls_exec *e, const struct ls_plan *p, const struct ls_plan_op *op);
 /* All sums but the control words, as they travel. */
 enum ls_status ls__sums_to_host(struct ls_exec *e) LS_MUST_CHECK;
+/* Where a copy travels: all but the control words leave the device for it, and a range of it goes back there. What was
+ * moved is zero where it was. */
+enum ls_status ls__sums_bring_down(struct ls_exec *e) LS_MUST_CHECK;
+enum ls_status ls__sums_take_up(struct ls_exec *e, struct ls_sum_range range) LS_MUST_CHECK;
 int64_t *ls__sums_control(const struct ls_exec *e);
 
 /* share.c */

@@ -81,8 +81,30 @@ void ls__memory_release_view(struct ls_exec *e, const void *data, size_t bytes, 
     if (view != data) ls__free_aligned((void *)view, bytes);
 }
 
+bool ls_exec_is_far(const struct ls_exec *e)
+{
+    return own_memory(e);
+}
+
+static float *part_of(const struct ls_exec *e, const struct ls_stored_part *part)
+{
+    return (float *)e->store->entries[part->entry].data + part->begin;
+}
+
+enum ls_status ls_exec_get_part(struct ls_exec *e, const struct ls_stored_part *part, void *out)
+{
+    return ls__memory_read(e, part_of(e, part), (size_t)part->n * sizeof(float), out);
+}
+
+enum ls_status ls_exec_set_part(struct ls_exec *e, const struct ls_stored_part *part, const void *in)
+{
+    return ls__memory_write(e, part_of(e, part), (size_t)part->n * sizeof(float), in);
+}
+
 enum ls_status ls_exec_zero_sums(struct ls_exec *e)
 {
+    struct sum_block *b = &e->sums;
+    if (b->travel != b->block) memset(b->travel, 0, (size_t)b->control * sizeof *b->travel);
     for (int i = 0; i < e->store->n_entries; i++) {
         const struct ls_stored *s = &e->store->entries[i];
         if (s->kind == LS_VALUE_SUM) TRY(ls__memory_zero(e, s->data, s->layout.bytes));

@@ -107,13 +107,15 @@ static enum ls_status run_updates(void *arg)
     return ls__exec_run_parts(arg);
 }
 
-/* Recorded, unless they wait for sums of other machines or depend on a norm that the host has just made. */
+/* Recorded, unless they wait for sums of other machines, depend on a norm that the host has just made or are some of
+ * them only. */
 static enum ls_status launch_updates(const struct parts *round)
 {
     const struct step *s = round->s;
     const struct record_key key = {.plan = s->plan->plan, .phase = LS_POST};
     bool is_replayed;
-    if (s->e->together->is_awaited || s->ask->clip_norm > 0 || s->is_at_once) return ls__exec_run_parts(round);
+    if (s->e->together->is_awaited || s->ask->clip_norm > 0 || s->is_at_once || s->ask->sums.end > 0)
+        return ls__exec_run_parts(round);
     return ls__exec_launch(s->e, &key, run_updates, (void *)round, &is_replayed);
 }
 

@@ -159,3 +159,22 @@ enum ls_status ls__sums_to_host(struct ls_exec *e)
     if (s->travel == s->block) return LS_OK;
     return ls__memory_read(e, s->block, (size_t)s->control * sizeof *s->block, s->travel);
 }
+
+enum ls_status ls__sums_bring_down(struct ls_exec *e)
+{
+    struct sum_block *s = &e->sums;
+    if (s->travel == s->block) return LS_OK;
+    TRY(ls__sums_to_host(e));
+    return ls__memory_zero(e, s->block, (size_t)s->control * sizeof *s->block);
+}
+
+enum ls_status ls__sums_take_up(struct ls_exec *e, struct ls_sum_range range)
+{
+    struct sum_block *s = &e->sums;
+    const int64_t begin = range.begin, end = range.end > 0 ? range.end : s->control;
+    const size_t bytes = (size_t)(end - begin) * sizeof *s->block;
+    if (s->travel == s->block) return LS_OK;
+    TRY(ls__memory_write(e, s->block + begin, bytes, s->travel + begin));
+    memset(s->travel + begin, 0, bytes);
+    return LS_OK;
+}

@@ -287,7 +287,7 @@ static enum ls_status set_precision(struct session *s, const struct session_opti
 /* One of several that the machine has, or the one there is. */
 static enum ls_status take_device(struct session *s, const struct session_options *o)
 {
-    const int turn = s->comm ? ls_comm_place(s->comm)->turn : 0;
+    const int turn = s->comm ? ls_comm_place(s->comm)->turn : o->turn;
     if (s->backend->device_open_at) return s->backend->device_open_at(&s->device, turn, o->gpus > 0);
     if (o->gpus > 0)
         return ls_fail(LS_USAGE, "--gpus %lld is for cards, and --device is %s: add --device cuda, or use --workers",
@@ -358,7 +358,7 @@ enum ls_status ls__session_open(struct session *s, const struct session_options 
     if (s->comm) TRY(ls_exec_join_job(s->exec, s->comm, o->balance));
     ls_exec_compress(s->exec, (int)o->compress, (int)s->shards);
     TRY(add_plans(s, o));
-    if (s->train) TRY(ls_exec_keep_images(s->exec, s->train, &s->train_kept));
+    if (s->train && !o->computes_elsewhere) TRY(ls_exec_keep_images(s->exec, s->train, &s->train_kept));
     return s->test ? ls_exec_keep_images(s->exec, s->test, &s->test_kept) : LS_OK;
 }
 

@@ -38,6 +38,8 @@ struct session_options {
     struct ls_comm *comm;             /* the job this session is part of; NULL: none */
     struct ls_trace *trace;           /* of the run this session is part of, borrowed; NULL: it has one of its own */
     int64_t gpus;                     /* cards of the machine, a process for each; 0: as many as there are, shared */
+    int turn;                         /* outside a job: this process's among those of the machine that share its cards */
+    bool computes_elsewhere;          /* a server: workers see the training data, this process does not */
     bool balance;                     /* slower machines get fewer shards */
     int64_t compress;                 /* bits of a gradient that leaves a shard; 0: all */
     bool low_memory;                  /* compute activations again in backward instead of keeping them */

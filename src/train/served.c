@@ -33,7 +33,7 @@ static enum ls_status describe(struct served *v, const struct sync *sync)
 {
     const struct ls_train_options *o = sync->o;
     const struct ls_setting *more[] = {&ls__settings[LS_SET_ISA], &ls__settings[LS_SET_MEMORY],
-                                       &ls__settings[LS_SET_SERVERS]};
+                                       &ls__settings[LS_SET_SERVERS], &ls__settings[LS_SET_GPUS]};
     struct identity id = {0};
     json_t *json = ls__options_json(o, LS_ROLE_RUN | LS_ROLE_TOGETHER);
     for (size_t i = 0; json && i < sizeof more / sizeof more[0]; i++)

@@ -37,6 +37,7 @@ static enum ls_status open_session(struct trainer *t)
     t->so.comm = t->comm;
     t->so.trace = t->trace;
     t->so.sync = t->sync.choice.name;
+    t->so.computes_elsewhere = t->sync.choice.name->is_served;
     return ls__session_open(&t->s, &t->so);
 }
 

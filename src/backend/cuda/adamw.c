@@ -40,14 +40,24 @@ static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out
     return ls__cuda_prepare_update(prep, out);
 }
 
-static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
+static enum ls_status enqueue(const struct ls_bound *b, const struct ls_step_ctx *ctx, struct ls_cuda_range r)
 {
     const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
-    struct ls_cuda_job job = ls__cuda_update(b, ctx, LS_CUDA_JOB_ADAMW);
+    struct ls_cuda_job job = ls__cuda_update(b, r, LS_CUDA_JOB_ADAMW);
     job.clip = ctx->clip_scale;
     job.rates = rates_index(k->device, &k->attrs);
     job.of.adamw = ls__cuda_rates(&k->attrs, ctx);
     return ls__cuda_job(k->device, &job);
+}
+
+static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
+{
+    return enqueue(b, ctx, ls__cuda_part(ls__cuda_kernel_of(b), ctx));
+}
+
+static void update(const struct ls_bound *b, const struct ls_step_ctx *ctx, int64_t begin, int64_t n, int64_t *sums)
+{
+    ls__cuda_keep_failure(ls__cuda_kernel_of(b)->device, enqueue(b, ctx, (struct ls_cuda_range){begin, n}));
 }
 
 const struct ls_impl ls__cuda_adamw = {
@@ -55,4 +65,5 @@ const struct ls_impl ls__cuda_adamw = {
     .op = LS_OP_ADAMW,
     .prepare = prepare,
     .launch = launch,
+    .update = update,
 };

@@ -234,7 +234,7 @@ void *ls__cuda_workspace(void *scratch);
 size_t ls__cuda_channel_scratch(const struct ls_shape *s);
 
 /* sgd.c, for all updates: what they have in common */
-struct ls_cuda_job ls__cuda_update(const struct ls_bound *b, const struct ls_step_ctx *ctx, enum ls_cuda_job_kind kind);
+struct ls_cuda_job ls__cuda_update(const struct ls_bound *b, struct ls_cuda_range r, enum ls_cuda_job_kind kind);
 enum ls_status ls__cuda_prepare_update(const struct ls_prep *prep, struct ls_kernel **out) LS_MUST_CHECK;
 /* avgpool.c, for maxpool too */
 struct ls_cuda_pool ls__cuda_pool(const struct ls_attrs *a, const struct ls_shape *image,
