@@ -15,7 +15,11 @@ export OMP_NUM_THREADS=2 PYTHONDONTWRITEBYTECODE=1
 
 for net in $nets; do
     while [ "$(jobs -rp | wc -l)" -ge "$n_jobs" ]; do wait -n; done
-    ("$python" "$gpu/../torch/compare.py" "$dump" "$lockstep" --device "$device" --truth-on "$where" --only "$net" >"torch.$net.out" 2>&1; echo $? >"torch.$net.code") &
+    (
+        "$python" "$gpu/../torch/compare.py" "$dump" "$lockstep" --device "$device" --truth-on "$where" --only "$net" >"torch.$net.out" 2>&1
+        echo $? >"torch.$net.code"
+        note "$net: done after $SECONDS s"
+    ) &
 done
 wait
 for net in $nets; do
