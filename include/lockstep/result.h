@@ -46,6 +46,7 @@ struct ls_elastic_worker {
     int64_t staleness_max;
     int64_t joined_step, left_step;     /* -1: it stayed */
     int64_t bytes_sent, bytes_received; /* by it, to and from the first server */
+    bool shares_memory;                 /* with the first server: sums and parameters lie there, and are not sent */
 };
 enum { LS_ELASTIC_TOLD = 64, LS_STALENESS_BINS = 16, LS_ELASTIC_SERVERS = 64 };
 

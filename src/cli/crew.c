@@ -288,7 +288,7 @@ static enum ls_status build(struct ls_crew *c, const struct ls_options *o)
                                      .is_hopeless = is_hopeless,
                                      .is_coming = is_coming,
                                      .on_joined = on_joined,
-                                     .is_apart = o->nodes > 1};
+                                     .is_apart = o->nodes > 1 || c->places.nodes.n > 0};
     const int n = c->places.n + c->places.n_keepers;
     TRY(ls__calloc(&c->workers, (size_t)n, sizeof *c->workers));
     for (int i = 0; i < n; i++) c->workers[i].hold = -1;

@@ -26,12 +26,13 @@ void ls__crew_destroy(struct ls_crew **crew);
 
 /* In a worker: which it is (crew_place.h). */
 struct ls_crew_place {
-    int slot;     /* -1: it is of no crew */
-    int at, n;    /* of those workers that share the machine */
-    int width;    /* of them it is so many, from `at` */
-    int node;     /* from 1; 0: none */
-    bool is_near; /* no network is between it and the server */
-    bool is_here; /* it sees the server's files: is_near, or a node made on the same machine */
+    int slot;       /* -1: it is of no crew */
+    int at, n;      /* of those workers that share the machine */
+    int width;      /* of them it is so many, from `at` */
+    int node;       /* from 1; 0: none */
+    bool is_near;   /* no network is between it and any server */
+    bool is_beside; /* none is between it and the first one: is_near, or that one's machine */
+    bool is_here;   /* it sees the server's files: is_beside, or a node made on the same machine */
 };
 struct ls_crew_place ls__crew_place(void);
 

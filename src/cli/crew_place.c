@@ -228,9 +228,18 @@ static int machine_of(const struct ls_places *p, int slot)
     return p->o->nodes > 0 ? (int)(slot / (p->n / p->o->nodes)) : slot;
 }
 
+/* Beside the server is its own node, and a host that is this machine. */
+static const char *distance_of(const struct ls_places *p, int slot)
+{
+    const int machine = machine_of(p, slot);
+    if (p->n_hosts > 0) return slot < p->n && ls__launch_is_here(p->hosts[machine]) ? "beside" : "far";
+    if (p->nodes.n > 0) return machine == 0 ? "beside" : "node";
+    return p->o->served_at[0] ? "beside" : "near";
+}
+
 void ls__places_slot(const struct ls_places *p, int slot, char out[LS_SLOT_TEXT])
 {
-    const char *distance = p->n_hosts > 0 ? "far" : p->nodes.n > 0 ? "node" : "near";
+    const char *distance = distance_of(p, slot);
     const bool is_keeper = slot >= p->n; /* its cores are all of the machine's */
     const int at = is_keeper ? p->first_keeper + slot - p->n : slot * p->width % p->each;
     snprintf(out, LS_SLOT_TEXT, "%d:%d+%d/%d:%d:%s", slot, at, is_keeper ? 1 : p->width,

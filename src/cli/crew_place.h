@@ -13,10 +13,11 @@
  * Where a network is between, the workers of a machine are one process with the threads of all of them: their sums are
  * one push, and parameters come once. (Of --sync ps; with async and ssp:K every worker has a batch of its own.)
  *
- * Environment, for a worker: LOCKSTEP_SLOT=SLOT:K+W/N:NODE:near|node|far: which of the job's processes it is; of those
- * N workers that share a machine's cores (of a server: which of the servers besides the first), it is the K-th and W in
- * all; its node, from 1; whether a network is between it and the server, of nodes made on this machine, which see its
- * files, or of machines that need not. LOCKSTEP_TICKET.
+ * Environment, for a worker: LOCKSTEP_SLOT=SLOT:K+W/N:NODE:near|beside|node|far: which of the job's processes it is; of
+ * those N workers that share a machine's cores (of a server: which of the servers besides the first), it is the K-th
+ * and W in all; its node, from 1; how far it is: no network is between it and any server; it is on the first one's
+ * machine, and others are elsewhere; on another node made on this machine, which sees the server's files; on a machine
+ * that need not. LOCKSTEP_TICKET.
  */
 #ifndef LS_CLI_CREW_PLACE_H
 #define LS_CLI_CREW_PLACE_H

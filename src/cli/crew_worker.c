@@ -30,7 +30,8 @@ struct ls_crew_place ls__crew_place(void)
                         p.at >= 0 && p.at < p.n && p.width >= 1 && p.width <= p.n - p.at;
     if (!is_one) return (struct ls_crew_place){.slot = -1, .width = 1};
     p.is_near = strcmp(distance, "near") == 0;
-    p.is_here = p.is_near || strcmp(distance, "node") == 0;
+    p.is_beside = p.is_near || strcmp(distance, "beside") == 0;
+    p.is_here = p.is_beside || strcmp(distance, "node") == 0;
     return p;
 }
 
@@ -89,6 +90,7 @@ enum ls_status ls__cmd_worker(const struct ls_options *o)
     if (o->served_at[0]) (void)ls__meet_share(o, &place.at, &place.n);
     struct ls_worker_options w = {.address = o->server,
                                   .is_near = place.slot >= 0 && place.is_near,
+                                  .is_beside = place.slot >= 0 && place.is_beside,
                                   .is_here = place.slot >= 0 && place.is_here,
                                   .typed = o->served_at[0] && o->n_args > 0 && !o->train.resume,
                                   .own = o->train};

@@ -115,6 +115,8 @@ static enum ls_status hear_join(struct ls__meet *j, uint64_t peer, struct ls_fra
         if (!is_busy) ls__log(LS_LOG_WARN, "a node was refused: %s", why);
         return refuse(j, peer, LS_USAGE, is_busy, why);
     }
+    const int before = ls__meet_rank_of(j, peer); /* a connection is one rank's */
+    if (before > 0) j->nodes[before] = (struct ls__meet_node){0};
     struct ls__meet_node *node = &j->nodes[c.rank];
     *node = (struct ls__meet_node){.peer = peer, .is_known = true, .instance = c.instance};
     memcpy(node->address, c.address, sizeof node->address);
@@ -187,11 +189,20 @@ static enum ls_status hear_refusal(struct ls__meet *j, struct ls_frame_reader *b
     return ls_fail(status == LS_USAGE || status == LS_TIMEOUT ? status : LS_REMOTE, "%s", text);
 }
 
+/* Looked through before the first address is taken over. */
+static bool is_table(struct ls_frame_reader body, int n)
+{
+    char address[LS__MEET_ADDRESS];
+    if (ls_frame_get_u32(&body) != (uint32_t)n) return false;
+    for (int r = 0; r < n; r++) ls_frame_get_text(&body, address, sizeof address);
+    return ls_frame_done(&body);
+}
+
 static enum ls_status hear_table(struct ls__meet *j, struct ls_frame_reader *body)
 {
-    if (!j->is_welcome || j->has_table || ls_frame_get_u32(body) != (uint32_t)j->config.n) return LS_OK;
+    if (!j->is_welcome || j->has_table || !is_table(*body, j->config.n)) return LS_OK;
+    (void)ls_frame_get_u32(body);
     for (int r = 0; r < j->config.n; r++) ls_frame_get_text(body, j->nodes[r].address, sizeof j->nodes[r].address);
-    if (!ls_frame_done(body)) return LS_OK;
     j->has_table = true;
     for (int r = 1; r < j->config.rank; r++) {
         struct ls__meet_node *node = &j->nodes[r];
@@ -202,8 +213,10 @@ static enum ls_status hear_table(struct ls__meet *j, struct ls_frame_reader *bod
     return LS_OK;
 }
 
+/* A connection is one rank's. */
 static enum ls_status greet(struct ls__meet *j, struct ls__meet_node *node)
 {
+    if (ls__meet_rank_of(j, node->peer) >= 0) return LS_OK;
     node->is_known = node->is_met = true;
     return say_word(j, node->peer, MEET_MET);
 }
@@ -221,10 +234,12 @@ static enum ls_status hear_meet(struct ls__meet *j, uint64_t peer, const struct 
 
 static enum ls_status hear_welcome(struct ls__meet *j, const struct ls_frame *f)
 {
+    if (f->session == 0) return LS_OK; /* no job has it */
     if (!j->has_table) j->session = f->session;
     j->is_welcome = true;
     for (int r = j->config.rank + 1; r < j->config.n; r++) {
         struct ls__meet_node *node = &j->nodes[r];
+        if (node->session != j->session) *node = (struct ls__meet_node){0}; /* of a rank 0 that is gone */
         if (!node->is_known && node->session == j->session) TRY(greet(j, node));
     }
     return LS_OK;
@@ -258,11 +273,18 @@ static enum ls_status turn_away(struct ls__meet *j, uint64_t peer)
     return refuse(j, peer, LS_USAGE, false, why);
 }
 
+/* The others are a kind and nothing else. */
+static bool has_body(uint16_t kind)
+{
+    return kind == MEET_JOIN || kind == MEET_REFUSE || kind == MEET_TABLE || kind == MEET_LACKS;
+}
+
 enum ls_status ls__meet_join_hear(struct ls__meet *j, uint64_t peer, const struct ls_frame *f,
                                   struct ls_frame_reader *body)
 {
     int from = ls__meet_rank_of(j, peer);
     if (j->has_begun && f->kind != MEET_JOIN) return LS_OK;
+    if (!has_body(f->kind) && !ls_frame_done(body)) return LS_OK;
     if (j->config.rank == 0) {
         if (f->kind == MEET_JOIN) return hear_join(j, peer, body);
         if (f->kind == MEET_READY && from > 0 && f->session == j->session) j->nodes[from].is_ready = true;

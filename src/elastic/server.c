@@ -79,6 +79,7 @@ static void drop_queue(struct ls_server *s)
         struct queued *q = s->first;
         s->first = q->next;
         s->workers[q->push.worker].is_idle = true;
+        s->workers[q->push.worker].n_unread -= q->push.is_boxed;
         ls_wire_message_release(&q->push.message);
         free(q);
     }
@@ -250,6 +251,7 @@ void ls__server_settle_locked(struct ls_server *s, struct ls_server_push *push)
     ls__server_note_settled(s, push);
     struct server_worker *w = &s->workers[push->worker];
     w->is_idle = true; /* its sums are in: they may be written over */
+    w->n_unread -= push->is_boxed;
     ls_wire_message_release(&push->message);
     w->counted = push->number; /* its next work says so */
     ls__server_give_all(s);

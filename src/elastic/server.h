@@ -65,9 +65,9 @@ enum ls_status ls__server_publish(struct ls_server *s, const struct ls_parameter
  * process and that is not wanted (is_apart). */
 struct ls_server_trial {
     int n_workers, threads;            /* threads: of a worker, the mean */
-    bool is_near;                      /* all share memory: latency and bandwidth are 0 */
-    double latency;                    /* seconds, one way, while all talk at once */
-    double bandwidth;                  /* bytes per second that this process hears, or says, while all talk at once */
+    int n_beside;                      /* of them share memory with this process; all: latency and bandwidth are 0 */
+    double latency;                    /* seconds, one way, while all the others talk at once */
+    double bandwidth;                  /* bytes per second that this process hears, or says, meanwhile */
     struct ls_exec_rehearsal together; /* means; shard_seconds: of workers who share by speed; 0: some did not tell */
 };
 enum ls_status ls__server_try(struct ls_server *s, bool is_apart, struct ls_server_trial *out) LS_MUST_CHECK;
@@ -111,7 +111,8 @@ struct ls_server_push {
     int worker, items[LS_TALK_MAX_ITEMS], n_items;
     int64_t staleness;
     enum ls_sums_form form;
-    const uint8_t *sums; /* whole; the message's */
+    const uint8_t *sums; /* whole; the message's, or in the box */
+    bool is_boxed;
     size_t bytes;
     int64_t begin;   /* what is before is in the store already: it came with other pushes, which were lost behind it */
     uint64_t number; /* of the message */

@@ -42,6 +42,7 @@ struct server_worker {
     struct ls_tube tube;             /* zeroed: it has none */
     int bell[2];                     /* of its end */
     uint64_t last_in_tube;           /* of its messages there */
+    int n_unread;                    /* pushes that count, and are not added yet: their sums lie in the box */
     int reads;                       /* the parameters in the box that it may be reading; -1: none */
     uint64_t last_sequence, counted; /* of its messages, and of its pushes the last that is in */
     double rate;                     /* shards per second, by its last pushes; 0: not known */
@@ -123,7 +124,8 @@ struct ls_server {
     bool is_handed_out, is_seen_off;                    /* they have their parts; they were told that all is over */
     uint32_t counted[2 * LS_TALK_MAX_ITEMS], n_counted; /* pushes of this round: worker, number, ... */
     uint32_t n_tries;
-    int64_t lonely_ns, checked_ns; /* since when nobody is here (0: somebody is); last look at the leases */
+    double turn_seconds, shard_seconds; /* a question and its answer over the network, a shard; 0: not tried */
+    int64_t lonely_ns, checked_ns;      /* since when nobody is here (0: somebody is); last look at the leases */
     struct ls_elastic_result report;
     double staleness_sum;
     uint8_t *head; /* LS_TALK_HEAD_BYTES: messages are made here */

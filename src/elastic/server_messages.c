@@ -153,7 +153,7 @@ static void on_ready(struct ls_server *s, struct server_worker *w, const struct 
     if (!w->is_ready)
         ls__log(LS_LOG_INFO, "worker %d joined at step %lld: %s, %d thread%s, pid %u", ls__server_number(s, w),
                 (long long)ls__server_step(s) + 1, w->told.host, w->threads, w->threads == 1 ? "" : "s", w->pid);
-    w->is_boxed = ready->is_boxed && w->tube.in;
+    w->is_boxed = w->told.shares_memory = ready->is_boxed && w->tube.in;
     w->is_ready = w->is_idle = true;
     if (s->o.on_joined) s->o.on_joined(s->o.context, w->slot);
     ls__server_give(s, w);
@@ -246,6 +246,8 @@ static void on_push(struct ls_server *s, struct server_worker *w, const struct l
     q->push.push = p->number;
     q->push.message = *m;
     *m = (struct ls_wire_message){0};
+    w->n_unread += p->form == LS_SUMS_BOXED;
+    q->push.is_boxed = p->form == LS_SUMS_BOXED;
     if (s->last)
         s->last->next = q;
     else

@@ -4,6 +4,8 @@
  *     latency     a small message to all and back; the median of the time until the last has answered, halved. So it
  *                 has in it what this process does for each of them, and what they do to each other on shared cores
  *     bandwidth   all at once, as in a step: first to the workers, then from them, longer and longer ones
+ *
+ * Who shares memory with this process is not asked for the last two: between them there is no network.
  */
 #include "base/clock.h"
 #include "base/control.h"
@@ -47,14 +49,16 @@ static enum ls_status await(struct ls_server *s)
     return LS_OK;
 }
 
-/* *seconds: until the last had answered. */
+/* To compute for so long, or, where that is 0, only to answer over the network. *seconds: until the last had answered.
+ */
 static enum ls_status ask_all(struct ls_server *s, double rehearsed, uint32_t bytes_back,
                               struct ls_wire_buffer *payload, size_t bytes, double *seconds)
 {
     const int64_t began = ls__now_ns();
     s->n_tries++;
     for (int i = 0; i < s->n_workers; i++)
-        if (can_try(&s->workers[i])) ask(s, &s->workers[i], rehearsed, bytes_back, payload, bytes);
+        if (can_try(&s->workers[i]) && (rehearsed > 0 || !s->workers[i].is_boxed))
+            ask(s, &s->workers[i], rehearsed, bytes_back, payload, bytes);
     TRY(await(s));
     *seconds = ls__seconds_since(began);
     return LS_OK;
@@ -72,6 +76,7 @@ static enum ls_status rehearse(struct ls_server *s, struct ls_server_trial *out)
         const struct server_worker *w = &s->workers[i];
         if (!can_try(w)) continue;
         out->n_workers++;
+        out->n_beside += w->is_boxed;
         is_whole = is_whole && w->tried.number == s->n_tries && w->tried.n_run > 0 && w->tried.shard_seconds > 0;
         if (!is_whole) continue;
         threads += w->tried.threads;
@@ -112,7 +117,7 @@ static enum ls_status measure_way(struct ls_server *s, bool is_back, struct ls_w
     for (uint32_t bytes = 16 << 10; bytes <= LS_TALK_MAX_TRIED && took < enough; bytes *= 4) {
         TRY(ask_all(s, 0, is_back ? bytes : 0, is_back ? NULL : payload, bytes, &took));
         const double alone = took - 2 * so_far->latency;
-        *out = (alone > 0.1 * took ? alone : 0.1 * took) / ((double)bytes * so_far->n_workers);
+        *out = (alone > 0.1 * took ? alone : 0.1 * took) / ((double)bytes * (so_far->n_workers - so_far->n_beside));
     }
     return LS_OK;
 }
@@ -132,16 +137,15 @@ static enum ls_status measure_bandwidth(struct ls_server *s, struct ls_server_tr
 
 static enum ls_status try_all(struct ls_server *s, bool is_apart, struct ls_server_trial *out)
 {
-    int n = 0;
-    out->is_near = true;
+    int n = 0, n_far = 0;
     for (int i = 0; i < s->n_workers; i++) {
         if (!can_try(&s->workers[i])) continue;
         n++;
-        out->is_near = out->is_near && s->workers[i].is_boxed;
+        n_far += !s->workers[i].is_boxed;
     }
-    if (n == 0 || (out->is_near && !is_apart)) return LS_OK;
+    if (n == 0 || (n_far == 0 && !is_apart)) return LS_OK;
     TRY(rehearse(s, out));
-    if (out->is_near) return LS_OK;
+    if (out->n_workers == out->n_beside) return LS_OK;
     TRY(measure_latency(s, out));
     return measure_bandwidth(s, out);
 }
@@ -151,6 +155,8 @@ enum ls_status ls__server_try(struct ls_server *s, bool is_apart, struct ls_serv
     *out = (struct ls_server_trial){0};
     pthread_mutex_lock(&s->lock);
     enum ls_status status = try_all(s, is_apart, out);
+    s->turn_seconds = 2 * out->latency;
+    s->shard_seconds = out->together.shard_seconds;
     pthread_mutex_unlock(&s->lock);
     return status;
 }

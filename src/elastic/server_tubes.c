@@ -26,11 +26,14 @@ void ls__server_close_tubes(struct ls_server *s)
     free(s->mail);
 }
 
-/* One worker has a slot; one that was started again may come before the end of the other is known. */
+/* One worker has a slot; one that was started again may come before the end of the other is known, or before the sums
+ * that it left there are added. */
 static bool is_slot_free(const struct ls_server *s, const struct server_worker *w)
 {
-    for (int i = 0; i < s->n_workers; i++)
-        if (&s->workers[i] != w && s->workers[i].is_here && s->workers[i].slot == w->slot) return false;
+    for (int i = 0; i < s->n_workers; i++) {
+        const struct server_worker *k = &s->workers[i];
+        if (k != w && k->slot == w->slot && (k->is_here || k->n_unread > 0)) return false;
+    }
     return true;
 }
 

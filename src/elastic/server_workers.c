@@ -116,19 +116,21 @@ static bool takes_part(const struct server_worker *w)
     return w->is_here && w->is_ready && !w->is_late;
 }
 
+/* A short step, or one whose shards are done before a question is answered; where all speeds are known. */
 bool ls__server_deals(const struct ls_server *s)
 {
     const double short_seconds = 0.01;
+    const bool is_far = s->turn_seconds > s->shard_seconds;
     double rate = 0;
     int n = 0;
     for (int i = 0; i < s->n_workers; i++) {
         const struct server_worker *w = &s->workers[i];
         if (!takes_part(w)) continue;
-        if (!w->is_idle || !w->is_boxed || w->rate <= 0) return false;
+        if (!w->is_idle || w->rate <= 0) return false;
         rate += w->rate;
         n++;
     }
-    return !s->round.is_batches && n <= s->round.n_items && s->round.n_items < short_seconds * rate;
+    return !s->round.is_batches && n <= s->round.n_items && (is_far || s->round.n_items < short_seconds * rate);
 }
 
 /* One, and of the others those between two points of a line on which every worker has a piece as long as its speed. */

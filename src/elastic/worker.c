@@ -95,12 +95,12 @@ static bool enter_box(struct worker *w, const struct ls_contact_task *told)
     return true;
 }
 
-/* The server's, where no network is between. */
+/* The server's, where it is on this machine. */
 static void open_box(struct worker *w, const struct ls_contact_task *told)
 {
     const struct ls_sum_range own = w->task.split.ranges[0];
     close_box(w);
-    if (w->form != LS_SUMS_PLAIN || told->box_pid == 0) return;
+    if (!w->o->is_beside || told->box_pid == 0) return;
     const struct ls_box_size size = {told->session, (uint64_t)(own.end - own.begin), w->parameters[0].bytes};
     enum ls_status status = ls__box_open(&w->box, &size, told->box_pid, told->box_fd);
     if (status == LS_OK && !enter_box(w, told)) close_box(w);

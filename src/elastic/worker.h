@@ -12,7 +12,8 @@ struct ls_worker_options {
     const char *ticket;          /* that a server gave who started it; NULL: none */
     int slot;                    /* which of those it started; -1 */
     int turn;                    /* among those of its machine: they take its cards in turn */
-    bool is_near;                /* no network is between them: packing sums takes longer than sending them */
+    bool is_near;                /* no network is between it and any server: packing sums takes longer than sending */
+    bool is_beside;              /* it is on the (first) server's machine, and may share memory with it */
     bool is_here;                /* the server's run directory is its own, too: it records itself there */
     const char *listen;          /* of a keeper (keeper.h): where workers find it; NULL: a worker */
     int number;                  /* of a keeper: which one it is to be, from 1; 0: any */

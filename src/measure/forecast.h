@@ -50,7 +50,7 @@ struct forecast_served {
     int n_workers, n_servers; /* no workers: nothing is foretold */
     int n_pieces;             /* in which sums and parameters travel */
     int threads;              /* of a worker */
-    bool is_near;             /* all share memory with the server: there is no network */
+    int n_beside;             /* of the workers share memory with the server; all of them: there is no network */
     int shared_cores;         /* all servers and workers are on this computer, which has so many; 0: they are not */
     double latency, bandwidth;
     struct ls_exec_rehearsal together; /* their mean, all at once; shard_seconds: that of workers who share by speed */

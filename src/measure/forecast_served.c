@@ -26,7 +26,8 @@ static enum ls_status foretell(struct forecast *f, const struct session *s, cons
 {
     const struct ls_predict_network network = {.latency = v->latency, .bandwidth = v->bandwidth};
     const struct ls_predict_cluster c = {.workers = v->n_workers,
-                                         .workers_per_machine = v->is_near ? v->n_workers : 1,
+                                         .workers_per_machine = v->n_beside == v->n_workers ? v->n_workers : 1,
+                                         .beside = v->n_beside,
                                          .threads = v->threads,
                                          .servers = v->n_servers,
                                          .pieces = v->n_pieces,

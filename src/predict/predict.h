@@ -100,6 +100,7 @@ struct ls_predict_cluster {
     int threads;   /* of a worker */
     int cores;     /* of a machine: what threads leave over is the communication's; 0: as many as threads */
     int servers;   /* LS_PREDICT_PS, LS_PREDICT_ASYNC; 0: 1 */
+    int beside;    /* of the workers are on the first server's machine, and share memory with it; 0: it has its own */
     int pieces;    /* LS_PREDICT_PS: in which sums come to one server, and its parameters leave it; 0: 1 */
     int staleness; /* LS_PREDICT_ASYNC: the bound of ssp:K; -1: none */
     int period;    /* LS_PREDICT_LOCAL: H */

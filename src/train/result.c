@@ -58,8 +58,8 @@ static json_t *ranks_json(const struct ls_result *r)
 static json_t *elastic_worker_json(const struct ls_elastic_worker *w)
 {
     return json_pack(
-        "{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:I, s:I}", "host",
-        ls__json_text(w->host), "threads", (json_int_t)w->threads, "shards", (json_int_t)w->shards, "batches",
+        "{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:I, s:I, s:b}",
+        "host", ls__json_text(w->host), "threads", (json_int_t)w->threads, "shards", (json_int_t)w->shards, "batches",
         (json_int_t)w->batches, "images", (json_int_t)w->images, "pushes", (json_int_t)w->pushes, "rejected",
         (json_int_t)w->rejected, "acknowledged", (json_int_t)w->acknowledged, "total_seconds",
         ls__json_number(w->total_seconds), "wait_seconds", ls__json_number(w->wait_seconds), "compute_seconds",
@@ -68,7 +68,7 @@ static json_t *elastic_worker_json(const struct ls_elastic_worker *w)
         ls__json_number(w->other_seconds), "staleness_mean", ls__json_number(w->staleness_mean), "staleness_max",
         (json_int_t)w->staleness_max, "joined_step", (json_int_t)w->joined_step, "left_step",
         w->left_step < 0 ? json_null() : json_integer(w->left_step), "bytes_sent", (json_int_t)w->bytes_sent,
-        "bytes_received", (json_int_t)w->bytes_received);
+        "bytes_received", (json_int_t)w->bytes_received, "shares_memory", (int)w->shares_memory);
 }
 
 static json_t *elastic_server_json(const struct ls_elastic_server *s)

@@ -175,7 +175,7 @@ enum ls_status ls__served_foretell(struct sync *sync, struct forecast *f)
                                           .n_servers = v->split.n,
                                           .n_pieces = v->pieces.n,
                                           .threads = t.threads,
-                                          .is_near = t.is_near,
+                                          .n_beside = t.n_beside,
                                           .shared_cores = sync->o->elastic->is_apart ? ls__cpu_count() : 0,
                                           .latency = t.latency,
                                           .bandwidth = t.bandwidth,

@@ -46,6 +46,7 @@ equal 'a server on each host: weights' "$(field weights_hash)" "$reference"
 equal 'a server on each host: three' "$(value 'len(r["elastic"]["each_server"])')" 3
 train -i 30 --hosts "127.0.0.2,127.0.0.9,$(hostname)" --sync ps --listen 0.0.0.0
 equal 'one host does not answer: weights' "$(field weights_hash)" "$reference"
+equal 'one host is this machine: its worker shares memory with the server' "$(value 'sorted(w["shares_memory"] for w in r["elastic"]["workers"])')" '[False, True]'
 has 'one host does not answer: named' err "worker process 1 on 127.0.0.9"
 has 'one host does not answer: what to try' err "(does \`$LOCKSTEP_RSH 127.0.0.9 true\` work?); the others go on"
 train -i 30 --hosts 127.0.0.2,127.0.0.8 --sync ps --timeout 2

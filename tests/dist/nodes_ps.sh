@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # nodes_ps.sh LOCKSTEP PROGRAMS: a parameter server on nodes made on this machine: --nodes with --sync ps, async and ssp:K.
 #
-# The server is on node 1; the weights are those of one process on any network, also a lossy one, and when a
+# The server is on node 1, and shares memory with the worker there; the weights are those of one process on any network, also a lossy one, and when a
 # node is cut off in the middle of a step, a worker dies or sleeps; where a server is cut off the training ends, says so, and can be resumed.
 # Nothing is left, also when the server is killed. (How fast the others are while a worker is down is measured in elastic.sh.)
 # shellcheck disable=SC2154,SC2086 # what lib.sh assigns; words without blanks
@@ -45,8 +45,19 @@ if grep -q 'cannot be had here' err; then
     note "no network namespaces here: $(grep -m 1 'cannot be had' err)"
     finish
 fi
+# Whose sums and parameters lay in the server's memory, and whether it sent no more than a few words for a push. LeNet-5 has 61,706 sums.
+beside() { value 'sorted((w["host"], w["shares_memory"], w["bytes_sent"] < 1000 * w["pushes"]) for w in r["elastic"]["workers"])'; }
+first="('node1', True, True)" second="('node2', False, False)" third="('node3', False, False)"
+train -i 30 --nodes 1 --network 1gbit,0.1ms --sync ps
+equal 'one node: weights' "$(field weights_hash)" "$reference"
+equal 'one node: its worker shares memory with the server' "$(beside)" "[$first]"
+has 'one node: foretold as such' err 'per step of 1 worker and 1 server (shared memory)'
+train -i 30 --nodes 2 --network 1gbit,0.1ms --sync ssp:0
+equal 'ssp:0: weights' "$(field weights_hash)" "$reference"
+equal 'ssp:0: the worker beside the server shares memory with it' "$(beside)" "[$first, $second]"
 train -i 30 --nodes 3 --network 1gbit,0.1ms --sync ps --servers 3
 equal 'three servers: weights' "$(field weights_hash)" "$reference"
+equal 'three servers: the worker beside the first shares memory with it' "$(beside)" "[$first, $second, $third]"
 has 'three servers: a prediction first' err 'per step of 3 workers and 3 servers (network: '
 equal 'three servers: one on each node, in this order' "$(value '[s["host"] for s in r["elastic"]["each_server"]]')" "['node1', 'node2', 'node3']"
 train -i 30 --nodes 3 --network 1gbit,0.1ms --sync ps
@@ -55,6 +66,7 @@ has 'a network: a prediction first' err 'per step of 3 workers and 1 server (net
 equal 'a network: both in the result' "$(value "$foretold")" True
 has 'a network: the server is on the first node' err 'parameter server at 10.77.0.1:'
 equal 'a network: a worker on each node' "$(value 'sorted(w["host"] for w in r["elastic"]["workers"])')" "['node1', 'node2', 'node3']"
+equal 'a network: the worker beside the server shares memory with it' "$(beside)" "[$first, $second, $third]"
 equal 'a network: in the manifest' "$(of_launch nodes) $(of_launch network) $(of_launch is_shaped)" '3 1gbit,0.1ms True'
 equal 'a network: what travelled' "$(value 'r["bytes_sent"] == sum(w["bytes_sent"] + w["bytes_received"] for w in r["elastic"]["workers"]) > 1e6')" True
 train -i 30 --nodes 2 --procs-per-node 2 -t 1 --network 1gbit,0.1ms --sync ps
@@ -63,7 +75,7 @@ has 'two workers a node: said' err 'the 2 workers of a machine are one process o
 equal 'two workers a node: one process each, which pushes for both' \
     "$(value 'sorted((w["host"], w["threads"]) for w in r["elastic"]["workers"])')" "[('node1', 2), ('node2', 2)]"
 train -i 30 --nodes 2 --procs-per-node 2 --network 1gbit,0.1ms --sync async --momentum 0
-equal 'two workers a node, async: four processes' "$(value 'len(r["elastic"]["workers"])')" 4
+equal 'two workers a node, async: four processes, two share memory with the server' "$(beside)" "[$first, $first, $second, $second]"
 train -i 30 --nodes 2 --network 1gbit,0.1ms,1% --sync ps
 equal '1 % of the packets lost: weights' "$(field weights_hash)" "$reference"
 # A node is held back on the clock. Where the cores are so busy that the other one hardly runs either, only more of it shows.
@@ -140,12 +152,14 @@ kill -CONT "$(worker_on 2)"
 ends_well 'one worker killed, one asleep'
 has 'a dead worker is named' err 'worker process 2 on node3'
 
-begin again -i 150 --nodes 2 --procs-per-node 2 --network 1gbit,0.1ms --sync ps --max-restarts 1
+begin again -i 150 --nodes 2 --procs-per-node 2 --network 1gbit,0.1ms --sync ps --max-restarts 2
 equal 'two workers a node: one process to kill' "$(worker_on 2 | wc -l)" 1
 kill -KILL "$(worker_on 2)"
+kill -KILL "$(worker_on 1)" # amid memory that it shares with the server
 ends_well 'the workers of a node killed and started again'
 has 'they are named' err 'worker process 1 on node2'
-has 'they were started again' err 'started again'
+has 'the one beside the server, too' err 'worker process 0 on node1'
+equal 'they were started again' "$(grep -c 'started again' err)" 2
 
 # --- nothing is left ---
 

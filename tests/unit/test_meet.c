@@ -84,10 +84,25 @@ static void strangers_are_not_met(void **state)
     ls_wire_close(&n.j.wire, 0);
 }
 
+/* Another rank 0 is there: whom we met belonged to the one before, and comes again by another connection. */
+static void another_rank_0(void **state)
+{
+    struct node n;
+    start(&n);
+    hear(&n.j, MASTER, MEET_WELCOME, 0, session);
+    hear(&n.j, PEER, MEET_MEET, 2, session);
+    hear(&n.j, MASTER, MEET_WELCOME, 0, session + 1);
+    assert_false(n.nodes[2].is_met);
+    hear(&n.j, PEER + 1, MEET_MEET, 2, session + 1);
+    assert_true(n.nodes[2].is_met);
+    assert_int_equal(n.nodes[2].peer, PEER + 1);
+    ls_wire_close(&n.j.wire, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(met_after_welcome), cmocka_unit_test(met_before_welcome),
-                                       cmocka_unit_test(strangers_are_not_met)};
+                                       cmocka_unit_test(strangers_are_not_met), cmocka_unit_test(another_rank_0)};
     if (ls_wire_load() != LS_OK) {
         puts("ZeroMQ is not installed");
         return 77;

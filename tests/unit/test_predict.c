@@ -153,8 +153,8 @@ static void test_ring_volume(void **state)
     }
 }
 
-/* Latency alone: a ring pays 2(P-1) of them for the last chunk, a tree 2 log2(P), a server 2 and 2 for
- * who asks for more shards and waits for the answer longer than it computes; several servers 4 more. */
+/* Latency alone: a ring pays 2(P-1) of them for the last chunk, a tree 2 log2(P), a server 2;
+ * several servers 4 more. */
 static void test_latency_counts_messages(void **state)
 {
     const struct ls_predict_network far = {"far", 10, INFINITY, 0, 0};
@@ -166,9 +166,9 @@ static void test_latency_counts_messages(void **state)
     struct ls_predict_cluster c = cluster(16, 1, 1, &far);
     expect_near("ring", ls_predict_step(&p, &c, LS_PREDICT_RING).communicate, 2 * 15 * 10);
     expect_near("tree", ls_predict_step(&p, &c, LS_PREDICT_TREE).communicate, 2 * 4 * 10);
-    expect_near("servers", ls_predict_step(&p, &c, LS_PREDICT_PS).communicate, 8 * 10 - p.shard_seconds);
+    expect_near("servers", ls_predict_step(&p, &c, LS_PREDICT_PS).communicate, 6 * 10);
     c.servers = 1;
-    expect_near("one server", ls_predict_step(&p, &c, LS_PREDICT_PS).communicate, 4 * 10 - p.shard_seconds);
+    expect_near("one server", ls_predict_step(&p, &c, LS_PREDICT_PS).communicate, 2 * 10);
     c.workers_per_machine = 4;
     expect_near("in pairs", ls_predict_step(&p, &c, LS_PREDICT_HIERARCHICAL).communicate, 2 * 10); /* log2(4) */
     p.n_buckets = 1; /* so many that they go round the ring */
@@ -222,6 +222,32 @@ static void test_one_server(void **state)
     /* out of a worker; added twice and published by two idle cores; into a worker */
     expect_near("copies", r.step_seconds - free_of_charge, n * 1e-9 * (1 + 2 * 0.5 + 0.25 + 0.5));
     expect_near("nothing on a wire", r.wire_bytes, 0);
+}
+
+/* A worker beside the server shares memory with it: the link carries the others' sums, and where every machine has a
+ * server none carries what stays there. */
+static void test_beside(void **state)
+{
+    const struct ls_predict_network slow = {"slow", 0, 1e6, 0, 0};
+    struct ls_predict_profile p = usual;
+    const double both = (ls_predict_bytes(&usual) + 4 * 3270016.0) / gigabit.bandwidth;
+    p.pack_seconds = p.unpack_seconds = 0;
+    for (int w = 2; w <= 64; w *= 2) {
+        struct ls_predict_cluster c = cluster(w, 1, 1, &gigabit);
+        c.beside = c.servers = 1;
+        expect_near("one server", ls_predict_step(&p, &c, LS_PREDICT_PS).communicate, (w - 1) * both + 2 * 1e-4);
+        c.servers = w;
+        expect_near("one on every machine", ls_predict_step(&p, &c, LS_PREDICT_PS).communicate,
+                    (w - 1) * both / w + 6 * 1e-4);
+        c.servers = 1;
+        c.network = &slow;
+        const double mixed = ls_predict_step(&p, &c, LS_PREDICT_ASYNC).step_seconds;
+        c.beside = 0;
+        const double apart = ls_predict_step(&p, &c, LS_PREDICT_ASYNC).step_seconds;
+        expect_at_most("async, one beside", mixed, apart);
+        expect_at_most("async, the link carries the others", (w - 1.0) / w * ls_predict_bytes(&p) / slow.bandwidth,
+                       mixed);
+    }
 }
 
 /* In pieces the link carries both at once: the longer way counts, and one piece of all the rest; never more than in
@@ -523,6 +549,7 @@ int main(void)
         cmocka_unit_test(test_latency_counts_messages),
         cmocka_unit_test(test_servers_share_the_load),
         cmocka_unit_test(test_one_server),
+        cmocka_unit_test(test_beside),
         cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_one_computer),
         cmocka_unit_test(test_async),
