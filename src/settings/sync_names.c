@@ -39,7 +39,6 @@ const struct ls_sync_name ls__sync_names[] = {
      .is_built = true,
      .is_own_training = true,
      .is_by_shard = true,
-     .is_host_only = true,
      .no_compress = "sends no gradients"},
     {.name = NULL},
 };
