@@ -9,7 +9,8 @@ plugins=$(dirname "$lockstep")/plugins
 [ -e "$plugins/lockstep-far.so" ] || skip_all "the test plug-in was not built"
 export LOCKSTEP_PLUGINS=$plugins OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 has_mpi() { command -v mpirun >/dev/null && ls "$(dirname "$lockstep")"/lockstep-*mpi*.so >/dev/null 2>&1; }
-has_wire() { "$lockstep" server --keygen keys >wire.out 2>&1; }
+"$lockstep" server --keygen keys >wire.out 2>&1
+has_wire() { [ -d keys ]; }
 
 # on NAME DEVICE ARGS...: trains with one thread; leaves NAME.out and NAME.err; prints the hash. device far+: one that records
 on() {
@@ -98,22 +99,23 @@ if has_wire; then
     "$lockstep" train lenet5 digits -i 30 --lr 1e6 -b 64 --shards 4 --no-eval --device far --threads 1 -w 2 --sync ps --run nan >nan.out 2>nan.err </dev/null
     equal "ps, a diverging run: exit code" $? 5
     has "it names the layer" nan.err "came out of"
-    LOCKSTEP_FAR_CARDS=1 "$lockstep" train "${run[@]}" --device far --threads 1 --gpus 2 --sync ps --run few >few.out 2>few.err </dev/null
-    differs "ps, fewer cards than --gpus: exit code" $? 0
-    has "it counts them" few.err "far: 1 cards, none for process 1"
+    equal "ps, fewer cards than --gpus: a worker less" "$(LOCKSTEP_FAR_CARDS=1 on few far "${run[@]}" --gpus 2 --sync ps)" "$one"
+    has "which says why" few.err "far: 1 cards, none for process 1"
     "$lockstep" train "${run[@]}" --device far --threads 1 -w 2 --sync ps --compress 8 --run no >no.out 2>no.err </dev/null
     equal "ps with --compress: exit code" $? 2
     has "it says which goes with it" no.err "--compress is for --sync allreduce"
 fi
 
 # --- local:H and --compress: one process and two, stopped and resumed ---
+printf '%s\n' "model wide" "input any" "conv conv1 16 5" "bn bn1" relu "maxpool 2" "dropout 0.1" flatten "linear fc1 40" relu "linear fc2 classes" >wide
 for way in "--sync local:2" "--compress 8" "--compress 16 --optimizer adamw"; do
     # shellcheck disable=SC2206 # words
-    args=(./net fake:1x12x12:4:150 -b 16 --shards 4 --epochs 2 --no-eval $way)
+    args=(./wide fake:1x12x12:4:150 -b 16 --shards 4 --epochs 2 --no-eval $way)
     # shellcheck disable=SC2206
     large=(lenet5 digits -i 5 -b 64 --shards 4 --crop-pad 2 --no-eval $way)
     reference=$(on way-one ref "${args[@]}")
     larger=$(on way-large ref "${large[@]}")
+    differs "$way is another training" "$reference" "$(on way-none ref "${args[@]:0:9}" "${args[@]:11}")"
     for device in far far+; do
         equal "$device, $way" "$(on way $device "${args[@]}")" "$reference"
         equal "$device, $way, LeNet-5" "$(on way5 $device "${large[@]}")" "$larger"

@@ -1,16 +1,21 @@
 #!/usr/bin/env bash
 # sync.sh LOCKSTEP: the other ways to synchronise, on cards: a parameter server (ps, async, ssp:0; a killed worker; two servers; sums in pieces),
 # local:H and --compress: the weights of one process with the same shards, and what ps costs beside all-reduce. All workers share one card.
-# From the environment: SPEED=0 leaves the last out.
+# From the environment: SYNC (some of: server ways speed).
 source "$(dirname "$0")/common.sh"
-if [ "$device" = cuda ]; then large=resnet18 steps=3 speed=${SPEED:-1}; else large=resnet-small steps=1 speed=0; fi
+sync=${SYNC:-server ways speed}
+wants() { [[ " $sync " == *" $1 "* ]]; }
+if [ "$device" = cuda ]; then large=resnet18 steps=3; else large=resnet-small steps=1; fi
 lenet=(lenet5 digits -i 8 -b 64 --crop-pad 2 --shards 4 --no-eval --timeout 60)
-resnet=("$large" fake:3x32x32:10:128 -i $steps -b 32 --shards 4 --no-eval --timeout 60)
+resnet=("$large" fake:3x32x32:10:128 -i "$steps" -b 32 --shards 4 --no-eval --timeout 60)
 one=$(on one "$device" "${lenet[@]}")
 [ -n "$one" ] && ok "one process: $one" || bad "one process: $(tail -n 1 "one.$device.err")"
 
 # --- a parameter server ---
-if "$lockstep" server --keygen keys >wire.out 2>&1; then
+"$lockstep" server --keygen keys >wire.out 2>&1
+if [ ! -d keys ]; then
+    skipped "a parameter server: $(head -n 1 wire.out)"
+elif wants server; then
     for w in 1 2 4; do equal "ps, $w workers" "$(on "ps$w" "$device" "${lenet[@]}" -w $w --sync ps)" "$one"; done
     equal "ps, 2 servers" "$(on servers "$device" "${lenet[@]}" -w 2 --sync ps --servers 2)" "$one"
     equal "async, 1 worker" "$(on async "$device" "${lenet[@]}" -w 1 --sync async)" "$one"
@@ -51,8 +56,6 @@ if "$lockstep" server --keygen keys >wire.out 2>&1; then
     last=$((10#${last#step-} + 2))
     "$lockstep" train --resume killed -i $last --no-eval -w 2 --device "$device" --json >killed.out 2>killed.err </dev/null || note "$(tail -n 1 killed.err)"
     equal "$last steps, a worker lost in between, resumed" "$(field weights_hash killed.out)" "$(on unbroken "$device" lenet5 digits -b 64 --shards 4 --no-eval -i $last)"
-else
-    skipped "a parameter server: $(head -n 1 wire.out)"
 fi
 
 # --- local:H and --compress ---
@@ -60,6 +63,7 @@ has_mpi() { command -v mpirun >/dev/null && ls "$build"/lockstep-*mpi*.so >/dev/
 precision=f32
 ! has_precision bf16 || precision=bf16
 for way in "--sync local:2" "--compress 8" "--compress 16"; do
+    wants ways || break
     # shellcheck disable=SC2206 # words
     net=(resnet-small fake:3x32x32:10:128 -i 5 -b 32 --shards 4 --no-eval --timeout 60 --precision $precision $way)
     # shellcheck disable=SC2206
@@ -78,7 +82,7 @@ for way in "--sync local:2" "--compress 8" "--compress 16"; do
 done
 
 # --- what it costs: two workers that share one card, so both are slower than two cards would be ---
-if [ "$speed" = 1 ] && has_mpi && [ -d keys ]; then
+if wants speed && [ "$device" = cuda ] && has_mpi && [ -d keys ]; then
     per_second() { python3 -c 'import json, sys; print(round(json.load(open(sys.argv[1]))["images_per_second"]))' "$1" 2>/dev/null; }
     while read -r model data size n bits; do
         cost=("$model" "$data" -b "$size" --shards 2 -i "$n" --precision "$bits" --no-eval --checkpoint-every none --timeout 60)
