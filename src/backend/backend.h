@@ -119,6 +119,11 @@ struct ls_impl {
      * finite or outside the fixed-point range; the sums are then worthless and the step is abandoned. Where launch only
      * enqueues, ls_device_memory.settle returns it, and updates enqueued after it change nothing. */
     enum ls_status (*launch)(const struct ls_bound *b, const struct ls_step_ctx *ctx);
+    /* (optional: no --compress; only with ls_backend.memory) REDUCE: launch, but a gradient is rounded to `bits` bits
+     * before it is summed and what that took away kept in remainder, as exec/compress.c says; [elements of in[0]] in
+     * the device's memory. */
+    enum ls_status (*launch_coarse)(const struct ls_bound *b, const struct ls_step_ctx *ctx, float *remainder,
+                                    int bits);
     /* required for LINEAR_SUM, instead of launch */
     enum ls_status (*launch_join)(const struct ls_bound *b, const struct ls_step_ctx *ctx, const struct ls_join *join);
     /* (optional) LINEAR_SUM: whether the sums of shard ctx->part are surely finite and within the range, so that

@@ -99,6 +99,8 @@ enum ls_status ls__sums_write(struct ls_exec *exec, struct ls_sum_range range, e
     struct writing w = {.form = form, .out = out};
     w.sums = range_of(exec, range, &w.n);
     *bytes = (size_t)w.n * sizeof *w.sums;
+    if (ls_exec_is_far(exec) && form == LS_SUMS_PLAIN) return ls_exec_move_sums(exec, range, out);
+    if (ls_exec_is_far(exec)) TRY(ls_exec_move_sums(exec, range, w.sums));
     if (form == LS_SUMS_PACKED) TRY(ls__calloc(&w.lengths, (size_t)n_pieces(w.n), sizeof *w.lengths));
     enum ls_status status = ls_exec_run(exec, (int)n_pieces(w.n), write_piece, &w);
     if (form == LS_SUMS_PACKED) *bytes = move_together(&w);

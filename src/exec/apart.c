@@ -4,8 +4,8 @@
  * Invariant: the block is all that passes between them. A shard adds to it what it would add in ls_exec_train, JOIN
  * adds the kept rows of those shards only (ls_exec.mine), and POST reads nothing else.
  *
- * A device with memory of its own has the block only while it computes or updates; in between it lies in the host's
- * memory (sum_block.travel), where others' sums are added. So it goes each way once per step, however many shards.
+ * A device with memory of its own has a block where shards and updates see it; others' sums are added to the host's
+ * (sum_block.travel). Sums go each way once per step, however many shards.
  */
 #include "base/mem.h"
 #include "base/status_kept.h"
@@ -45,7 +45,7 @@ static enum ls_status compute(struct step *s, const struct ls_shard_source *sour
     status = ls__pool_run(e->pool, e->n_threads, run_as_they_come, &run);
     s->shards_ns = ls__span_end(e->workers[0].lane, begun);
     if (status == LS_OK) status = ls__exec_join(s);
-    return status == LS_OK ? ls__sums_bring_down(e) : status;
+    return status == LS_OK ? ls__memory_settle(e) : status;
 }
 
 enum ls_status ls_exec_compute(struct ls_exec *e, const struct ls_exec_step *ask, const struct ls_shard_source *source)
@@ -100,8 +100,19 @@ void ls_exec_note_change(struct ls_exec *e)
     e->store->version++;
 }
 
+/* One thread launches to a device, but more may work on the host's memory. */
+static enum ls_status run_on_host(struct ls_exec *e, int n_items, ls_pool_fn *fn, void *arg)
+{
+    enum { MOST_THREADS = 8 };
+    const int n = ls__cpu_count();
+    if (!e->helpers) TRY(ls__pool_create(&e->helpers, n < MOST_THREADS ? n : MOST_THREADS, false, NULL));
+    return ls__pool_run(e->helpers, n_items, fn, arg);
+}
+
 enum ls_status ls_exec_run(struct ls_exec *e, int n_items, ls_pool_fn *fn, void *arg)
 {
+    const bool is_far = e->backend->memory && e->n_threads == 1;
+    if (is_far && !is_small(e->sums.control)) return run_on_host(e, n_items, fn, arg);
     ls__pool_rest(e->pool, is_small(e->sums.control));
     enum ls_status status = ls__pool_run(e->pool, n_items, fn, arg);
     ls__pool_rest(e->pool, false);

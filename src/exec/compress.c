@@ -5,9 +5,11 @@
  * the next time (error feedback), so nothing is lost, only late. A multiple of a power of two is still a fixed-point
  * number: sums stay exact and the same for any number of workers.
  *
- * The remainders belong to (shard, gradient), wherever the shard runs: they lie in the memory of the machine, and a
- * machine keeps its shards (no balancing). A checkpoint holds them; at the end of an epoch they are dropped, so that
- * one that is written there stays small.
+ * A device with memory of its own does it as part of the sum (ls_impl.launch_coarse), with parts of its own.
+ *
+ * The remainders belong to (shard, gradient), wherever the shard runs: they lie in the memory of the machine, or of its
+ * device, and a machine keeps its shards (no balancing). A checkpoint holds them; at the end of an epoch they are
+ * dropped, so that one that is written there stays small.
  */
 #include "base/mem.h"
 #include "base/simd.h"
@@ -15,22 +17,25 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { MIN_ELEMENTS = 1024 }; /* smaller gradients (biases, batch norm) cost nothing on the wire */
+
+/* The sum's: a gradient may have fewer bits than a float. */
+static int64_t elements(const struct ls_plan_op *op)
+{
+    return (int64_t)(op->kernel->out[0].bytes / sizeof(int64_t));
+}
 
 /* Gradients of parameters; not losses and running statistics, which are sums of another scale. */
 static bool is_compressed(const struct ls_plan_op *op)
 {
-    return op->node.op == LS_OP_REDUCE && op->node.attrs.scale_log2 == LS_SCALE_GRAD &&
-           op->kernel->in[0].bytes >= MIN_ELEMENTS * sizeof(float);
+    return op->node.op == LS_OP_REDUCE && op->node.attrs.scale_log2 == LS_SCALE_GRAD && elements(op) >= MIN_ELEMENTS;
 }
 
 void ls_exec_compress(struct ls_exec *e, int bits, int n_shards)
 {
     e->compress.bits = bits;
     e->compress.n_all = n_shards;
-    if (bits) e->balance.is_on = false;
 }
 
 enum ls_status ls__compress_begin(struct ls_exec *e, const struct ls_plan *p)
@@ -43,7 +48,7 @@ enum ls_status ls__compress_begin(struct ls_exec *e, const struct ls_plan *p)
     for (int i = 0; i < p->n_ops; i++) {
         if (!is_compressed(&p->ops[i])) continue;
         c->offsets[p->slots[p->ops[i].node.out[0]].stored] = c->per_shard;
-        c->per_shard += (int64_t)(p->ops[i].kernel->in[0].bytes / sizeof(float) + 15) / 16 * 16;
+        c->per_shard += (elements(&p->ops[i]) + 15) / 16 * 16;
     }
     int n_shards = ls__share_first(e, c->n_all, e->machine + 1) - ls__share_first(e, c->n_all, e->machine);
     size_t bytes = (size_t)c->per_shard * (size_t)n_shards * sizeof(float);
@@ -107,8 +112,8 @@ void ls__compress_gradient(struct ls_exec *e, const struct ls_plan *p, const str
                            const struct ls_bound *b, int shard)
 {
     const struct compress *c = &e->compress;
-    if (!c->remainders || !is_compressed(op)) return;
-    int64_t n = (int64_t)(op->kernel->in[0].bytes / sizeof(float));
+    if (!c->remainders || e->backend->memory || !is_compressed(op)) return;
+    int64_t n = elements(op);
     int entry = p->slots[op->node.out[0]].stored;
     float *remainders = remainder_of(e, entry, shard);
     for (int part = 0; part < op->n_parts; part++) {
@@ -118,12 +123,18 @@ void ls__compress_gradient(struct ls_exec *e, const struct ls_plan *p, const str
     }
 }
 
+float *ls__compress_by_device(const struct ls_exec *e, const struct ls_plan *p, const struct ls_plan_op *op, int shard)
+{
+    if (!e->compress.remainders || !e->backend->memory || !is_compressed(op)) return NULL;
+    return remainder_of(e, p->slots[op->node.out[0]].stored, shard);
+}
+
 enum ls_status ls_exec_forget_remainders(struct ls_exec *e)
 {
     struct compress *c = &e->compress;
     if (!c->offsets) return LS_OK;
-    if (e->local_rank == 0 && c->bytes) memset(c->remainders, 0, c->bytes);
-    return e->together->barrier(e, LS_OK);
+    const bool is_mine = e->local_rank == 0 && c->bytes > 0;
+    return e->together->barrier(e, is_mine ? ls__memory_zero(e, c->remainders, c->bytes) : LS_OK);
 }
 
 /* --- for checkpoints --- */

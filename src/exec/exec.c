@@ -47,6 +47,7 @@ void ls_exec_destroy(struct ls_exec **exec)
     if (!e) return;
     ls__devices_leave(e);
     ls__pool_destroy(&e->pool);
+    ls__pool_destroy(&e->helpers);
     if (e->workers) ls__exec_give_lanes_back(e);
     ls__trace_destroy(&e->own_trace);
     for (int i = 0; i < e->n_plans; i++) ls__exec_free_plan(e, &e->plans[i]);
@@ -74,10 +75,11 @@ enum ls_status ls_exec_join_job(struct ls_exec *e, struct ls_comm *comm, bool is
     TRY(ls_comm_crew(comm, e->n_threads));
     e->together = e->n_machines > 1 ? &ls__machines : e->n_local > 1 ? &ls__ranks : &ls__alone;
     bool is_by_devices = false;
-    if (e->n_machines > 1) TRY(ls__devices_join(e, &is_by_devices));
+    const bool is_coarse = e->compress.bits > 0;
+    if (e->n_machines > 1 && !is_coarse) TRY(ls__devices_join(e, &is_by_devices));
     if (is_by_devices) e->together = &ls__devices;
     if (is_by_devices) TRY(ls__lane_take(e->trace, "sums", &e->adding));
-    TRY(ls__share_open(e, is_balanced && (!is_by_devices || e->backend->clock)));
+    TRY(ls__share_open(e, is_balanced && !is_coarse && (!is_by_devices || e->backend->clock)));
     if (e->together == &ls__alone) return LS_OK;
     return ls_comm_share(comm, sizeof *e->result + (size_t)e->n_machines * sizeof(int64_t), (void **)&e->result);
 }

@@ -39,7 +39,9 @@ enum ls_status ls_exec_join_job(struct ls_exec *exec, struct ls_comm *comm, bool
 bool ls_exec_adds_by_devices(const struct ls_exec *exec);
 
 /* Rounds every gradient to `bits` bits (8 or 16) before it is summed, with the remainder added at the next step; 0:
- * off. Fewer bits travel between machines. The weights differ from those without, but not by the number of workers. */
+ * off. Before ls_exec_join_job: a machine keeps its shards, and sums of devices go through the host, where they are
+ * packed. Fewer bits travel between machines. The weights differ from those without, but not by the number of workers.
+ */
 void ls_exec_compress(struct ls_exec *exec, int bits, int n_shards);
 /* Drops the remainders, on every rank after the same step: at the end of an epoch. */
 enum ls_status ls_exec_forget_remainders(struct ls_exec *exec) LS_MUST_CHECK;
@@ -169,8 +171,9 @@ void ls_exec_update_apart(struct ls_exec *exec, bool on);
 /* --- shards that somebody hands out, sums that travel by other hands (elastic/) --- */
 
 /* Of an executor that is alone. compute, then send the block and zero it; or add the blocks of others and apply.
- * Together they do what ls_exec_train does, with the same bits, however the shards are spread over executors. The block
- * is in the host's memory: from a device with memory of its own compute brings it down, once, and apply takes it up.
+ * Together they do what ls_exec_train does, with the same bits, however the shards are spread over executors. On a
+ * device with memory of its own (ls_exec_is_far) there are two blocks: compute adds to the device's, from where sums
+ * are moved; others' sums are added to the host's, and apply takes them up.
  */
 
 /* Where shards come from, and who reads their samples. */
@@ -185,6 +188,8 @@ enum ls_status ls_exec_compute(struct ls_exec *exec, const struct ls_exec_step *
                                const struct ls_shard_source *source) LS_MUST_CHECK;
 /* All sums of a step, in the host's memory: integers, to be added to those of others. */
 int64_t *ls_exec_sums(const struct ls_exec *exec, int64_t *n);
+/* Of a device with memory of its own: the sums of a range leave it for `out`, and are zero there. */
+enum ls_status ls_exec_move_sums(struct ls_exec *exec, struct ls_sum_range range, void *out) LS_MUST_CHECK;
 /* Updates the store by what is in the block, and zeroes it. Of step->batch only n and epoch are read. */
 enum ls_status ls_exec_apply(struct ls_exec *exec, const struct ls_exec_step *step,
                              struct ls_exec_stats *stats) LS_MUST_CHECK;

@@ -69,8 +69,8 @@ struct sum_place {
 
 /* All sums, and the control words after them. sums.c has a drawing. */
 struct sum_block {
-    int64_t *block;     /* in the device's memory */
-    int64_t *travel;    /* the same for the host: the block itself, or a copy while it goes to others or comes from them */
+    int64_t *block;  /* in the device's memory */
+    int64_t *travel; /* the same for the host: the block itself, or a copy while it goes to others or comes from them */
     int64_t n, control; /* elements; where the control words begin */
     struct sum_place *places;
     int n_places; /* [entries of the store] */
@@ -82,7 +82,7 @@ struct sum_block {
 /* Coarse rounding of gradients and what it left over; compress.c. */
 struct compress {
     int bits;                    /* 0: off */
-    float *remainders;           /* [shards of the machine][per_shard] */
+    float *remainders;           /* [shards of the machine][per_shard], in the device's memory */
     int64_t per_shard, *offsets; /* floats; [entries of the store] where a sum's remainders begin; -1: it has none */
     int n_shards, n_all;         /* of the machine; of a full batch */
     size_t bytes;                /* of the remainders */
@@ -173,7 +173,8 @@ struct ls_exec {
     struct ls_device *device;
     struct ls_store *store;
     struct ls_pool *pool;
-    struct worker *workers; /* [n_threads] */
+    struct ls_pool *helpers; /* apart.c: the host's, where one thread launches to a device; NULL until there is work */
+    struct worker *workers;  /* [n_threads] */
     int n_threads;
     size_t arena_bytes; /* of values and scratch, of the largest plan */
     int64_t samples_mb; /* sample numbers of a shard follow in the arena: room for so many */
@@ -428,9 +429,7 @@ void ls__sums_free(struct ls_exec *e);
 int64_t ls__sums_end(const struct ls_exec *e, const struct ls_plan *p, const struct ls_plan_op *op);
 /* All sums but the control words, as they travel. */
 enum ls_status ls__sums_to_host(struct ls_exec *e) LS_MUST_CHECK;
-/* Where a copy travels: all but the control words leave the device for it, and a range of it goes back there. What was
- * moved is zero where it was. */
-enum ls_status ls__sums_bring_down(struct ls_exec *e) LS_MUST_CHECK;
+/* Where a copy travels: a range of it goes to the device, and is zero then. */
 enum ls_status ls__sums_take_up(struct ls_exec *e, struct ls_sum_range range) LS_MUST_CHECK;
 int64_t *ls__sums_control(const struct ls_exec *e);
 
@@ -447,6 +446,8 @@ void ls__share_note(struct step *s, const struct step_result *result);
 enum ls_status ls__compress_begin(struct ls_exec *e, const struct ls_plan *p) LS_MUST_CHECK;
 void ls__compress_gradient(struct ls_exec *e, const struct ls_plan *p, const struct ls_plan_op *op,
                            const struct ls_bound *b, int shard);
+/* Where the device rounds (ls_impl.launch_coarse): the remainders of the op's gradient; NULL: it is not rounded. */
+float *ls__compress_by_device(const struct ls_exec *e, const struct ls_plan *p, const struct ls_plan_op *op, int shard);
 void ls__compress_release(struct ls_exec *e);
 /* Adds the remainder to g, rounds g to multiples of a power of two in `bits` bits, keeps what that took away. */
 void ls__compress_part(float *g, float *remainder, int64_t n, int bits);

@@ -8,13 +8,15 @@ static enum ls_status reduce(struct ls_exec *e, const struct ls_plan *p, const s
                              const struct ls_bound *b, int shard, struct ls_step_ctx *ctx)
 {
     enum ls_status status = LS_OK;
+    const struct ls_impl *impl = op->kernel->impl;
     int entry = p->slots[op->node.out[0]].stored;
+    float *remainder = ls__compress_by_device(e, p, op, shard);
     ctx->n_parts = op->n_parts;
     ls__compress_gradient(e, p, op, b, shard);
     for (int i = 0; i < op->n_parts && status == LS_OK; i++) {
         ctx->part = (i + shard) % op->n_parts;
         e->together->lock(e, entry + ctx->part);
-        status = op->kernel->impl->launch(b, ctx);
+        status = remainder ? impl->launch_coarse(b, ctx, remainder, e->compress.bits) : impl->launch(b, ctx);
         e->together->unlock(e, entry + ctx->part);
     }
     ctx->part = 0;

@@ -222,13 +222,14 @@ static enum ls_status choose_threads(struct session *s, const struct session_opt
     return LS_OK;
 }
 
-/* What works on the host's memory only. */
+/* What the host cannot do in a device's own memory the device must. */
 static enum ls_status check_device(const struct session *s, const struct session_options *o)
 {
-    bool is_sync = o->sync && o->sync->is_host_only;
-    if (!s->backend->memory || !(o->compress || is_sync)) return LS_OK;
-    return ls_fail(LS_USAGE, "%s%s does not work with --device %s, whose memory is its own; leave it out",
-                   is_sync ? "--sync " : "--compress", is_sync ? o->sync->usage : "", s->backend->name);
+    if (!s->backend->memory || !o->compress) return LS_OK;
+    for (int i = 0; s->backend->impls[i]; i++)
+        if (s->backend->impls[i]->launch_coarse) return LS_OK;
+    return ls_fail(LS_USAGE, "--compress does not work with --device %s, which cannot round gradients; leave it out",
+                   s->backend->name);
 }
 
 /* A worker without a shard waits for the others in every step. The chief says so. */
@@ -355,8 +356,8 @@ enum ls_status ls__session_open(struct session *s, const struct session_options 
     TRY(ls_store_create(&s->store));
     TRY(ls_exec_create(&s->exec, s->backend, s->device, s->store, s->threads));
     TRY(ls_exec_measure(s->exec, s->trace, s->lane));
-    if (s->comm) TRY(ls_exec_join_job(s->exec, s->comm, o->balance));
     ls_exec_compress(s->exec, (int)o->compress, (int)s->shards);
+    if (s->comm) TRY(ls_exec_join_job(s->exec, s->comm, o->balance));
     TRY(add_plans(s, o));
     if (s->train && !o->computes_elsewhere) TRY(ls_exec_keep_images(s->exec, s->train, &s->train_kept));
     return s->test ? ls_exec_keep_images(s->exec, s->test, &s->test_kept) : LS_OK;

@@ -38,16 +38,16 @@ struct session_options {
     struct ls_comm *comm;             /* the job this session is part of; NULL: none */
     struct ls_trace *trace;           /* of the run this session is part of, borrowed; NULL: it has one of its own */
     int64_t gpus;                     /* cards of the machine, a process for each; 0: as many as there are, shared */
-    int turn;                         /* outside a job: this process's among those of the machine that share its cards */
-    bool computes_elsewhere;          /* a server: workers see the training data, this process does not */
-    bool balance;                     /* slower machines get fewer shards */
-    int64_t compress;                 /* bits of a gradient that leaves a shard; 0: all */
-    bool low_memory;                  /* compute activations again in backward instead of keeping them */
-    const struct ls_sync_name *sync;  /* NULL: allreduce */
-    const char *precision;            /* NULL: f32; tf32, bf16 */
-    const char *isa;                  /* NULL, "native", or the level to stay below: "avx2" */
-    const char *tune;                 /* tuning table: a file, "none", or NULL: the program's own for this machine */
-    const struct ls_tune *table;      /* the table itself, borrowed, instead of `tune`; for `lockstep tune` */
+    int turn;                        /* outside a job: this process's among those of the machine that share its cards */
+    bool computes_elsewhere;         /* a server: workers see the training data, this process does not */
+    bool balance;                    /* slower machines get fewer shards */
+    int64_t compress;                /* bits of a gradient that leaves a shard; 0: all */
+    bool low_memory;                 /* compute activations again in backward instead of keeping them */
+    const struct ls_sync_name *sync; /* NULL: allreduce */
+    const char *precision;           /* NULL: f32; tf32, bf16 */
+    const char *isa;                 /* NULL, "native", or the level to stay below: "avx2" */
+    const char *tune;                /* tuning table: a file, "none", or NULL: the program's own for this machine */
+    const struct ls_tune *table;     /* the table itself, borrowed, instead of `tune`; for `lockstep tune` */
 };
 
 struct session {

@@ -11,11 +11,7 @@ enum { MOST_STEPS = 1000000 };
 
 const struct ls_sync_name ls__sync_names[] = {
     {.name = "allreduce", .usage = "allreduce", .is_built = true},
-    {.name = "ps",
-     .usage = "ps",
-     .is_built = true,
-     .is_served = true,
-     .no_compress = "sends whole sums"},
+    {.name = "ps", .usage = "ps", .is_built = true, .is_served = true, .no_compress = "sends whole sums"},
     {.name = "async",
      .usage = "async",
      .is_built = true,
@@ -39,7 +35,6 @@ const struct ls_sync_name ls__sync_names[] = {
      .is_built = true,
      .is_own_training = true,
      .is_by_shard = true,
-     .is_host_only = true,
      .no_compress = "sends no gradients"},
     {.name = NULL},
 };

@@ -22,7 +22,6 @@ struct ls_sync_name {
     bool is_own_training;    /* gives other weights than allreduce: the name belongs to the run's identity */
     bool is_served;          /* by a parameter server: workers come and go */
     bool is_by_shard;        /* every shard has a model of its own: sums are made shard by shard */
-    bool is_host_only;       /* does not work on a device with memory of its own */
     const char *no_compress; /* why --compress does not go with it; NULL: it does */
 };
 

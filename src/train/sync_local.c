@@ -10,46 +10,18 @@
  *
  * When anything is averaged depends on H and the length of an epoch alone. In between the session's store gets the
  * average of the moment when somebody wants to read it (view), and the replicas go on as they were. A checkpoint then
- * holds them too (carry.h).
+ * holds them too (carry.h). The average itself is made in local_average.c.
  */
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/pool.h"
 #include "comm/average.h"
 #include "train/carry.h"
-#include "train/sync.h"
+#include "train/local.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { PART = 1 << 16 }; /* elements; a multiple of LS_AVERAGE_BLOCK */
-/* Words behind the averaged values in the block. */
-enum { WORD_LOSS, WORD_CORRECT, WORD_SAMPLES, WORD_STOP, WORD_SAVE, N_WORDS = 8 };
-
-struct piece {
-    int entry;
-    int64_t begin, end;      /* elements of the entry */
-    int64_t at, at_exponent; /* of the block; of the list of exponents */
-};
-
-struct local {
-    struct session *s;
-    struct ls_comm *comm;
-    int64_t period;
-    bool is_averaged;             /* all replicas are equal: no step since the last average */
-    int n_replicas, first, n_own; /* in all; this rank's */
-    struct session *replicas;     /* [n_own] */
-    struct ls_exec_stats *stats;  /* [n_own] of the present step */
-    struct ls_exec_stats sum;     /* since the last barrier */
-    struct ls_pool *pool;
-    struct piece *pieces;
-    int n_pieces;
-    int64_t n_values, n_exponents;
-    uint8_t *exponents; /* [n_exponents] of the pieces' blocks of elements */
-    uint8_t *gathered;  /* [n_ranks] of these; rank 0's */
-    int64_t *block;     /* [n_values + N_WORDS], the machine's */
-};
 
 static enum ls_status cut_pieces(struct local *l)
 {
@@ -81,6 +53,15 @@ static enum ls_status check_same(const struct session *s, const struct session *
     return LS_OK;
 }
 
+/* Such a device launches for one thread at a time; threads of the host only average. */
+static enum ls_status open_far(struct local *l)
+{
+    enum { MOST_THREADS = 8 };
+    const int n = ls__cpu_count();
+    TRY(ls__alloc_aligned(&l->plain, (size_t)l->n_values * sizeof *l->plain));
+    return ls__pool_create(&l->pool, n < MOST_THREADS ? n : MOST_THREADS, false, NULL);
+}
+
 static enum ls_status build(struct local *l, const struct session_options *o)
 {
     const struct ls_comm_place *at = ls_comm_place(l->comm);
@@ -96,7 +77,8 @@ static enum ls_status build(struct local *l, const struct session_options *o)
         TRY(ls__session_replicate(l->s, o, &l->replicas[i]));
         TRY(check_same(l->s, &l->replicas[i]));
     }
-    TRY(ls__pool_create(&l->pool, l->s->threads, true, l->s->backend->thread_begin));
+    TRY(ls_exec_is_far(l->s->exec) ? open_far(l)
+                                   : ls__pool_create(&l->pool, l->s->threads, true, l->s->backend->thread_begin));
     return ls_comm_share(l->comm, (size_t)(l->n_values + N_WORDS) * sizeof(int64_t), (void **)&l->block);
 }
 
@@ -109,6 +91,7 @@ static void close_local(struct sync *sync)
     free(l->stats);
     free(l->exponents);
     free(l->gathered);
+    if (l->plain) ls__free_aligned(l->plain, (size_t)l->n_values * sizeof *l->plain);
     free(l->pieces);
     free(l);
 }
@@ -123,13 +106,7 @@ static enum ls_status start(struct local *l, const struct train_state *st, int64
         l->sum.n_correct = st->pending.n_correct;
         l->sum.n = st->pending.n;
     }
-    for (int r = 0; r < l->n_own; r++) {
-        for (int i = 0; i < l->s->store->n_entries; i++) {
-            const struct ls_stored *e = &l->s->store->entries[i];
-            if (ls_stored_is_saved(e)) memcpy(l->replicas[r].store->entries[i].data, e->data, e->layout.bytes);
-        }
-        l->replicas[r].store->version++;
-    }
+    TRY(ls__local_hand_out(l));
     return ls_comm_barrier(l->comm, LS_OK, 0);
 }
 
@@ -171,12 +148,22 @@ static enum ls_status step_replica(void *arg, int item, int thread)
                                  .n = (int)(left < run->step->shard_size ? left : run->step->shard_size),
                                  .samples = b->samples + first,
                                  .labels = b->labels + first,
-                                 .pixels = b->pixels + first};
+                                 .pixels = b->pixels + first,
+                                 .kept = b->kept};
     struct ls_exec_step step = *run->step;
     step.batch = &own;
     step.shard_size = own.n;
-    step.look = NULL; /* a replica's gradient is nobody's */
+    step.look = NULL;           /* a replica's gradient is nobody's */
+    step.may_run_ahead = false; /* several share a device: which one failed is known while it is its turn */
     return ls_exec_train(l->replicas[item].exec, &step, &l->stats[item]);
+}
+
+static enum ls_status step_replicas(struct step_run *run)
+{
+    const struct local *l = run->l;
+    if (!l->plain) return ls__pool_run(l->pool, l->n_own, step_replica, run);
+    for (int r = 0; r < l->n_own; r++) TRY(step_replica(run, r, 0));
+    return LS_OK;
 }
 
 static void add_stats(struct local *l)
@@ -188,124 +175,6 @@ static void add_stats(struct local *l)
     }
 }
 
-/* --- the average --- */
-
-static enum ls_status measure_piece(void *arg, int item, int thread)
-{
-    struct local *l = arg;
-    const struct piece *p = &l->pieces[item];
-    uint8_t *exponents = l->exponents + p->at_exponent;
-    int64_t n = p->end - p->begin, n_blocks = ls__average_n_blocks(n);
-    memset(exponents, 0, (size_t)n_blocks);
-    for (int r = 0; r < l->n_own; r++)
-        ls__average_exponents((const float *)l->replicas[r].store->entries[p->entry].data + p->begin, n, exponents);
-    if (memchr(exponents, LS_AVERAGE_NOT_FINITE, (size_t)n_blocks))
-        return ls_fail(LS_NONFINITE, "%s of a replica is not finite; try a lower --lr, --warmup-epochs or --clip-norm",
-                       l->s->store->entries[p->entry].name);
-    return LS_OK;
-}
-
-/* The exponents of all ranks' replicas. */
-static enum ls_status agree_exponents(struct local *l)
-{
-    const struct ls_comm_place *at = ls_comm_place(l->comm);
-    int64_t n = l->n_exponents;
-    TRY(ls__pool_run(l->pool, l->n_pieces, measure_piece, l));
-    TRY(ls_comm_gather(l->comm, l->exponents, (size_t)n, l->gathered));
-    for (int r = 0; at->rank == 0 && r < at->n_ranks; r++) ls__average_join(l->exponents, l->gathered + r * n, n);
-    return ls_comm_broadcast(l->comm, 0, l->exponents, (size_t)n);
-}
-
-/* Adds this rank's replicas to the machine's sums, piece by piece. */
-static enum ls_status add_piece(void *arg, int item, int thread)
-{
-    struct local *l = arg;
-    const struct piece *p = &l->pieces[item];
-    ls_comm_lock(l->comm, item);
-    for (int r = 0; r < l->n_own; r++)
-        ls__average_add((const float *)l->replicas[r].store->entries[p->entry].data + p->begin, p->end - p->begin,
-                        l->exponents + p->at_exponent, l->block + p->at);
-    ls_comm_unlock(l->comm, item);
-    return LS_OK;
-}
-
-/* The average becomes the session's values, by the leader, and unless it is only looked at everyone's replicas. */
-struct take {
-    struct local *l;
-    int n_replicas;
-};
-
-static enum ls_status take_piece(void *arg, int item, int thread)
-{
-    const struct take *t = arg;
-    struct local *l = t->l;
-    const struct piece *p = &l->pieces[item];
-    bool is_leader = ls_comm_place(l->comm)->local_rank == 0;
-    for (int r = is_leader ? -1 : 0; r < t->n_replicas; r++) {
-        struct ls_store *store = r < 0 ? l->s->store : l->replicas[r].store;
-        ls__average_take(l->block + p->at, p->end - p->begin, l->exponents + p->at_exponent, l->n_replicas,
-                         (float *)store->entries[p->entry].data + p->begin);
-    }
-    return LS_OK;
-}
-
-/* The words of this rank join the machine's. */
-static void add_words(struct local *l)
-{
-    int64_t *words = l->block + l->n_values;
-    const int64_t mine[N_WORDS] = {[WORD_LOSS] = llrint(ldexp(l->sum.loss_sum, LS_SCALE_STATS)),
-                                   [WORD_CORRECT] = l->sum.n_correct,
-                                   [WORD_SAMPLES] = l->sum.n,
-                                   [WORD_STOP] = l->sum.stop_wanted,
-                                   [WORD_SAVE] = l->sum.save_wanted};
-    for (int i = 0; i < N_WORDS; i++) __atomic_fetch_add(&words[i], mine[i], __ATOMIC_RELAXED);
-}
-
-static enum ls_status sum_over_machines(struct local *l)
-{
-    const struct ls_comm_bucket all = {0, l->n_values + N_WORDS, 1};
-    TRY(ls_comm_sum_begin(l->comm, l->block, &all, 1, LS_SPAN_SUM));
-    if (ls_comm_place(l->comm)->local_rank == 0) ls_comm_sum_flush(l->comm);
-    return ls_comm_sum_wait(l->comm, all.end);
-}
-
-static void read_words(struct local *l, struct ls_exec_stats *stats)
-{
-    const int64_t *words = l->block + l->n_values;
-    *stats = (struct ls_exec_stats){.loss_sum = ldexp((double)words[WORD_LOSS], -LS_SCALE_STATS),
-                                    .n_correct = words[WORD_CORRECT],
-                                    .n = words[WORD_SAMPLES],
-                                    .stop_wanted = words[WORD_STOP] > 0,
-                                    .save_wanted = words[WORD_SAVE] > 0};
-}
-
-/* is_view: the replicas stay as they are. */
-static enum ls_status average_all(struct local *l, bool is_view, struct ls_exec_stats *stats)
-{
-    const struct take take = {l, is_view ? 0 : l->n_own};
-    TRY(agree_exponents(l));
-    TRY(ls__pool_run(l->pool, l->n_pieces, add_piece, l));
-    add_words(l);
-    TRY(ls_comm_barrier(l->comm, LS_OK, 0));
-    TRY(sum_over_machines(l));
-    read_words(l, stats);
-    TRY(ls__pool_run(l->pool, l->n_pieces, take_piece, (void *)&take));
-    for (int r = 0; r < take.n_replicas; r++) l->replicas[r].store->version++;
-    l->s->store->version++;
-    TRY(ls_comm_barrier(l->comm, LS_OK, 0));
-    if (ls_comm_place(l->comm)->local_rank == 0)
-        memset(l->block, 0, (size_t)(l->n_values + N_WORDS) * sizeof *l->block);
-    return ls_comm_barrier(l->comm, LS_OK, 0);
-}
-
-static enum ls_status average(struct local *l, bool is_view, struct ls_exec_stats *stats)
-{
-    struct ls_begun begun = ls__span_begin(l->s->lane, LS_SPAN_COMMUNICATE, "average", l->n_replicas);
-    enum ls_status status = average_all(l, is_view, stats);
-    ls__span_end(l->s->lane, begun);
-    return status;
-}
-
 static enum ls_status step_all(struct sync *sync, const struct ls_exec_step *step, bool stop, bool save,
                                struct ls_exec_stats *stats)
 {
@@ -315,12 +184,12 @@ static enum ls_status step_all(struct sync *sync, const struct ls_exec_step *ste
     l->sum.stop_wanted |= stop;
     l->sum.save_wanted |= save;
     ls_comm_note(l->comm, n_done, "local steps");
-    TRY(ls__pool_run(l->pool, l->n_own, step_replica, &run));
+    TRY(step_replicas(&run));
     add_stats(l);
     l->is_averaged = false;
     *stats = (struct ls_exec_stats){0};
     if (n_done % l->period != 0 && n_done % sync->steps_per_epoch != 0) return LS_OK;
-    TRY(average(l, false, stats));
+    TRY(ls__local_average(l, false, stats));
     l->sum = (struct ls_exec_stats){0};
     l->is_averaged = true;
     return LS_OK;
@@ -329,7 +198,7 @@ static enum ls_status step_all(struct sync *sync, const struct ls_exec_step *ste
 static enum ls_status view(struct sync *sync, struct tally *pending)
 {
     struct ls_exec_stats stats;
-    TRY(average(sync->state, true, &stats));
+    TRY(ls__local_average(sync->state, true, &stats));
     *pending = (struct tally){stats.loss_sum, stats.n_correct, stats.n};
     return LS_OK;
 }

@@ -1,5 +1,6 @@
 /* test_cuda_rates.c: a recorded update has the rate of a plain one in every step, also where --lr-of gives layers rates
- * of their own. Needs no card: the jobs are looked at where they would be enqueued.
+ * of their own; one of a range of sums is that of the whole for these elements. Needs no card: the jobs are looked at
+ * where they would be enqueued.
  */
 #include "backend/cuda/cuda.h"
 #include "backend/rates.h"
@@ -12,6 +13,10 @@ enum ls_status ls__cuda_job(struct ls_device *d, const struct ls_cuda_job *job)
 {
     last = *job;
     return LS_OK;
+}
+void ls__cuda_keep_failure(struct ls_device *d, enum ls_status status)
+{
+    check_ok(status);
 }
 enum ls_status ls__cuda_prepare(const struct ls_prep *prep, struct ls_kernel **out)
 {
@@ -80,8 +85,40 @@ static void test_adamw(void **state)
     assert_true(d.is_unrecordable);
 }
 
+/* A range: all that is read and written begins there, the copy in bf16 too; the rates are the same. */
+static void test_range(void **state)
+{
+    enum { N = 64, BEGIN = 16, COUNT = 32 };
+    static float param[N], first[N], second[N];
+    static int64_t sum[N];
+    static uint16_t copy[N];
+    struct ls_device d = {.n_rates = 0};
+    const struct ls_impl *const impls[] = {&ls__cuda_sgd, &ls__cuda_adamw};
+    const struct ls_step_ctx ctx = {.step = 3, .lr = 0.1f, .clip_scale = 1, .n_parts = 1};
+    bool is_followed;
+    check_ok(ls__cuda_copy_bind(&d, param, copy, N, &is_followed));
+    for (int i = 0; i < 2; i++) {
+        struct ls_cuda_kernel k = {.base = {.impl = impls[i]}, .device = &d, .in = {{.n_dims = 1, .dims = {N}}}};
+        const struct ls_bound b = {.kernel = &k.base, .in = {param, sum, first, second}};
+        check_ok(impls[i]->launch(&b, &ctx));
+        const struct ls_cuda_job whole = last;
+        impls[i]->update(&b, &ctx, BEGIN, COUNT, sum + BEGIN);
+        assert_int_equal(last.n, COUNT);
+        assert_ptr_equal(last.a, param + BEGIN);
+        assert_ptr_equal(last.sum, sum + BEGIN);
+        assert_ptr_equal(last.b, first + BEGIN);
+        assert_ptr_equal(last.c, second + BEGIN);
+        assert_ptr_equal(whole.copy, copy);
+        assert_ptr_equal(last.copy, copy + BEGIN);
+        assert_memory_equal(&last.of, &whole.of, sizeof last.of);
+    }
+    ls__cuda_copy_unbind(&d, param, copy);
+    free(d.copies);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sgd), cmocka_unit_test(test_adamw)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sgd), cmocka_unit_test(test_adamw),
+                                       cmocka_unit_test(test_range)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

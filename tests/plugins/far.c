@@ -17,10 +17,12 @@
  * loads found what was fetched.
  *
  * With LOCKSTEP_FAR_RECORDING=1 launches are recorded and replayed, images are kept, and steps may be enqueued before
- * the host has heard of those before; with 0 nothing of it, but the plans are the same.
+ * the host has heard of those before; with 0 nothing of it, but the plans are the same. With LOCKSTEP_FAR_EXACT it
+ * cannot round gradients.
  */
 #include "backend/backend.h"
 #include "base/clock.h"
+#include "exec/exec_internal.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -442,6 +444,16 @@ static void update(const struct ls_bound *b, const struct ls_step_ctx *ctx, int6
     inner_of(b)->update(is_far ? b->extra : b, ctx, begin, n, is_far ? near(sums) : sums);
 }
 
+/* As the host does it for ref. */
+static enum ls_status launch_coarse(const struct ls_bound *b, const struct ls_step_ctx *ctx, float *remainder, int bits)
+{
+    const struct ls_bound *mine = b->extra;
+    int64_t begin, end;
+    ls_part_range((int64_t)(b->kernel->in[0].bytes / sizeof(float)), ctx->part, ctx->n_parts, &begin, &end);
+    ls__compress_part((float *)mine->in[0] + begin, (float *)near(remainder) + begin, end - begin, bits);
+    return launch_now(b, ctx);
+}
+
 /* --- recording --- */
 
 struct recording {
@@ -624,6 +636,7 @@ __attribute__((constructor)) static void wrap(void)
         if ((*i)->update) w->outer.update = update;
         if ((*i)->launch) w->outer.launch = launch;
         if ((*i)->launch_join) w->outer.launch_join = launch_join;
+        if ((*i)->op == LS_OP_REDUCE && !getenv("LOCKSTEP_FAR_EXACT")) w->outer.launch_coarse = launch_coarse;
         impls[n++] = &w->outer;
     }
 }

@@ -23,7 +23,7 @@ static enum ls_status prepare(const struct ls_prep *prep, struct ls_kernel **out
     return status;
 }
 
-static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
+static struct ls_cuda_job job_of(const struct ls_bound *b, const struct ls_step_ctx *ctx)
 {
     const struct ls_cuda_kernel *k = ls__cuda_kernel_of(b);
     const double whole = ldexp(k->attrs.alpha != 0.0f ? (double)k->attrs.alpha : 1.0, k->attrs.scale_log2);
@@ -38,7 +38,25 @@ static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx 
                                          .is_float = k->attrs.float_sum,
                                          .is_only = ctx->is_only,
                                          .fault_id = k->fault_id};
-    return ls__cuda_job(k->device, &job);
+    return job;
+}
+
+static enum ls_status launch(const struct ls_bound *b, const struct ls_step_ctx *ctx)
+{
+    struct ls_device *d = ls__cuda_kernel_of(b)->device;
+    const struct ls_cuda_job job = job_of(b, ctx);
+    TRY(ls__cuda_join(d));
+    return ls__cuda_job(d, &job);
+}
+
+static enum ls_status launch_coarse(const struct ls_bound *b, const struct ls_step_ctx *ctx, float *remainder, int bits)
+{
+    struct ls_device *d = ls__cuda_kernel_of(b)->device;
+    const struct ls_cuda_job job = job_of(b, ctx);
+    TRY(ls__cuda_join(d));
+    remainder += ls__cuda_part(ls__cuda_kernel_of(b), ctx).begin;
+    return LS_CUDA(ls__cuda_run_coarse(ls__cuda_stream(d), &job, remainder,
+                                       (struct ls_cuda_coarse){bits, -LS_SCALE_GRAD}, d->fault));
 }
 
 const struct ls_impl ls__cuda_reduce = {
@@ -46,5 +64,6 @@ const struct ls_impl ls__cuda_reduce = {
     .op = LS_OP_REDUCE,
     .prepare = prepare,
     .launch = launch,
+    .launch_coarse = launch_coarse,
     .release = ls__cuda_unwatch,
 };

@@ -323,6 +323,13 @@ struct ls_cuda_jobs {
 cudaError_t ls__cuda_run_jobs(cudaStream_t stream, struct ls_cuda_jobs *jobs, struct ls_cuda_fault *fault,
                               const struct ls_cuda_now *now);
 
+/* coarse.cu: a REDUCE of gradients rounded to few bits, but no finer than 2^least_log2; remainder [job->n] */
+struct ls_cuda_coarse {
+    int bits, least_log2;
+};
+cudaError_t ls__cuda_run_coarse(cudaStream_t stream, const struct ls_cuda_job *job, float *remainder,
+                                struct ls_cuda_coarse how, struct ls_cuda_fault *fault);
+
 /* linear_sum.cu */
 enum { LS_CUDA_MAX_SHARDS = 4096 };
 struct ls_cuda_linear_sum {
