@@ -217,9 +217,9 @@ struct ls_device_sums {
     /* Collective. LS_UNSUPPORTED, on all ranks alike: these devices cannot, their sums go through the host. */
     enum ls_status (*join)(struct ls_device *device, const struct ls_device_group *group);
     void (*leave)(struct ls_device *device); /* also without having joined */
-    /* (optional, default: all are added behind the shards) Sums of this many elements and more are worth being added
-     * while the last shard is still computed. */
-    int64_t bucket;
+    /* (optional, default 0: all are added at once, behind the shards) After join, on all ranks alike: sums of so many
+     * elements and more are worth being added while the last shard is still computed. */
+    int64_t (*bucket)(const struct ls_device *device);
     /* With bucket. Between launches, and recorded with them: data[0,n) is made by what was launched so far. which: a
      * number below LS_MAX_READY, once in a step. */
     enum ls_status (*ready)(struct ls_device *device, int which, const int64_t *data, int64_t n);

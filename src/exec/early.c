@@ -75,7 +75,7 @@ static int n_early(const struct ls_exec *e, const struct ls_plan *p, const struc
 enum ls_status ls__early_find(const struct ls_exec *e, struct bound_plan *bp)
 {
     struct early *early = &bp->early;
-    if (e->together != &ls__devices || !e->backend->sums->bucket || !bp->plan->graph->is_training) return LS_OK;
+    if (ls__devices_bucket(e) == 0 || !bp->plan->graph->is_training) return LS_OK;
     if (early->ready || e->n_threads > 1) return LS_OK; /* of several threads none knows which shard ends last */
     TRY(ls__calloc(&early->reduce, (size_t)bp->plan->n_ops + 1, sizeof *early->reduce));
     TRY(ls__calloc(&early->ready, (size_t)e->sums.n_buckets, sizeof *early->ready));

@@ -279,6 +279,8 @@ enum ls_status ls__alone_sum_wait(struct step *s, int64_t end) LS_MUST_CHECK;
 /* devices.c: whether the devices can add their sums themselves; collective */
 enum ls_status ls__devices_join(struct ls_exec *e, bool *has_joined) LS_MUST_CHECK;
 void ls__devices_leave(struct ls_exec *e);
+/* What ls_device_sums.bucket says; 0: these devices add all at once, or do not add. */
+int64_t ls__devices_bucket(const struct ls_exec *e);
 
 /* ranks.c, for machines.c and devices.c */
 enum ls_status ls__ranks_share(struct ls_exec *e, size_t bytes, void **out) LS_MUST_CHECK;

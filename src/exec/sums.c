@@ -66,7 +66,7 @@ static void count_parts(struct ls_exec *e, const struct ls_plan *p)
 /* What is worth a message, or a sum of devices, which are few. */
 static int64_t least_bucket(const struct ls_exec *e)
 {
-    const int64_t by_devices = e->together == &ls__devices ? e->backend->sums->bucket : 0;
+    const int64_t by_devices = ls__devices_bucket(e);
     const int64_t least = by_devices ? by_devices : MIN_BUCKET;
     const int64_t share = e->sums.control / (by_devices ? LS_MAX_READY - 2 : MAX_N_BUCKETS);
     return share > least ? share : least;

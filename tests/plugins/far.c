@@ -8,7 +8,8 @@
  * With LOCKSTEP_FAR_SUMS=1 devices of several processes add their sums themselves, through a file that all of them map;
  * LOCKSTEP_FAR_SUMS=one-cannot: rank 1 cannot, so nobody does. A machine has LOCKSTEP_FAR_CARDS of them (2). Its clock
  * is the host's; LOCKSTEP_FAR_ADDING_MS: it says that sums took so much longer, LOCKSTEP_FAR_SLOW_MS: rank 1's shards.
- * Sums of 4,096 elements and more may be added while shards are computed, as they were when they were ready.
+ * Sums of LOCKSTEP_FAR_BUCKET elements (4,096; 0: all at once) and more may be added while shards are computed, as they
+ * were when they were ready.
  * LOCKSTEP_FAR_FAILS=STEP: a sum of rank 1 fails in that step, from 0. Then the other ranks' devices update nothing any
  * more, however often the host settles; with LOCKSTEP_FAR_COUNT each says of how many updates it was asked for nothing.
  *
@@ -572,8 +573,14 @@ static enum ls_status load(struct ls_device *device, const struct ls_load *l)
 static const struct ls_device_memory memory = {
     .alloc = mem_alloc, .free = mem_free, .copy = mem_copy, .fill = mem_fill, .settle = settle};
 
+static int64_t bucket(const struct ls_device *device)
+{
+    const char *elements = getenv("LOCKSTEP_FAR_BUCKET");
+    return elements ? strtol(elements, NULL, 10) : 1 << 12;
+}
+
 static const struct ls_device_sums sums = {
-    .join = join, .leave = leave, .bucket = 1 << 12, .ready = sum_ready, .add = sum_add, .tell = sum_tell};
+    .join = join, .leave = leave, .bucket = bucket, .ready = sum_ready, .add = sum_add, .tell = sum_tell};
 
 static const struct ls_device_recording recording = {
     .begin = begin, .end = end, .replay = replay, .free = free_recording, .now = now, .failed_step = failed_step};
