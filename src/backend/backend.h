@@ -227,9 +227,9 @@ struct ls_device_sums {
      * beside what was launched later; LS_NOT_READY: behind all that was launched. All ranks add the same ranges in the
      * same order; whether they were ready is each rank's own. */
     enum ls_status (*add)(struct ls_device *device, int64_t *data, int64_t n, int which);
-    /* Behind all adds. The sum of all ranks' `mine` (of the host, read before it returns) to `words`. mine[0] counts as one more where a
-     * launch on this device has failed; where words[0] is not zero, updates enqueued later change nothing, also after
-     * settle, which tells only what failed here. */
+    /* Behind all adds. The sum of all ranks' `mine` (of the host, read before it returns) to `words`. mine[0] counts as
+     * one more where a launch on this device has failed; where words[0] is not zero, updates enqueued later change
+     * nothing, also after settle, which tells only what failed here. */
     enum ls_status (*tell)(struct ls_device *device, int64_t *words, const int64_t *mine, int64_t n);
 };
 

@@ -3,8 +3,8 @@
  *     [ stats | sums that shards make, in the order of backward | sums made in JOIN | control words ]
  *
  * Between machines the block is summed in buckets of neighbouring sums. A bucket may go when every shard of the machine
- * has added to every sum in it. Devices that add have larger ones (early.c). The control words go last: they tell every machine what happened on the others
- * (failures, signals, the time its shards took), so that all decide alike.
+ * has added to every sum in it. Devices that add have larger ones (early.c). The control words go last: they tell every
+ * machine what happened on the others (failures, signals, the time its shards took), so that all decide alike.
  */
 #include "base/mem.h"
 #include "exec/exec_internal.h"

@@ -14,8 +14,8 @@
  * more, however often the host settles; with LOCKSTEP_FAR_COUNT each says of how many updates it was asked for nothing.
  *
  * Bytes of images that it does not keep can be fetched early; they are lost when two other loads come between. With
- * LOCKSTEP_FAR_COUNT it says how many fetches there were while launches waited for the host to hear of them, and how many
- * loads found what was fetched.
+ * LOCKSTEP_FAR_COUNT it says how many fetches there were while launches waited for the host to hear of them, and how
+ * many loads found what was fetched.
  *
  * With LOCKSTEP_FAR_RECORDING=1 launches are recorded and replayed, images are kept, and steps may be enqueued before
  * the host has heard of those before; with 0 nothing of it, but the plans are the same.
@@ -109,7 +109,8 @@ static enum ls_status device_open_at(struct ls_device **out, int turn, bool is_o
 static void device_close(struct ls_device **device)
 {
     if (getenv("LOCKSTEP_FAR_COUNT"))
-        fprintf(stderr, "far: the host waited %d times\nfar: %d updates withheld\nfar: %d fetches, %d found\n"
+        fprintf(stderr,
+                "far: the host waited %d times\nfar: %d updates withheld\nfar: %d fetches, %d found\n"
                 "far: %d early sums\n",
                 card.n_waits, card.n_withheld, fetched.n_beside, fetched.n_found, n_early);
     free(fetched.bytes);

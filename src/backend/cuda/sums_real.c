@@ -3,8 +3,8 @@
  * NCCL is loaded when a job wants it; where it is missing or refuses on any rank, all ranks say LS_UNSUPPORTED and the
  * sums go through the host. Integers are added, so the order in which NCCL adds them is nothing.
  *
- * Sums that are ready before the last shard ends (aside.c) go in a stream of their own; the first one waits for it before
- * the next sum that does not, which is the control words at the latest.
+ * Sums that are ready before the last shard ends (aside.c) go in a stream of their own; the first one waits for it
+ * before the next sum that does not, which is the control words at the latest.
  *
  * Its calls do not block (ncclConfig_t.blocking = 0), and every wait for them, or for the stream that they are in,
  * asks group->check: a rank that is gone ends it, by ncclCommAbort.
@@ -44,7 +44,7 @@ struct ls_cuda_group {
     cudaEvent_t is_done; /* the last of those */
     bool is_awaited;     /* by the first stream; false: some may still be under way */
     int64_t bucket;      /* as rank 0 said */
-    int64_t *told;   /* in pinned memory: control words on their way, of one step */
+    int64_t *told;       /* in pinned memory: control words on their way, of one step */
     int64_t n_told;
 #define MEMBER(call) __typeof__(&(call)) call;
     NCCL_CALLS(MEMBER)
