@@ -223,9 +223,9 @@ struct ls_device_sums {
     /* Collective. LS_UNSUPPORTED, on all ranks alike: these devices cannot, their sums go through the host. */
     enum ls_status (*join)(struct ls_device *device, const struct ls_device_group *group);
     void (*leave)(struct ls_device *device); /* also without having joined */
-    /* (optional, default: all are added behind the shards) Sums of this many elements and more are worth being added
-     * while the last shard is still computed. */
-    int64_t bucket;
+    /* (optional, default 0: all are added at once, behind the shards) After join, on all ranks alike: sums of so many
+     * elements and more are worth being added while the last shard is still computed. */
+    int64_t (*bucket)(const struct ls_device *device);
     /* With bucket. Between launches, and recorded with them: data[0,n) is made by what was launched so far. which: a
      * number below LS_MAX_READY, once in a step. */
     enum ls_status (*ready)(struct ls_device *device, int which, const int64_t *data, int64_t n);
@@ -233,9 +233,9 @@ struct ls_device_sums {
      * beside what was launched later; LS_NOT_READY: behind all that was launched. All ranks add the same ranges in the
      * same order; whether they were ready is each rank's own. */
     enum ls_status (*add)(struct ls_device *device, int64_t *data, int64_t n, int which);
-    /* Behind all adds. The sum of all ranks' `mine` (of the host, read before it returns) to `words`. mine[0] counts as one more where a
-     * launch on this device has failed; where words[0] is not zero, updates enqueued later change nothing, also after
-     * settle, which tells only what failed here. */
+    /* Behind all adds. The sum of all ranks' `mine` (of the host, read before it returns) to `words`. mine[0] counts as
+     * one more where a launch on this device has failed; where words[0] is not zero, updates enqueued later change
+     * nothing, also after settle, which tells only what failed here. */
     enum ls_status (*tell)(struct ls_device *device, int64_t *words, const int64_t *mine, int64_t n);
 };
 

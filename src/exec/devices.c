@@ -51,6 +51,12 @@ void ls__devices_leave(struct ls_exec *e)
     if (e->together == &ls__devices) e->backend->sums->leave(e->device);
 }
 
+int64_t ls__devices_bucket(const struct ls_exec *e)
+{
+    const struct ls_device_sums *sums = e->backend->sums;
+    return e->together == &ls__devices && sums->bucket ? sums->bucket(e->device) : 0;
+}
+
 static enum ls_status sum_begin(struct step *s)
 {
     ls__result_wish(s);
@@ -98,7 +104,7 @@ static enum ls_status add_rest(struct step *s)
 {
     const struct ls_exec *e = s->e;
     const struct sum_block *b = &e->sums;
-    const int n = e->backend->sums->bucket ? b->n_buckets - 2 : 0;
+    const int n = ls__devices_bucket(e) > 0 ? b->n_buckets - 2 : 0;
     if (!s->is_training) return e->backend->sums->add(e->device, b->block, b->buckets[0].end, LS_NOT_READY);
     if (n == 0) return e->backend->sums->add(e->device, b->block, b->control, LS_NOT_READY);
     while (s->n_added < n) TRY(add_next(s, LS_NOT_READY));

@@ -8,8 +8,8 @@
  *     last shard    f f f  b b b R R b b b R b b R
  *                               ready 1     ready 2
  *
- * Nothing else changes: the plan's memory is as it was, for a REDUCE is never launched later than the plan says, and what
- * it reads has not changed since it was made. The order of additions changes, which integers do not mind.
+ * Nothing else changes: the plan's memory is as it was, for a REDUCE is never launched later than the plan says, and
+ * what it reads has not changed since it was made. The order of additions changes, which integers do not mind.
  */
 #include "base/mem.h"
 #include "exec/exec_internal.h"
@@ -56,7 +56,8 @@ static void place_reduces(const struct ls_exec *e, const struct ls_plan *p, stru
     put_in_order(early->ready, n);
     for (int i = 0; i < p->n_ops; i++) early->reduce[i] = -1;
     for (int i = 0; i < p->n_ops; i++) /* never later than its place in the plan */
-        if (is_reduce(p, i) && early->ready[bucket_of(e, p, i)] < i) early->reduce[i] = early->ready[bucket_of(e, p, i)];
+        if (is_reduce(p, i) && early->ready[bucket_of(e, p, i)] < i)
+            early->reduce[i] = early->ready[bucket_of(e, p, i)];
     for (int i = 0; i < p->n_ops; i++)
         if (is_reduce(p, i)) at_least(&early->ready[bucket_of(e, p, i)], early->reduce[i] < 0 ? i : early->reduce[i]);
     put_in_order(early->ready, n);
@@ -75,7 +76,7 @@ static int n_early(const struct ls_exec *e, const struct ls_plan *p, const struc
 enum ls_status ls__early_find(const struct ls_exec *e, struct bound_plan *bp)
 {
     struct early *early = &bp->early;
-    if (e->together != &ls__devices || !e->backend->sums->bucket || !bp->plan->graph->is_training) return LS_OK;
+    if (ls__devices_bucket(e) == 0 || !bp->plan->graph->is_training) return LS_OK;
     if (early->ready || e->n_threads > 1) return LS_OK; /* of several threads none knows which shard ends last */
     TRY(ls__calloc(&early->reduce, (size_t)bp->plan->n_ops + 1, sizeof *early->reduce));
     TRY(ls__calloc(&early->ready, (size_t)e->sums.n_buckets, sizeof *early->ready));

@@ -32,11 +32,11 @@
 
 enum { N_LOCKS = 256, MAX_N_SHARDS = 4096, MAX_KEPT = 4 };
 
-/* Sums that are complete before the end of a device's last shard; early.c. Buckets from 1 on, with the first of which the
- * stats travel. */
+/* Sums that are complete before the end of a device's last shard; early.c. Buckets from 1 on, with the first of which
+ * the stats travel. */
 struct early {
-    int *reduce;   /* [n_ops] of a REDUCE: the op behind which it is launched; others, and REDUCE in its own place: -1 */
-    int *ready;    /* [n_buckets] the op behind which all of a bucket's REDUCE ops have been launched */
+    int *reduce; /* [n_ops] of a REDUCE: the op behind which it is launched; others, and REDUCE in its own place: -1 */
+    int *ready;  /* [n_buckets] the op behind which all of a bucket's REDUCE ops have been launched */
     int n_buckets; /* those below are ready early; 0: none is */
 };
 
@@ -184,7 +184,7 @@ struct ls_exec {
     struct ls_trace *own_trace; /* when ops are measured and nobody else does */
     bool is_caller_lane;        /* worker 0's lane is the caller's */
     bool is_profiling;
-    bool is_update_apart; /* never apply sums while they are made */
+    bool is_update_apart;   /* never apply sums while they are made */
     struct ls_lane *adding; /* the device's: sums beside shards (moments.c); NULL: nobody measures, or there are none */
     struct sum_block sums;
     struct compress compress;
@@ -234,8 +234,8 @@ struct step {
     bool is_timed; /* by the device's clock (moments.c) */
     struct ls_begun adding; /* is_timed: the step in the device's lane; */
     bool is_told;           /* it has ended */
-    int n_added;      /* devices.c: buckets whose sums are enqueued */
-    bool is_fetching; /* the next step's bytes are on their way, or need not be */
+    int n_added;            /* devices.c: buckets whose sums are enqueued */
+    bool is_fetching;       /* the next step's bytes are on their way, or need not be */
 };
 
 /* --- the ways to work on one step --- */
@@ -280,6 +280,8 @@ enum ls_status ls__alone_sum_wait(struct step *s, int64_t end) LS_MUST_CHECK;
 /* devices.c: whether the devices can add their sums themselves; collective */
 enum ls_status ls__devices_join(struct ls_exec *e, bool *has_joined) LS_MUST_CHECK;
 void ls__devices_leave(struct ls_exec *e);
+/* What ls_device_sums.bucket says; 0: these devices add all at once, or do not add. */
+int64_t ls__devices_bucket(const struct ls_exec *e);
 
 /* ranks.c, for machines.c and devices.c */
 enum ls_status ls__ranks_share(struct ls_exec *e, size_t bytes, void **out) LS_MUST_CHECK;

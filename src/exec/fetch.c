@@ -1,6 +1,6 @@
-/* fetch.c: while the device computes a step, the bytes of the next one come (ls_backend.fetch), where the device does not
- * keep the whole set: the host, about to wait, asks for the next batch and has the device fetch its first shard. Those
- * behind it come while the first is computed, by load.
+/* fetch.c: while the device computes a step, the bytes of the next one come (ls_backend.fetch), where the device does
+ * not keep the whole set: the host, about to wait, asks for the next batch and has the device fetch its first shard.
+ * Those behind it come while the first is computed, by load.
  *
  * Nothing depends on it: a load that finds nothing brings its bytes itself. So failures are not told here, and shares
  * that change (share.c) cost one fetch in vain.
@@ -46,7 +46,7 @@ int64_t ls__fetch_number(const struct step *s, struct shard_cut c)
 {
     const struct fetched *f = &s->e->fetched;
     const struct ls_batch *batch = s->ask->batch;
-    const bool is_it = s->is_training && f->epoch == batch->epoch && f->step == batch->step && f->first == c.first &&
-                       f->n == c.n;
+    const bool is_it =
+        s->is_training && f->epoch == batch->epoch && f->step == batch->step && f->first == c.first && f->n == c.n;
     return is_it ? f->number : 0;
 }

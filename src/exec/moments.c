@@ -6,8 +6,8 @@
  *                BEGIN                  SHARDS           SUMS                    END
  *
  * Both end together. What the device added while the host still launched was hidden behind it; what it added while the
- * host waited is exposed communication, as on the CPU. Sums that began before the shards were done (ADDING, early.c) were
- * hidden behind those: the device's own lane tells for how long.
+ * host waited is exposed communication, as on the CPU. Sums that began before the shards were done (ADDING, early.c)
+ * were hidden behind those: the device's own lane tells for how long.
  */
 #include "base/clock.h"
 #include "exec/exec_internal.h"
@@ -37,8 +37,9 @@ void ls__moments_mark(struct step *s, enum ls_moment moment)
 static void tell_beside(struct step *s, const int64_t *m)
 {
     const int64_t end = m[LS_MOMENT_END], shards = m[LS_MOMENT_SHARDS];
-    const struct ls_span_part parts[] = {{LS_SPAN_SUM, "sums beside shards", at_most(shards - m[LS_MOMENT_ADDING], end)},
-                                         {LS_SPAN_OTHER, "rest", at_most(end - shards, end)}};
+    const struct ls_span_part parts[] = {
+        {LS_SPAN_SUM, "sums beside shards", at_most(shards - m[LS_MOMENT_ADDING], end)},
+        {LS_SPAN_OTHER, "rest", at_most(end - shards, end)}};
     if (s->is_told) return;
     s->is_told = true;
     ls__span_end_in_parts(s->e->adding, s->adding, parts, 2);

@@ -17,8 +17,7 @@ bool ls__exec_can_record(const struct ls_exec *e)
 static bool is_same(const struct record_key *a, const struct record_key *b)
 {
     return a->plan == b->plan && a->phase == b->phase && a->first == b->first && a->n == b->n &&
-           a->batch_n == b->batch_n && a->seed == b->seed &&
-           a->is_early == b->is_early;
+           a->batch_n == b->batch_n && a->seed == b->seed && a->is_early == b->is_early;
 }
 
 static struct recorded *find(struct ls_exec *e, const struct record_key *key)

@@ -3,8 +3,8 @@
  *     [ stats | sums that shards make, in the order of backward | sums made in JOIN | control words ]
  *
  * Between machines the block is summed in buckets of neighbouring sums. A bucket may go when every shard of the machine
- * has added to every sum in it. Devices that add have larger ones (early.c). The control words go last: they tell every machine what happened on the others
- * (failures, signals, the time its shards took), so that all decide alike.
+ * has added to every sum in it. Devices that add have larger ones (early.c). The control words go last: they tell every
+ * machine what happened on the others (failures, signals, the time its shards took), so that all decide alike.
  */
 #include "base/mem.h"
 #include "exec/exec_internal.h"
@@ -66,7 +66,7 @@ static void count_parts(struct ls_exec *e, const struct ls_plan *p)
 /* What is worth a message, or a sum of devices, which are few. */
 static int64_t least_bucket(const struct ls_exec *e)
 {
-    const int64_t by_devices = e->together == &ls__devices ? e->backend->sums->bucket : 0;
+    const int64_t by_devices = ls__devices_bucket(e);
     const int64_t least = by_devices ? by_devices : MIN_BUCKET;
     const int64_t share = e->sums.control / (by_devices ? LS_MAX_READY - 2 : MAX_N_BUCKETS);
     return share > least ? share : least;

@@ -17,6 +17,21 @@ PY
     then ok "$1: $(tail -n 1 communicates.txt)"; else bad "$1: $(tail -n 1 communicates.txt)"; fi
 }
 
+# killed NAME ARGS...: one of two workers is killed in the middle: the other ends, and says who it was
+killed() {
+    local name=$1 launcher p
+    shift
+    "$lockstep" train "$@" -i 10000000 --shards 4 --no-eval --device "$device" -w 2 --timeout 10 --log-every 1 --run "$name" >"$name.out" 2>"$name.err" &
+    launcher=$!
+    eventually has_lines "$name/metrics.jsonl" 3
+    for p in /proc/[0-9]*; do
+        [ "$(readlink "$p/cwd" 2>/dev/null)" = "$PWD" ] && tr '\0' '\n' <"$p/environ" 2>/dev/null | grep -qx 'OMPI_COMM_WORLD_RANK=1' && kill -9 "${p#/proc/}"
+    done
+    wait $launcher
+    equal "$name: exit code when a worker is killed" $? 6
+    has "$name: it is named" "$name.err" "rank 1"
+}
+
 lenet=(lenet5 digits -i 8 -b 64 --crop-pad 2 --shards 4 --timeout 30)
 one=$(on one "$device" "${lenet[@]}" 2>/dev/null)
 [ -n "$one" ] && ok "one process: $one" || bad "one process: $(tail -n 1 "one.$device.err")"
@@ -41,8 +56,9 @@ if has_precision bf16; then
     whole=(resnet-small fake:3x32x32:10:128 -i 4 -b 32 --precision bf16 --no-eval --timeout 30)
     equal "2 workers and one shard, bf16" "$(on one16 "$device" "${whole[@]}" -w 2)" "$(on whole "$device" "${whole[@]}")"
 fi
-# Buckets that are added while the last shard is computed.
+# Buckets that are added while the last shard is computed: where a card is shared, only if asked for.
 if has_precision bf16; then
+    [ "$device" != cuda ] || export LOCKSTEP_NCCL_BUCKET=1000000
     large=(resnet18 fake:3x32x32:10:256 -i 6 -b 64 --shards 4 --precision bf16 --no-eval --timeout 30)
     alone=$(on large "$device" "${large[@]}")
     for w in 2 4; do
@@ -54,6 +70,9 @@ if has_precision bf16; then
     [ "$device" != cuda ] || equal "2 workers, resnet18 through the host" "$(LOCKSTEP_NCCL=0 on largehost "$device" "${large[@]}" -w 2)" "${alone:-none}"
     "$lockstep" train resnet18 fake:3x32x32:10:256 -i 30 --lr 1e6 -b 64 --shards 4 --precision bf16 --device "$device" -w 2 --timeout 30 --run nanlarge >nanlarge.out 2>nanlarge.err
     equal "resnet18, exit code of a diverging run of 2" $? 5
+    unset LOCKSTEP_NCCL_BUCKET
+    equal "2 workers, resnet18 in one piece" "$(on largewhole "$device" "${large[@]}" -w 2)" "${alone:-none}"
+    [ "$device" != cuda ] || equal "2 workers, resnet18 in one piece: nothing beside backward" "$(python3 -c 'import json; print(json.load(open("largewhole.cuda.out"))["seconds"]["hidden"])')" 0.0
 fi
 on half "$device" lenet5 digits -i 4 -b 64 --crop-pad 2 --shards 4 >/dev/null
 "$lockstep" train lenet5 digits --resume "half.$device" -i 8 -b 64 --crop-pad 2 --shards 4 --device "$device" -w 2 --json >half.out 2>half.err || note "$(tail -n 1 half.err)"
@@ -61,13 +80,6 @@ equal "resumed by 2 workers" "$(field weights_hash half.out)" "$one"
 "$lockstep" train lenet5 digits -i 30 --lr 1e6 --shards 4 --device "$device" -w 2 --timeout 30 --run nan2 >nan2.out 2>nan2.err
 equal "exit code of a diverging run of 2" $? 5
 has "it names the layer" nan2.err "came out of"
-"$lockstep" train lenet5 digits -i 10000000 -b 64 --shards 4 --no-eval --device "$device" -w 2 --timeout 10 --log-every 1 --run killed >killed.out 2>killed.err &
-launcher=$!
-eventually has_lines killed/metrics.jsonl 3
-for p in /proc/[0-9]*; do
-    [ "$(readlink "$p/cwd" 2>/dev/null)" = "$PWD" ] && tr '\0' '\n' <"$p/environ" 2>/dev/null | grep -qx 'OMPI_COMM_WORLD_RANK=1' && kill -9 "${p#/proc/}"
-done
-wait $launcher
-equal "exit code when a worker is killed" $? 6
-has "it is named" killed.err "rank 1"
+killed killed lenet5 digits -b 64
+if has_precision bf16; then LOCKSTEP_NCCL_BUCKET=1000000 killed beside resnet18 fake:3x32x32:10:256 -b 64 --precision bf16; fi
 finish

@@ -8,13 +8,14 @@
  * With LOCKSTEP_FAR_SUMS=1 devices of several processes add their sums themselves, through a file that all of them map;
  * LOCKSTEP_FAR_SUMS=one-cannot: rank 1 cannot, so nobody does. A machine has LOCKSTEP_FAR_CARDS of them (2). Its clock
  * is the host's; LOCKSTEP_FAR_ADDING_MS: it says that sums took so much longer, LOCKSTEP_FAR_SLOW_MS: rank 1's shards.
- * Sums of 4,096 elements and more may be added while shards are computed, as they were when they were ready.
+ * Sums of LOCKSTEP_FAR_BUCKET elements (4,096; 0: all at once) and more may be added while shards are computed, as they
+ * were when they were ready.
  * LOCKSTEP_FAR_FAILS=STEP: a sum of rank 1 fails in that step, from 0. Then the other ranks' devices update nothing any
  * more, however often the host settles; with LOCKSTEP_FAR_COUNT each says of how many updates it was asked for nothing.
  *
  * Bytes of images that it does not keep can be fetched early; they are lost when two other loads come between. With
- * LOCKSTEP_FAR_COUNT it says how many fetches there were while launches waited for the host to hear of them, and how many
- * loads found what was fetched.
+ * LOCKSTEP_FAR_COUNT it says how many fetches there were while launches waited for the host to hear of them, and how
+ * many loads found what was fetched.
  *
  * With LOCKSTEP_FAR_RECORDING=1 launches are recorded and replayed, images are kept, and steps may be enqueued before
  * the host has heard of those before; with 0 nothing of it, but the plans are the same. With LOCKSTEP_FAR_EXACT it
@@ -110,7 +111,8 @@ static enum ls_status device_open_at(struct ls_device **out, int turn, bool is_o
 static void device_close(struct ls_device **device)
 {
     if (getenv("LOCKSTEP_FAR_COUNT"))
-        fprintf(stderr, "far: the host waited %d times\nfar: %d updates withheld\nfar: %d fetches, %d found\n"
+        fprintf(stderr,
+                "far: the host waited %d times\nfar: %d updates withheld\nfar: %d fetches, %d found\n"
                 "far: %d early sums\n",
                 card.n_waits, card.n_withheld, fetched.n_beside, fetched.n_found, n_early);
     free(fetched.bytes);
@@ -595,8 +597,14 @@ static enum ls_status load(struct ls_device *device, const struct ls_load *l)
 static const struct ls_device_memory memory = {
     .alloc = mem_alloc, .free = mem_free, .copy = mem_copy, .fill = mem_fill, .settle = settle};
 
+static int64_t bucket(const struct ls_device *device)
+{
+    const char *elements = getenv("LOCKSTEP_FAR_BUCKET");
+    return elements ? strtol(elements, NULL, 10) : 1 << 12;
+}
+
 static const struct ls_device_sums sums = {
-    .join = join, .leave = leave, .bucket = 1 << 12, .ready = sum_ready, .add = sum_add, .tell = sum_tell};
+    .join = join, .leave = leave, .bucket = bucket, .ready = sum_ready, .add = sum_add, .tell = sum_tell};
 
 static const struct ls_device_recording recording = {
     .begin = begin, .end = end, .replay = replay, .free = free_recording, .now = now, .failed_step = failed_step};

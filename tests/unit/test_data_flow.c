@@ -574,6 +574,29 @@ static void test_loader_is_bounded(void **state)
     ls_loader_destroy(&loader);
 }
 
+/* A batch stays until the next but one is asked for: the producer fills what is free, and stops before these two. */
+static void test_loader_lends_two(void **state)
+{
+    enum { BATCH = 10, ALL = 40 }; /* of so many samples four slots have room */
+    struct decoded set;
+    uint8_t expected[15];
+    init_decoded(&set, 1000, -1);
+    struct ls_loader *loader = create_loader(&set.ds, (struct ls_loader_options){.batch_size = BATCH, .n_threads = 1});
+    const struct ls_batch first = next(loader), second = next(loader);
+    while (atomic_load(&set.n_reads) < ALL) usleep(1000);
+    usleep(50000); /* time to go on, if it did */
+    assert_int_equal(atomic_load(&set.n_reads), ALL);
+    for (int i = 0; i < BATCH; i++) {
+        assert_int_equal(first.samples[i], i);
+        assert_int_equal(second.samples[i], BATCH + i);
+        for (size_t k = 0; k < sizeof expected; k++) expected[k] = (uint8_t)(i * 7 + (int)k);
+        assert_memory_equal(first.pixels[i], expected, sizeof expected);
+    }
+    (void)next(loader);
+    while (atomic_load(&set.n_reads) < ALL + BATCH) usleep(1000); /* the first was given back */
+    ls_loader_destroy(&loader);
+}
+
 static void test_loader_refuses(void **state)
 {
     struct ls_dataset *ds = open_set("fake:1x2x2:10:50", LS_TRAIN);
@@ -611,6 +634,7 @@ int main(void)
         cmocka_unit_test(test_loader_destroyed_midway),
         cmocka_unit_test(test_loader_carries_errors),
         cmocka_unit_test(test_loader_is_bounded),
+        cmocka_unit_test(test_loader_lends_two),
         cmocka_unit_test(test_loader_refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

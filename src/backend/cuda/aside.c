@@ -6,7 +6,8 @@
  * (ls_kernel.is_aside; plan/memory.c), for which the first stream waits until it is done. Who reads what they make,
  * sums (jobs.c) or REORDER, and who copies to the host, calls ls__cuda_join.
  *
- * Sums that other cards wait for while the first stream goes on are made here, too, behind the gradients that they read.
+ * Sums that other cards wait for while the first stream goes on are made here, too, behind the gradients that they
+ * read.
  */
 #include "backend/cuda/cuda.h"
 

@@ -84,7 +84,7 @@ struct ls_device {
     cudaStream_t stream;         /* take it from ls__cuda_stream */
     cudaStream_t aside;          /* aside.c; NULL until it is needed, as its events */
     cudaEvent_t aside_begin, aside_ends[LS_ASIDE];
-    cudaEvent_t ready[LS_MAX_READY]; /* sums that are made, there; NULL until they are needed */
+    cudaEvent_t ready[LS_MAX_READY];   /* sums that are made, there; NULL until they are needed */
     cudaEvent_t moments[LS_N_MOMENTS]; /* moments.c; NULL until they are needed */
     bool is_adding;                    /* since BEGIN the moment ADDING was recorded */
     int n_aside;                       /* ops there that the stream has not waited for, or has by way of later ones */

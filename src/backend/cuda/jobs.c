@@ -20,7 +20,8 @@ static enum ls_status flush(struct ls_device *d)
 {
     ls__cuda_small_take_over(d, d->jobs);
     enum ls_status status = ls__cuda_small_flush(d);
-    if (status == LS_OK && d->jobs->n > 0) status = ls__cuda_join(d); /* what is summed may come from beside the stream */
+    if (status == LS_OK && d->jobs->n > 0)
+        status = ls__cuda_join(d); /* what is summed may come from beside the stream */
     const bool is_well = status == LS_OK && d->failure.status == LS_OK;
     if (is_well) status = flush_list(d, d->jobs, d->stream);
     if (is_well && status == LS_OK) status = flush_list(d, d->updates, d->stream);

@@ -124,8 +124,8 @@ static enum ls_status send_images(struct ls_device *d, const struct ls_load *l, 
         const int n_items = (g.end - g.first + g.per_item - 1) / g.per_item;
         const size_t at = (size_t)g.first * p->image, bytes = (size_t)(g.end - g.first) * p->image;
         TRY(ls__pool_run(d->gatherers, n_items, gather_item, &g));
-        TRY(LS_CUDA(cudaMemcpyAsync((char *)s->landing + at, (char *)s->host + at, bytes, cudaMemcpyHostToDevice,
-                                    d->copying)));
+        TRY(LS_CUDA(
+            cudaMemcpyAsync((char *)s->landing + at, (char *)s->host + at, bytes, cudaMemcpyHostToDevice, d->copying)));
     }
     return LS_OK;
 }

@@ -13,7 +13,8 @@ static enum ls_status begin(struct ls_device *d)
     return LS_OK;
 }
 
-/* What waits beside the stream belongs to the capture that ends here, also when it fails: nobody may wait for it later. */
+/* What waits beside the stream belongs to the capture that ends here, also when it fails: nobody may wait for it later.
+ */
 static enum ls_status end(struct ls_device *d, void **recording)
 {
     cudaGraph_t graph = NULL;

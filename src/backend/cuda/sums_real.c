@@ -3,8 +3,8 @@
  * NCCL is loaded when a job wants it; where it is missing or refuses on any rank, all ranks say LS_UNSUPPORTED and the
  * sums go through the host. Integers are added, so the order in which NCCL adds them is nothing.
  *
- * Sums that are ready before the last shard ends (aside.c) go in a stream of their own; the first one waits for it before
- * the next sum that does not, which is the control words at the latest.
+ * Sums that are ready before the last shard ends (aside.c) go in a stream of their own; the first one waits for it
+ * before the next sum that does not, which is the control words at the latest.
  *
  * Its calls do not block (ncclConfig_t.blocking = 0), and every wait for them, or for the stream that they are in,
  * asks group->check: a rank that is gone ends it, by ncclCommAbort.
@@ -43,7 +43,8 @@ struct ls_cuda_group {
     cudaStream_t beside; /* sums while shards are computed; NULL until there is one, as the next */
     cudaEvent_t is_done; /* the last of those */
     bool is_awaited;     /* by the first stream; false: some may still be under way */
-    int64_t *told;   /* in pinned memory: control words on their way, of one step */
+    int64_t bucket;      /* as rank 0 said */
+    int64_t *told;       /* in pinned memory: control words on their way, of one step */
     int64_t n_told;
 #define MEMBER(call) __typeof__(&(call)) call;
     NCCL_CALLS(MEMBER)
@@ -158,7 +159,8 @@ struct card {
     char why[160];
     char host[64];
     cudaUUID_t uuid;
-    ncclUniqueId id; /* rank 0's */
+    ncclUniqueId id; /* rank 0's, as the next */
+    int64_t bucket;  /* LOCKSTEP_NCCL_BUCKET; -1: by whether cards are shared */
 };
 
 static bool is_shared(const struct card *cards, int n)
@@ -187,6 +189,20 @@ static void claim_hosts(const struct card *cards, const struct ls_device_group *
     if (is_one_host(cards, of->n_ranks)) (void)setenv("NCCL_SOCKET_IFNAME", "lo", 0);
 }
 
+static int64_t wanted_bucket(void)
+{
+    const char *text = getenv("LOCKSTEP_NCCL_BUCKET");
+    return text ? strtoll(text, NULL, 10) : -1;
+}
+
+/* 32 MB, where every process has a card of its own. Processes that share one lose by more than one sum: they take turns
+ * on the card, and each sum waits for theirs (docs/decisions/0026-cards-overlap.md). */
+static int64_t choose_bucket(const struct card *cards, int n)
+{
+    if (cards[0].bucket >= 0) return cards[0].bucket;
+    return is_shared(cards, n) ? 0 : (int64_t)1 << 22;
+}
+
 static enum ls_status init(struct ls_cuda_group *g, const struct card *cards)
 {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -208,7 +224,7 @@ static enum ls_status agree(struct ls_cuda_group *g, struct card *mine, struct c
 
 static enum ls_status join_by(struct ls_device *d, struct ls_cuda_group *g, struct card *all)
 {
-    struct card mine = {.is_able = true, .uuid = d->card->uuid};
+    struct card mine = {.is_able = true, .uuid = d->card->uuid, .bucket = wanted_bucket()};
     void *told = NULL;
     snprintf(mine.host, sizeof mine.host, "%s", g->of->host);
     mine.is_able = load_library(g, mine.why, sizeof mine.why);
@@ -220,6 +236,7 @@ static enum ls_status join_by(struct ls_device *d, struct ls_cuda_group *g, stru
     mine.is_able = status == LS_OK;
     if (!mine.is_able) snprintf(mine.why, sizeof mine.why, "%s", ls_error_message());
     TRY(agree(g, &mine, all));
+    g->bucket = choose_bucket(all, g->of->n_ranks);
     g->n_told = 64 + (int64_t)g->of->n_ranks;
     TRY(LS_CUDA(cudaMallocHost(&told, (size_t)g->n_told * sizeof *g->told)));
     g->told = told;
@@ -313,6 +330,10 @@ static enum ls_status tell(struct ls_device *d, int64_t *words, const int64_t *m
     return LS_CUDA(ls__cuda_run_heed(stream, words, d->fault));
 }
 
-/* bucket: 8 MB, which take longer to add than to begin. */
+static int64_t bucket(const struct ls_device *d)
+{
+    return d->group ? d->group->bucket : 0;
+}
+
 const struct ls_device_sums ls__cuda_sums = {
-    .join = join, .leave = leave, .bucket = (int64_t)1 << 20, .ready = ls__cuda_ready, .add = add, .tell = tell};
+    .join = join, .leave = leave, .bucket = bucket, .ready = ls__cuda_ready, .add = add, .tell = tell};
