@@ -108,6 +108,7 @@ struct ls_device {
     int n_watched;
     struct ls_cuda_staging staging[LS_CUDA_N_STAGING];
     int next_staging;
+    void *passing; /* memory.c: in pinned memory, on the way either way; NULL until it is needed */
     void *landing; /* in the card's memory: where staged bytes arrive */
     size_t landing_bytes;
 };
