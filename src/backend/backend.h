@@ -180,6 +180,10 @@ struct ls_load {
 
 /* Memory of a device's own. All required. Copies are done when the function returns. */
 enum ls_copy { LS_TO_DEVICE, LS_TO_HOST };
+struct ls_copy_part {
+    void *data, *host; /* in the device's memory; in the host's */
+    size_t bytes;
+};
 struct ls_device_memory {
     enum ls_status (*alloc)(struct ls_device *device, size_t bytes, void **out); /* zeroed, 256-byte aligned */
     void (*free)(struct ls_device *device, void *data, size_t bytes);
@@ -189,6 +193,9 @@ struct ls_device_memory {
     enum ls_status (*settle)(struct ls_device *device);
     /* (optional, default: settle, then copy to the host) both with one wait, for some bytes at the end of a step */
     enum ls_status (*read)(struct ls_device *device, void *host, const void *data, size_t bytes);
+    /* (optional, default: copy, after settle where it is to the host) all of them, with few waits */
+    enum ls_status (*copy_all)(struct ls_device *device, const struct ls_copy_part *parts, int n,
+                               enum ls_copy direction);
 };
 
 /* Launches that are recorded once and replayed with one call. Between begin and end launches are

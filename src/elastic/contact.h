@@ -68,6 +68,8 @@ void ls__contact_answer(struct ls_contact *l, const struct ls_talk_tried *tried,
 void ls__contact_set_shards(struct ls_contact *l, int n_shards);
 /* The next shard of the present work; -1: there are no more, or they are void. Any thread. */
 int ls__contact_next(struct ls_contact *l);
+/* Whether it would ask the server for more, or wait for what it asked for. */
+bool ls__contact_is_asking(struct ls_contact *l);
 /* All pieces of the parameters that the work wants; false: they are not all here. The caller releases them. */
 bool ls__contact_take_ahead(struct ls_contact *l, int64_t version, struct ls_wire_message *pieces, int n);
 /* A piece of the sums, before the last one, which is pushed as below. Not sent: as there. */

@@ -131,6 +131,15 @@ int ls__contact_next(struct ls_contact *l)
     return shard;
 }
 
+bool ls__contact_is_asking(struct ls_contact *l)
+{
+    pthread_mutex_lock(&l->lock);
+    const int n_left = l->n_items - l->n_taken;
+    const bool is_asking = !l->work.is_whole && !l->is_last && (n_left == 0 || (!l->is_asked && n_left == 1));
+    pthread_mutex_unlock(&l->lock);
+    return is_asking;
+}
+
 bool ls__contact_take_ahead(struct ls_contact *l, int64_t version, struct ls_wire_message *pieces, int n)
 {
     pthread_mutex_lock(&l->lock);

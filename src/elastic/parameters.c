@@ -84,24 +84,26 @@ struct copy {
     const uint8_t *in;
 };
 
+static enum ls_status copy_parts(const struct copy *c, int first, int n)
+{
+    struct ls_exec *exec = c->p->s->exec;
+    const struct ls_stored_part *parts = c->p->parts + first;
+    const size_t at = c->p->at[first];
+    return c->out ? ls_exec_get_parts(exec, parts, n, c->out + at) : ls_exec_set_parts(exec, parts, n, c->in + at);
+}
+
 /* Items are the parts. */
 static enum ls_status copy_part(void *arg, int item, int thread)
 {
-    const struct copy *c = arg;
-    const struct ls_stored_part *part = &c->p->parts[item];
-    const size_t at = c->p->at[item];
-    return c->out ? ls_exec_get_part(c->p->s->exec, part, c->out + at)
-                  : ls_exec_set_part(c->p->s->exec, part, c->in + at);
+    return copy_parts(arg, item, 1);
 }
 
 static enum ls_status copy_all(struct copy *c)
 {
     enum { WORTH_THREADS = 1 << 20 };
     struct ls_exec *exec = c->p->s->exec;
-    const int n = c->p->n;
-    if (c->p->bytes >= WORTH_THREADS && !ls_exec_is_far(exec)) return ls_exec_run(exec, n, copy_part, c);
-    for (int i = 0; i < n; i++) TRY(copy_part(c, i, 0));
-    return LS_OK;
+    if (c->p->bytes >= WORTH_THREADS && !ls_exec_is_far(exec)) return ls_exec_run(exec, c->p->n, copy_part, c);
+    return copy_parts(c, 0, c->p->n);
 }
 
 enum ls_status ls__parameters_get(const struct ls_parameters *p, uint8_t *out)

@@ -136,6 +136,12 @@ static int next_shard(void *arg)
     return ls__contact_next(w->contact);
 }
 
+static bool is_asking(void *arg)
+{
+    const struct worker *w = arg;
+    return ls__contact_is_asking(w->contact);
+}
+
 static enum ls_status read_shard(void *arg, int shard)
 {
     struct worker *w = arg;
@@ -268,7 +274,7 @@ static enum ls_status compute(struct worker *w, struct ls_contact_work *work)
                                     .seed = (uint64_t)w->task.train.seed,
                                     .step = work->step};
     if (work->is_whole) ls__contact_set_shards(w->contact, (int)((w->batch.n + s->shard_size - 1) / s->shard_size));
-    TRY(ls_exec_compute(s->exec, &w->step, &(const struct ls_shard_source){next_shard, read_shard, w}));
+    TRY(ls_exec_compute(s->exec, &w->step, &(const struct ls_shard_source){next_shard, read_shard, is_asking, w}));
     return push(w, ls__seconds_since(began));
 }
 

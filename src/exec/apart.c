@@ -18,18 +18,26 @@ struct handed_out {
     const struct ls_shard_source *source;
 };
 
+/* Who asks for more is done with what it has: otherwise a slow device would get as much as a fast one. */
+static int next_shard(const struct handed_out *run, enum ls_status *status)
+{
+    const struct ls_shard_source *source = run->source;
+    if (*status == LS_OK && (!source->is_asking || source->is_asking(source->arg)))
+        *status = ls__memory_settle(run->s->e);
+    return source->next(source->arg);
+}
+
 /* Items are the threads. */
 static enum ls_status run_as_they_come(void *arg, int item, int thread)
 {
     const struct handed_out *run = arg;
     enum ls_status status = LS_OK;
     const struct ls_shard_source *source = run->source;
-    for (int shard; (shard = source->next(source->arg)) >= 0;) {
+    for (int shard; (shard = next_shard(run, &status)) >= 0;) {
         if (shard >= run->s->n_shards) return ls_fail(LS_INTERNAL, "shard %d of %d", shard, run->s->n_shards);
         enum ls_status one = source->read ? source->read(source->arg, shard) : LS_OK;
         run->s->e->mine[shard] = one == LS_OK; /* one writer each: a shard is handed out once */
         if (one == LS_OK) one = ls__exec_run_shard(run->s, shard, thread);
-        if (one == LS_OK) one = ls__memory_settle(run->s->e); /* who asks for the next is done with this one */
         if (status == LS_OK) status = one;
     }
     return status;
@@ -45,7 +53,9 @@ static enum ls_status compute(struct step *s, const struct ls_shard_source *sour
     status = ls__pool_run(e->pool, e->n_threads, run_as_they_come, &run);
     s->shards_ns = ls__span_end(e->workers[0].lane, begun);
     if (status == LS_OK) status = ls__exec_join(s);
-    return status == LS_OK ? ls__memory_settle(e) : status;
+    const struct ls_kept heard = ls__keep(status);
+    const enum ls_status settled = ls__memory_settle(e); /* also what failed behind a failure: it is not heard again */
+    return heard.status != LS_OK ? ls__fail_again(&heard) : settled;
 }
 
 enum ls_status ls_exec_compute(struct ls_exec *e, const struct ls_exec_step *ask, const struct ls_shard_source *source)

@@ -180,6 +180,8 @@ void ls_exec_update_apart(struct ls_exec *exec, bool on);
 struct ls_shard_source {
     int (*next)(void *arg);                       /* -1: no more. Every thread asks until it hears that; it may wait */
     enum ls_status (*read)(void *arg, int shard); /* (optional) before the thread that got it computes it */
+    /* (optional: always) Whether `next` would ask others for more: a device that only enqueues is waited for then. */
+    bool (*is_asking)(void *arg);
     void *arg;
 };
 /* Computes shards as they come; their sums are added to the block, nothing is updated. After LS_NONFINITE, whose
@@ -205,9 +207,11 @@ struct ls_stored_part {
  * *parts. After the first plan of a training. */
 enum ls_status ls_exec_updated(const struct ls_exec *exec, struct ls_sum_range sums, struct ls_stored_part **parts,
                                int *n) LS_MUST_CHECK;
-/* Elements of a stored value as they lie, and back; of a device with memory of its own by one thread at a time. */
-enum ls_status ls_exec_get_part(struct ls_exec *exec, const struct ls_stored_part *part, void *out) LS_MUST_CHECK;
-enum ls_status ls_exec_set_part(struct ls_exec *exec, const struct ls_stored_part *part, const void *in) LS_MUST_CHECK;
+/* Parts as they lie, one after the other, and back; of a device with memory of its own by one thread at a time. */
+enum ls_status ls_exec_get_parts(struct ls_exec *exec, const struct ls_stored_part *parts, int n,
+                                 void *out) LS_MUST_CHECK;
+enum ls_status ls_exec_set_parts(struct ls_exec *exec, const struct ls_stored_part *parts, int n,
+                                 const void *in) LS_MUST_CHECK;
 /* Somebody wrote parameters into the store. */
 void ls_exec_note_change(struct ls_exec *exec);
 /* Whether its device has memory of its own: stored values cannot be read where they lie. */

@@ -86,19 +86,52 @@ bool ls_exec_is_far(const struct ls_exec *e)
     return own_memory(e);
 }
 
-static float *part_of(const struct ls_exec *e, const struct ls_stored_part *part)
+/* --- parts of stored values --- */
+
+static enum ls_status copy_all(struct ls_exec *e, const struct ls_copy_part *parts, int n, enum ls_copy to)
 {
-    return (float *)e->store->entries[part->entry].data + part->begin;
+    const struct ls_device_memory *m = own_memory(e);
+    if (m && m->copy_all) return m->copy_all(e->device, parts, n, to);
+    for (int i = 0; i < n; i++)
+        TRY(to == LS_TO_HOST ? ls__memory_read(e, parts[i].data, parts[i].bytes, parts[i].host)
+                             : ls__memory_write(e, parts[i].data, parts[i].bytes, parts[i].host));
+    return LS_OK;
 }
 
-enum ls_status ls_exec_get_part(struct ls_exec *e, const struct ls_stored_part *part, void *out)
+static enum ls_status copy_parts(struct ls_exec *e, const struct ls_stored_part *parts, int n, char *host,
+                                 enum ls_copy to)
 {
-    return ls__memory_read(e, part_of(e, part), (size_t)part->n * sizeof(float), out);
+    enum { AT_ONCE = 64 };
+    struct ls_copy_part list[AT_ONCE];
+    for (int first = 0; first < n; first += AT_ONCE) {
+        const int n_list = n - first < AT_ONCE ? n - first : AT_ONCE;
+        for (int i = 0; i < n_list; i++) {
+            const struct ls_stored_part *p = &parts[first + i];
+            list[i] = (struct ls_copy_part){(float *)e->store->entries[p->entry].data + p->begin, host,
+                                            (size_t)p->n * sizeof(float)};
+            host += list[i].bytes;
+        }
+        TRY(copy_all(e, list, n_list, to));
+    }
+    return LS_OK;
 }
 
-enum ls_status ls_exec_set_part(struct ls_exec *e, const struct ls_stored_part *part, const void *in)
+enum ls_status ls_exec_get_parts(struct ls_exec *e, const struct ls_stored_part *parts, int n, void *out)
 {
-    return ls__memory_write(e, part_of(e, part), (size_t)part->n * sizeof(float), in);
+    return copy_parts(e, parts, n, out, LS_TO_HOST);
+}
+
+enum ls_status ls_exec_set_parts(struct ls_exec *e, const struct ls_stored_part *parts, int n, const void *in)
+{
+    return copy_parts(e, parts, n, (char *)in, LS_TO_DEVICE);
+}
+
+enum ls_status ls_exec_move_sums(struct ls_exec *e, struct ls_sum_range range, void *out)
+{
+    const struct ls_copy_part sums = {e->sums.block + range.begin, out,
+                                      (size_t)(range.end - range.begin) * sizeof(int64_t)};
+    TRY(copy_all(e, &sums, 1, LS_TO_HOST));
+    return ls__memory_zero(e, sums.data, sums.bytes);
 }
 
 enum ls_status ls_exec_zero_sums(struct ls_exec *e)

@@ -160,14 +160,6 @@ enum ls_status ls__sums_to_host(struct ls_exec *e)
     return ls__memory_read(e, s->block, (size_t)s->control * sizeof *s->block, s->travel);
 }
 
-enum ls_status ls_exec_move_sums(struct ls_exec *e, struct ls_sum_range range, void *out)
-{
-    int64_t *sums = e->sums.block + range.begin;
-    const size_t bytes = (size_t)(range.end - range.begin) * sizeof *sums;
-    TRY(ls__memory_read(e, sums, bytes, out));
-    return ls__memory_zero(e, sums, bytes);
-}
-
 enum ls_status ls__sums_take_up(struct ls_exec *e, struct ls_sum_range range)
 {
     struct sum_block *s = &e->sums;

@@ -29,10 +29,12 @@ struct local {
     struct piece *pieces;
     int n_pieces;
     int64_t n_values, n_exponents;
-    uint8_t *exponents; /* [n_exponents] of the pieces' blocks of elements */
-    uint8_t *gathered;  /* [n_ranks] of these; rank 0's */
-    int64_t *block;     /* [n_values + N_WORDS], the machine's */
-    float *plain;       /* [n_values] where the device has memory of its own: a copy of one replica's, or the mean */
+    uint8_t *exponents;           /* [n_exponents] of the pieces' blocks of elements */
+    uint8_t *gathered;            /* [n_ranks] of these; rank 0's */
+    int64_t *block;               /* [n_values + N_WORDS], the machine's */
+    struct ls_stored_part *saved; /* [n_saved] all that is averaged, whole, in the order of the pieces */
+    int n_saved;
+    float *plain; /* [n_values] where the device has memory of its own: a copy of one replica's, or the mean */
 };
 
 /* Every replica takes over the session's values. */

@@ -12,30 +12,14 @@
 
 /* --- values of a device with memory of its own --- */
 
-/* Pieces of an entry follow each other, so an entry is copied as a whole. */
-static struct ls_stored_part whole_of(const struct local *l, const struct piece *p)
-{
-    return (struct ls_stored_part){p->entry, 0, (int64_t)(l->s->store->entries[p->entry].layout.bytes / sizeof(float))};
-}
-
 static enum ls_status bring_down(struct local *l, struct ls_exec *exec)
 {
-    for (int i = 0; i < l->n_pieces; i++) {
-        const struct piece *p = &l->pieces[i];
-        const struct ls_stored_part whole = whole_of(l, p);
-        if (p->begin == 0) TRY(ls_exec_get_part(exec, &whole, l->plain + p->at));
-    }
-    return LS_OK;
+    return ls_exec_get_parts(exec, l->saved, l->n_saved, l->plain);
 }
 
 static enum ls_status take_up(struct local *l, struct ls_exec *exec)
 {
-    for (int i = 0; i < l->n_pieces; i++) {
-        const struct piece *p = &l->pieces[i];
-        const struct ls_stored_part whole = whole_of(l, p);
-        if (p->begin == 0) TRY(ls_exec_set_part(exec, &whole, l->plain + p->at));
-    }
-    return LS_OK;
+    return ls_exec_set_parts(exec, l->saved, l->n_saved, l->plain);
 }
 
 enum ls_status ls__local_hand_out(struct local *l)

@@ -29,6 +29,8 @@ static enum ls_status cut_pieces(struct local *l)
     for (int i = 0; i < store->n_entries; i++) {
         if (!ls_stored_is_saved(&store->entries[i])) continue;
         int64_t n = (int64_t)(store->entries[i].layout.bytes / sizeof(float));
+        TRY(ls__grow(&l->saved, (size_t)l->n_saved, (size_t)l->n_saved + 1, sizeof *l->saved));
+        l->saved[l->n_saved++] = (struct ls_stored_part){i, 0, n};
         for (int64_t at = 0; at < n; at += PART) {
             int64_t end = at + PART < n ? at + PART : n;
             TRY(ls__grow(&l->pieces, (size_t)l->n_pieces, (size_t)l->n_pieces + 1, sizeof *l->pieces));
@@ -92,6 +94,7 @@ static void close_local(struct sync *sync)
     free(l->exponents);
     free(l->gathered);
     if (l->plain) ls__free_aligned(l->plain, (size_t)l->n_values * sizeof *l->plain);
+    free(l->saved);
     free(l->pieces);
     free(l);
 }

@@ -28,6 +28,10 @@ cudaError_t cudaFree(void *data)
     free(data);
     return cudaSuccess;
 }
+cudaError_t cudaMallocHost(void **out, size_t bytes)
+{
+    return cudaMalloc(out, bytes);
+}
 cudaError_t cudaMemcpy(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind)
 {
     memcpy(dst, src, bytes);
@@ -247,6 +251,36 @@ static void test_not_enqueued(void **state)
     }
 }
 
+/* Many parts at once, small ones and one that is larger than what they pass through: all arrive; what failed is told.
+ */
+static void test_many(void **state)
+{
+    enum { N_PARTS = 5, MANY = 5 << 20, LARGE = 17 << 20 };
+    static const size_t sizes[N_PARTS] = {1, 100, MANY, LARGE, 4};
+    struct ls_device d;
+    struct ls_copy_part parts[N_PARTS];
+    open_card(&d);
+    for (int i = 0; i < N_PARTS; i++) {
+        parts[i] = (struct ls_copy_part){malloc(sizes[i]), malloc(sizes[i]), sizes[i]};
+        memset(parts[i].data, 0, sizes[i]);
+        memset(parts[i].host, i + 1, sizes[i]);
+    }
+    check_ok(ls__cuda_memory.copy_all(&d, parts, N_PARTS, LS_TO_DEVICE));
+    for (int i = 0; i < N_PARTS; i++) assert_memory_equal(parts[i].data, parts[i].host, sizes[i]);
+    for (int i = 0; i < N_PARTS; i++) memset(parts[i].data, 2 * i + 50, sizes[i]);
+    check_ok(ls__cuda_memory.copy_all(&d, parts, N_PARTS, LS_TO_HOST));
+    for (int i = 0; i < N_PARTS; i++) assert_memory_equal(parts[i].data, parts[i].host, sizes[i]);
+    launch_step(&d);
+    card.fails_small = true;
+    check_fails(ls__cuda_memory.copy_all(&d, parts, N_PARTS, LS_TO_HOST), LS_ERROR, "ls__cuda_run_small");
+    for (int i = 0; i < N_PARTS; i++) {
+        free(parts[i].data);
+        free(parts[i].host);
+    }
+    free(d.passing);
+    close_card(&d);
+}
+
 /* The words of a step that did not get there, and what should have waited for the stream beside. */
 static void test_small_things(void **state)
 {
@@ -367,10 +401,13 @@ static void test_elsewhere(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_not_enqueued), cmocka_unit_test(test_small_things),
-        cmocka_unit_test(test_upload),       cmocka_unit_test(test_replay),
-        cmocka_unit_test(test_record),       cmocka_unit_test(test_aside_of_a_dead_capture),
-        cmocka_unit_test(test_elsewhere)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_not_enqueued),
+                                       cmocka_unit_test(test_many),
+                                       cmocka_unit_test(test_small_things),
+                                       cmocka_unit_test(test_upload),
+                                       cmocka_unit_test(test_replay),
+                                       cmocka_unit_test(test_record),
+                                       cmocka_unit_test(test_aside_of_a_dead_capture),
+                                       cmocka_unit_test(test_elsewhere)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,9 +86,9 @@ if wants speed && [ "$device" = cuda ] && has_mpi && [ -d keys ]; then
     per_second() { python3 -c 'import json, sys; print(round(json.load(open(sys.argv[1]))["images_per_second"]))' "$1" 2>/dev/null; }
     while read -r model data size n bits; do
         cost=("$model" "$data" -b "$size" --shards 2 -i "$n" --precision "$bits" --no-eval --checkpoint-every none --timeout 60)
-        on alone "$device" "${cost[@]}" >/dev/null
-        on nccl "$device" "${cost[@]}" -w 2 >/dev/null
-        on server "$device" "${cost[@]}" -w 2 --sync ps >/dev/null
+        on alone "$device" "${cost[@]}" >/dev/null </dev/null
+        on nccl "$device" "${cost[@]}" -w 2 >/dev/null </dev/null
+        on server "$device" "${cost[@]}" -w 2 --sync ps >/dev/null </dev/null
         equal "$model b$size $bits, one card: images/s alone $(per_second "alone.$device.out"), shared by 2 workers: all-reduce (NCCL) $(per_second "nccl.$device.out"), ps $(per_second "server.$device.out")" \
             "$(field weights_hash "server.$device.out")" "$(field weights_hash "nccl.$device.out")"
     done <<'END'

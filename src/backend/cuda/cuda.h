@@ -115,6 +115,7 @@ struct ls_device {
     int next_staging;
     cudaStream_t copying;      /* of bytes to `landing`; NULL until it is needed, as the next */
     struct ls_pool *gatherers; /* threads that write `host` */
+    void *passing;             /* memory.c: in pinned memory, on the way either way; NULL until it is needed */
 };
 
 /* The kernel of every op begins with this: what launch needs to know of the node, copied. */

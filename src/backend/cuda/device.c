@@ -105,6 +105,7 @@ static void device_close(struct ls_device **device)
     (void)cudaFree(d->now);
     (void)cudaFree(d->tickets);
     (void)cudaFreeHost(d->seen);
+    (void)cudaFreeHost(d->passing);
     if (d->stream) (void)cudaStreamDestroy(d->stream);
     (void)cudaGetLastError();
     ls__cuda_small_destroy(d);

@@ -117,5 +117,50 @@ static enum ls_status read(struct ls_device *d, void *host, const void *data, si
     return look(d);
 }
 
+/* --- many at once, by way of pinned memory --- */
+
+enum { PASSING = 16 << 20, SLOT = 64 }; /* bytes; each part begins at a multiple of the second */
+
+static size_t slot(size_t bytes)
+{
+    return (bytes + SLOT - 1) / SLOT * SLOT;
+}
+
+/* The first of them, as many as fit, with one wait. */
+static enum ls_status pass(struct ls_device *d, const struct ls_copy_part *parts, int n, enum ls_copy direction)
+{
+    cudaStream_t stream = whole_stream(d);
+    char *at = d->passing;
+    for (int i = 0; i < n; at += slot(parts[i++].bytes)) {
+        const struct ls_copy_part *p = &parts[i];
+        if (direction == LS_TO_DEVICE) memcpy(at, p->host, p->bytes);
+        TRY(direction == LS_TO_DEVICE
+                ? LS_CUDA(cudaMemcpyAsync(p->data, at, p->bytes, cudaMemcpyHostToDevice, stream))
+                : LS_CUDA(cudaMemcpyAsync(at, p->data, p->bytes, cudaMemcpyDeviceToHost, stream)));
+    }
+    if (direction == LS_TO_DEVICE) return ls__cuda_wait(d);
+    TRY(settle(d));
+    at = d->passing;
+    for (int i = 0; i < n; at += slot(parts[i++].bytes)) memcpy(parts[i].host, at, parts[i].bytes);
+    return LS_OK;
+}
+
+static enum ls_status copy_all(struct ls_device *d, const struct ls_copy_part *parts, int n, enum ls_copy direction)
+{
+    if (!d->passing) TRY(LS_CUDA(cudaMallocHost(&d->passing, PASSING)));
+    for (int i = 0, end; i < n; i = end) {
+        size_t bytes = 0;
+        for (end = i; end < n && bytes + slot(parts[end].bytes) <= PASSING; end++) bytes += slot(parts[end].bytes);
+        if (end > i) {
+            TRY(pass(d, parts + i, end - i, direction));
+            continue;
+        }
+        const struct ls_copy_part *large = &parts[end++];
+        TRY(direction == LS_TO_DEVICE ? copy(d, large->data, large->host, large->bytes, direction)
+                                      : read(d, large->host, large->data, large->bytes));
+    }
+    return LS_OK;
+}
+
 const struct ls_device_memory ls__cuda_memory = {
-    .alloc = alloc, .free = release, .copy = copy, .fill = fill, .settle = settle, .read = read};
+    .alloc = alloc, .free = release, .copy = copy, .fill = fill, .settle = settle, .read = read, .copy_all = copy_all};
