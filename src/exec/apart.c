@@ -18,12 +18,17 @@ struct handed_out {
     const struct ls_shard_source *source;
 };
 
+/* The first failure of a thread; the shards behind it still run. */
+static void note(struct ls_kept *heard, enum ls_status status)
+{
+    if (status != LS_OK && heard->status == LS_OK) *heard = ls__keep(status);
+}
+
 /* Who asks for more is done with what it has: otherwise a slow device would get as much as a fast one. */
-static int next_shard(const struct handed_out *run, enum ls_status *status)
+static int next_shard(const struct handed_out *run, struct ls_kept *heard)
 {
     const struct ls_shard_source *source = run->source;
-    if (*status == LS_OK && (!source->is_asking || source->is_asking(source->arg)))
-        *status = ls__memory_settle(run->s->e);
+    if (!source->is_asking || source->is_asking(source->arg)) note(heard, ls__memory_settle(run->s->e));
     return source->next(source->arg);
 }
 
@@ -31,16 +36,15 @@ static int next_shard(const struct handed_out *run, enum ls_status *status)
 static enum ls_status run_as_they_come(void *arg, int item, int thread)
 {
     const struct handed_out *run = arg;
-    enum ls_status status = LS_OK;
     const struct ls_shard_source *source = run->source;
-    for (int shard; (shard = next_shard(run, &status)) >= 0;) {
+    struct ls_kept heard = {0};
+    for (int shard; (shard = next_shard(run, &heard)) >= 0;) {
         if (shard >= run->s->n_shards) return ls_fail(LS_INTERNAL, "shard %d of %d", shard, run->s->n_shards);
         enum ls_status one = source->read ? source->read(source->arg, shard) : LS_OK;
         run->s->e->mine[shard] = one == LS_OK; /* one writer each: a shard is handed out once */
-        if (one == LS_OK) one = ls__exec_run_shard(run->s, shard, thread);
-        if (status == LS_OK) status = one;
+        note(&heard, one == LS_OK ? ls__exec_run_shard(run->s, shard, thread) : one);
     }
-    return status;
+    return ls__fail_again(&heard);
 }
 
 static enum ls_status compute(struct step *s, const struct ls_shard_source *source)
