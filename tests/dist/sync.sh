@@ -4,12 +4,15 @@
 # Both have state that belongs to a shard: what rounding left over, and the shard's own copy of the model between two averages. It is in
 # the checkpoints, whoever computes the shard, and on however many workers the run goes on.
 # shellcheck disable=SC2154,SC2086 # what lib.sh assigns; words without blanks
+# test: cost=100
 source "$(dirname "$0")/lib.sh"
 need_mpi
 
 common="lenet5 digits -b 64 --epochs 1 --no-eval --timeout 300"
 methods=("--compress 8" "--compress 16" "--sync local:4")
 optimizers=("--momentum 0.9" "--optimizer adamw --lr 0.002")
+# Copies have an optimizer's state, whichever it is; what rounding left over knows of none, so each width has one of them.
+is_left_out() { [[ "$method $optimizer" == '--compress 8 --optimizer'* || "$method $optimizer" == '--compress 16 --momentum'* ]]; }
 
 # same WHAT ARGS...: the row's hash
 same() {
@@ -63,6 +66,7 @@ stopped() {
 
 for method in "${methods[@]}"; do
     for optimizer in "${optimizers[@]}"; do
+        if is_left_out; then continue; fi
         row="$method $optimizer"
         rm -rf "$work/r"
         reference=$(hash_of $common $row -i 42 --checkpoint-every none --run "$work/r")

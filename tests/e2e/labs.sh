@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # labs.sh LOCKSTEP: the labs that are part of the program run from start to end at a tiny scale, with a report each. Modes that this build does not
 # have, and networks where we are not root, are failed runs that are told; everything else is done.
-# test: timeout=1500
+# test: timeout=1500 cost=200
 # shellcheck disable=SC2154 # what lib.sh assigns
 source "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || skip_all "python3 is not installed"
