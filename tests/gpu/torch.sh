@@ -15,7 +15,7 @@ export OMP_NUM_THREADS=2 PYTHONDONTWRITEBYTECODE=1
 # truth NET: where PyTorch computes it; for small images a card is slower than a core
 truth() {
     case $1 in
-    vgg* | *-224 | alexnet | densenet* | mobilenet* | googlenet) "$python" -c 'import torch; print("cuda" if torch.cuda.is_available() else "cpu")' ;;
+    vgg* | *-224 | alexnet | densenet* | mobilenet*) "$python" -c 'import torch; print("cuda" if torch.cuda.is_available() else "cpu")' ;;
     *) echo cpu ;;
     esac
 }
