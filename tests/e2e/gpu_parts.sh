@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # gpu_parts.sh LOCKSTEP: the scripts of tests/gpu do what they say, without a card: unknown parts, times, a budget, a part that fails; accuracy is
 # judged by what seeds do (with a program that only claims to train), and trainings are compared (with ref in the card's place).
-# test: timeout=600
+# test: timeout=1200
 source "$(dirname "$0")/lib.sh"
 run=$(realpath -- "$here/../gpu/run") || exit 2
 
@@ -53,6 +53,10 @@ if [ -e "$plugins/lockstep-far.so" ]; then
     has "it compares metrics" out "ok: small: the same metrics, 2 lines of 120 steps"
     has "it names the step" out "ok: --lr 8 --log-every 50: the message"
     has "it tries rates of layers" out "ok: --lr-of, sgd: resumed"
+    grep -h '^FAILED' out | head -n 5
+    LOCKSTEP_PLUGINS=$plugins LOCKSTEP_FAR_RECORDING=1 DEVICE=far PARTS=sync SYNC=server bash "$run" "$lockstep" >out 2>err
+    equal "a parameter server, on a device of the tests: exit code" $? 0
+    grep -q '^skipped: a parameter server' out || has "a worker is killed" out "a worker lost in between, resumed"
     grep -h '^FAILED' out | head -n 5
 else
     skipped "steps ahead: the test plug-in was not built"
