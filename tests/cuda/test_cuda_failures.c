@@ -10,7 +10,7 @@
 
 static struct {
     bool fails_malloc, fails_small, fails_now, fails_join, fails_capture, fails_instantiate, is_capturing;
-    int n_sums, n_updates, n_small, n_launched, n_graphs;
+    int n_sums, n_updates, n_small, n_launched, n_graphs, n_external;
 } card;
 
 static cudaError_t failing(bool fails)
@@ -65,6 +65,11 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     is_of_capture = card.is_capturing;
     return cudaSuccess;
+}
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags)
+{
+    card.n_external++;
+    return failing(flags != cudaEventRecordExternal || !card.is_capturing); /* invalid outside of a capture */
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
 {
@@ -381,6 +386,40 @@ static void test_aside_of_a_dead_capture(void **state)
     }
 }
 
+static void launch_sum(struct ls_device *d)
+{
+    check_ok(ls__cuda_job(d, &(struct ls_cuda_job){.kind = LS_CUDA_JOB_REDUCE, .n = 4, .src = values, .sum = sums}));
+}
+
+/* Sums that other cards wait for are enqueued at once, and their event is for those outside of a recording; behind a
+ * failure they are not. */
+static void test_ready(void **state)
+{
+    struct ls_device d;
+    void *recording;
+    open_card(&d);
+    launch_sum(&d);
+    check_ok(ls__cuda_ready(&d, 1, sums, 4));
+    assert_int_equal(card.n_sums, 1);
+    assert_int_equal(d.n_aside, 1); /* the stream has not waited for it */
+    check_ok(ls__cuda_memory.settle(&d));
+    assert_int_equal(d.n_aside, 0);
+    assert_int_equal(card.n_external, 0);
+    check_ok(ls__cuda_recording.begin(&d));
+    aside(&d);
+    launch_sum(&d);
+    check_ok(ls__cuda_ready(&d, 1, sums, 4));
+    check_ok(ls__cuda_recording.end(&d, &recording));
+    assert_int_equal(card.n_external, 1);
+    assert_int_equal(card.n_sums, 2);
+    ls__cuda_keep_failure(&d, ls_fail(LS_ERROR, "before"));
+    launch_sum(&d);
+    check_ok(ls__cuda_ready(&d, 1, sums, 4));
+    assert_int_equal(card.n_sums, 2);
+    check_fails(ls__cuda_memory.settle(&d), LS_ERROR, "before");
+    close_card(&d);
+}
+
 /* What failed on another card is told there; here nothing is updated any more, however often the host waits. */
 static void test_elsewhere(void **state)
 {
@@ -408,6 +447,7 @@ int main(void)
                                        cmocka_unit_test(test_replay),
                                        cmocka_unit_test(test_record),
                                        cmocka_unit_test(test_aside_of_a_dead_capture),
+                                       cmocka_unit_test(test_ready),
                                        cmocka_unit_test(test_elsewhere)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
