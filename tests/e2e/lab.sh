@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # lab.sh LOCKSTEP: labs and sweeps as a person uses them: list, plan, run, fail, stop and go on, scale; mistakes in lab files.
-# test: sanitize
+# test: sanitize cost=60
 # shellcheck disable=SC2154 # what lib.sh assigns
 source "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || skip_all "python3 is not installed"
