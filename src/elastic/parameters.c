@@ -101,6 +101,7 @@ static enum ls_status copy_part(void *arg, int item, int thread)
 static enum ls_status copy_all(struct copy *c)
 {
     enum { WORTH_THREADS = 1 << 20 };
+    if (c->p->n == 0) return LS_OK;
     struct ls_exec *exec = c->p->s->exec;
     if (c->p->bytes >= WORTH_THREADS && !ls_exec_is_far(exec)) return ls_exec_run(exec, c->p->n, copy_part, c);
     return copy_parts(c, 0, c->p->n);
