@@ -127,14 +127,14 @@ background() {
     pids+=("$pid")
 }
 
-# eventually COMMAND...: tries the command every 10 ms until it succeeds. Tests wait for events, not for seconds, because a machine may
+# eventually COMMAND...: tries the command every 10 ms until it succeeds, after 200 times every 50 ms: to look has a price, too. Tests wait for events, not for seconds, because a machine may
 # be as busy as it likes; it fails only when nothing can be expected any more.
 patience=300
 eventually() {
-    local end=$((SECONDS + patience))
+    local end=$((SECONDS + patience)) n=0
     until "$@"; do
         if [ $SECONDS -ge $end ]; then return 1; fi
-        sleep 0.01
+        if [ $((n++)) -lt 200 ]; then sleep 0.01; else sleep 0.05; fi
     done
 }
 
