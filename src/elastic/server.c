@@ -73,6 +73,14 @@ static struct server_worker *anybody(struct ls_server *s)
     return NULL;
 }
 
+/* Or only late: it may be busy, not gone, and wants to hear that all is over. */
+static bool is_anybody_here(const struct ls_server *s)
+{
+    for (int i = 0; i < s->n_workers; i++)
+        if (s->workers[i].is_here) return true;
+    return false;
+}
+
 static void drop_queue(struct ls_server *s)
 {
     while (s->first) {
@@ -100,7 +108,7 @@ static void see_off(struct ls_server *s, struct ls_talk_end *end)
     }
     for (int i = 0; i < s->n_workers; i++) s->workers[i].is_seen_off = true;
     ls__server_see_keepers_off(s, end);
-    while ((anybody(s) || ls__server_has_keeper_here(s)) && ls__seconds_since(began) < patience)
+    while ((is_anybody_here(s) || ls__server_has_keeper_here(s)) && ls__seconds_since(began) < patience)
         if (ls__server_pump(s, 20, &is_something) != LS_OK) return;
 }
 

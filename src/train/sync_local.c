@@ -157,6 +157,7 @@ static enum ls_status step_replica(void *arg, int item, int thread)
     step.batch = &own;
     step.shard_size = own.n;
     step.look = NULL;           /* a replica's gradient is nobody's */
+    step.next = NULL;           /* the next batch is all replicas', not one's to ask for */
     step.may_run_ahead = false; /* several share a device: which one failed is known while it is its turn */
     return ls_exec_train(l->replicas[item].exec, &step, &l->stats[item]);
 }
