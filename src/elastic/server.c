@@ -65,19 +65,11 @@ enum ls_status ls__server_open(struct ls_server **out, const struct ls_server_op
     return status;
 }
 
-/* Who is awake. */
-static struct server_worker *anybody(struct ls_server *s)
+/* who_is_late: they count too. They may be busy, not gone. */
+static bool is_anybody_here(const struct ls_server *s, bool who_is_late)
 {
     for (int i = 0; i < s->n_workers; i++)
-        if (s->workers[i].is_here && !s->workers[i].is_late) return &s->workers[i];
-    return NULL;
-}
-
-/* Or only late: it may be busy, not gone, and wants to hear that all is over. */
-static bool is_anybody_here(const struct ls_server *s)
-{
-    for (int i = 0; i < s->n_workers; i++)
-        if (s->workers[i].is_here) return true;
+        if (s->workers[i].is_here && (who_is_late || !s->workers[i].is_late)) return true;
     return false;
 }
 
@@ -108,7 +100,7 @@ static void see_off(struct ls_server *s, struct ls_talk_end *end)
     }
     for (int i = 0; i < s->n_workers; i++) s->workers[i].is_seen_off = true;
     ls__server_see_keepers_off(s, end);
-    while ((is_anybody_here(s) || ls__server_has_keeper_here(s)) && ls__seconds_since(began) < patience)
+    while ((is_anybody_here(s, true) || ls__server_has_keeper_here(s)) && ls__seconds_since(began) < patience)
         if (ls__server_pump(s, 20, &is_something) != LS_OK) return;
 }
 
@@ -230,7 +222,7 @@ static enum ls_status wait_locked(struct ls_server *s, enum ls_server_event *eve
             return LS_OK;
         }
         *event = LS_SERVER_STOPPED;
-        const bool is_alone = !anybody(s);
+        const bool is_alone = !is_anybody_here(s, false);
         if (is_alone && ls__control_stop_wanted(s->o.control)) return LS_OK;
         if (is_alone && s->o.is_hopeless && s->o.is_hopeless(s->o.context))
             return ls_fail(LS_REMOTE, "all workers are gone at step %lld", (long long)ls__server_step(s) + 1);
