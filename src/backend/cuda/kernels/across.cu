@@ -12,17 +12,33 @@ struct tile {
     float a[CHUNK][TILE], b[CHUNK][TILE];
 };
 
-static __device__ __forceinline__ void fill_tile(struct tile &to, const struct ls_cuda_across_job &j, int first, int mb,
-                                                 int a0, int b0)
+/* A thread brings PER_THREAD words of a tile, ROWS samples apart. */
+enum { ROWS = THREADS / (2 * TILE), PER_THREAD = CHUNK / ROWS };
+
+/* Into registers, all at once: none waits for another, nor for what is still done with the tile before. Behind the ends
+ * there are zeros; what is read for them is the first word. */
+static __device__ __forceinline__ void fetch_tile(float x[PER_THREAD], const struct ls_cuda_across_job &j, int first,
+                                                  int mb, int a0, int b0)
 {
-    const int column = threadIdx.x % (2 * TILE), is_b = column >= TILE, at = column % TILE;
-    const int n = is_b ? j.n_b : j.n_a, c = (is_b ? b0 : a0) + at;
-    const float *from = is_b ? j.b : j.a;
-#pragma unroll 16
-    for (int s = threadIdx.x / (2 * TILE); s < CHUNK; s += THREADS / (2 * TILE)) {
-        const float x = first + s < mb && c < n ? from[(int64_t)(first + s) * n + c] : 0.0f;
-        (is_b ? to.b : to.a)[s][at] = x;
+    const int column = threadIdx.x % (2 * TILE), is_b = column >= TILE;
+    const int n = is_b ? j.n_b : j.n_a, c = (is_b ? b0 : a0) + column % TILE;
+    const float *const from = is_b ? j.b : j.a;
+    const int sample = first + (int)threadIdx.x / (2 * TILE);
+#pragma unroll
+    for (int i = 0; i < PER_THREAD; i++) {
+        const int s = sample + i * ROWS;
+        const bool is_there = s < mb && c < n;
+        const float word = from[is_there ? (int64_t)s * n + c : 0];
+        x[i] = is_there ? word : 0.0f;
     }
+}
+
+static __device__ __forceinline__ void fill_tile(struct tile &to, const float x[PER_THREAD])
+{
+    const int column = threadIdx.x % (2 * TILE);
+    float(*const half)[TILE] = column >= TILE ? to.b : to.a;
+#pragma unroll
+    for (int i = 0; i < PER_THREAD; i++) half[threadIdx.x / (2 * TILE) + i * ROWS][column % TILE] = x[i];
 }
 
 static __device__ __forceinline__ void multiply(const struct tile &t, int quarter, int ty, int tx,
@@ -45,16 +61,20 @@ static __device__ __forceinline__ void check(const struct ls_cuda_across_job &j,
     if (j.is_checked && is_bad(j.reduce, x)) report(fault, j.reduce.fault_id, 0);
 }
 
-static __device__ void product(const struct ls_cuda_across_job &j, int mb, struct ls_cuda_fault *fault, struct tile &t)
+/* block: which of the job's */
+static __device__ void product(const struct ls_cuda_across_job &j, int block, int mb, struct ls_cuda_fault *fault,
+                               struct tile &t)
 {
-    const int per_row = (j.n_b + TILE - 1) / TILE, block = (int)(blockIdx.x - j.first_block);
+    const int per_row = (j.n_b + TILE - 1) / TILE;
     const int a0 = block / per_row * TILE, b0 = block % per_row * TILE;
     const int quarter = threadIdx.x / QUARTER, ty = threadIdx.x % QUARTER / 8, tx = threadIdx.x % 8;
-    float sums[EACH][EACH] = {};
+    float sums[EACH][EACH] = {}, next[PER_THREAD];
+    fetch_tile(next, j, 0, mb, a0, b0);
     for (int first = 0; first < mb; first += CHUNK) {
         __syncthreads();
-        fill_tile(t, j, first, mb, a0, b0);
+        fill_tile(t, next);
         __syncthreads();
+        if (first + CHUNK < mb) fetch_tile(next, j, first + CHUNK, mb, a0, b0);
         if (first + quarter * PER_QUARTER < mb) multiply(t, quarter, ty, tx, sums);
     }
     float(*all)[TILE][TILE] = reinterpret_cast<float(*)[TILE][TILE]>(&t); /* [QUARTERS] */
@@ -75,12 +95,12 @@ static __device__ void product(const struct ls_cuda_across_job &j, int mb, struc
 }
 
 /* A warp has WARP neighbouring elements; the warps of a block share the samples. */
-static __device__ void sum(const struct ls_cuda_across_job &j, int mb, struct ls_cuda_fault *fault,
+static __device__ void sum(const struct ls_cuda_across_job &j, int block, int mb, struct ls_cuda_fault *fault,
                            double (*shared)[WARP])
 {
     constexpr int WARPS = THREADS / WARP;
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    const int i = (int)(blockIdx.x - j.first_block) * WARP + lane;
+    const int i = block * WARP + lane;
     const int begin = (int)((int64_t)mb * warp / WARPS), end = (int)((int64_t)mb * (warp + 1) / WARPS);
     double sum = 0.0;
     if (i < j.n_a) {
@@ -114,14 +134,15 @@ static __global__ void __launch_bounds__(THREADS) run_across(const __grid_consta
     int low = 0, high = across.n; /* the last job that begins at or before this block */
     while (high - low > 1) {
         const int middle = (low + high) / 2;
-        if (across.list[middle].first_block <= blockIdx.x)
+        if (across.first_block[middle] <= blockIdx.x)
             low = middle;
         else
             high = middle;
     }
     const struct ls_cuda_across_job &j = across.list[low];
-    if (j.kind == LS_CUDA_ACROSS_PRODUCT) return product(j, across.mb, across.fault, shared.tile);
-    if (j.kind == LS_CUDA_ACROSS_SUM) return sum(j, across.mb, across.fault, shared.sums);
+    const int block = (int)(blockIdx.x - across.first_block[low]);
+    if (j.kind == LS_CUDA_ACROSS_PRODUCT) return product(j, block, across.mb, across.fault, shared.tile);
+    if (j.kind == LS_CUDA_ACROSS_SUM) return sum(j, block, across.mb, across.fault, shared.sums);
     losses(j, across.mb, across.fault, shared.totals);
 }
 
@@ -141,7 +162,7 @@ extern "C" cudaError_t ls__cuda_run_across(cudaStream_t stream, struct ls_cuda_a
 {
     int64_t blocks = 0;
     for (int i = 0; i < across->n; i++) {
-        across->list[i].first_block = (unsigned)blocks;
+        across->first_block[i] = (unsigned)blocks;
         blocks += blocks_of(&across->list[i]);
     }
     if (blocks == 0) return cudaSuccess;

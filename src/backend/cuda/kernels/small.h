@@ -130,7 +130,6 @@ enum ls_cuda_across_kind {
 };
 struct ls_cuda_across_job {
     enum ls_cuda_across_kind kind;
-    unsigned first_block; /* set when they are enqueued */
     const float *a, *b;
     const double *rows;
     float *out;
@@ -144,6 +143,7 @@ enum { LS_CUDA_ACROSS_MAX = 96 };
 struct ls_cuda_across {
     int mb, n;
     struct ls_cuda_fault *fault;
+    unsigned first_block[LS_CUDA_ACROSS_MAX]; /* of each job, set when they are enqueued; apart, for every block searches it */
     struct ls_cuda_across_job list[LS_CUDA_ACROSS_MAX];
 };
 cudaError_t ls__cuda_run_across(cudaStream_t stream, struct ls_cuda_across *across);
