@@ -128,7 +128,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
     return cudaSuccess;
 }
 
-cudaError_t ls__cuda_allow_small(size_t shared_bytes, bool *has_teams)
+cudaError_t ls__cuda_allow_small(size_t *shared_bytes, bool *has_teams)
 {
     *has_teams = false;
     return cudaSuccess;

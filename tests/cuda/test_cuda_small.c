@@ -38,7 +38,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     return cudaSuccess;
 }
-cudaError_t ls__cuda_allow_small(size_t shared_bytes, bool *has_teams)
+cudaError_t ls__cuda_allow_small(size_t *shared_bytes, bool *has_teams)
 {
     *has_teams = card.has_teams;
     return cudaSuccess;

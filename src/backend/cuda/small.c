@@ -460,8 +460,9 @@ static enum ls_status enqueue(struct ls_device *d, struct ls_cuda_small_ops *par
 static enum ls_status allow(struct ls_device *d)
 {
     if (d->small->shared_bytes) return LS_OK;
-    TRY(LS_CUDA(ls__cuda_allow_small(d->card->sharedMemPerBlockOptin, &d->small->has_teams)));
-    d->small->shared_bytes = d->card->sharedMemPerBlockOptin;
+    size_t bytes = d->card->sharedMemPerBlockOptin;
+    TRY(LS_CUDA(ls__cuda_allow_small(&bytes, &d->small->has_teams)));
+    d->small->shared_bytes = bytes;
     return LS_OK;
 }
 

@@ -167,6 +167,7 @@ static void fill_conv(struct small_kernel *k, enum ls_op op)
     c.chunks = ls__cuda_divisor((c.ow + LS_CUDA_SMALL_CHUNK - 1) / LS_CUDA_SMALL_CHUNK);
     c.rows = ls__cuda_divisor(c.oh);
     c.channels = ls__cuda_divisor(c.ic);
+    c.planes = ls__cuda_divisor(c.is_turned ? c.oc : c.ic);
     if (is_weights)
         split_gradient(&c);
     else

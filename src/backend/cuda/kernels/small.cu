@@ -228,12 +228,19 @@ static __device__ void run(const struct team &t, const struct ls_cuda_small_op &
 /* The sample's words of a value made before this kernel. Each block of the team has all. */
 static __device__ void fetch(const struct ls_cuda_small_value &v, int sample)
 {
+    constexpr int AT_ONCE = 4;
     const float *from = v.data + (int64_t)sample * v.n;
+    const int n = v.n, step = blockDim.x;
     clear_gaps(v);
-    if (v.n % WIDE == 0 && v.gap == 0)
-        for (int i = threadIdx.x; i < v.n / WIDE; i += blockDim.x) copy_four(pool + v.at + i * WIDE, from + i * WIDE);
-    else
-        for (int i = threadIdx.x; i < v.n; i += blockDim.x) copy_word(pool + v.at + spread(v, i), from + i);
+#pragma unroll 1
+    for (int first = threadIdx.x; first < n; first += AT_ONCE * step) {
+        float x[AT_ONCE];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) x[k] = __ldg(from + min(first + k * step, n - 1));
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++)
+            if (first + k * step < n) pool[v.at + spread(v, first + k * step)] = x[k];
+    }
 }
 
 /* What is to be done, into shared memory: there its words are read many times faster than as arguments. */
@@ -244,12 +251,13 @@ static __device__ void bring_list(const struct ls_cuda_small_ops *list, int n)
     for (int i = threadIdx.x; i < fours; i += blockDim.x) copy_four(pool + i * WIDE, from + i * WIDE);
     from = reinterpret_cast<const float *>(list->fetched);
     const int words = list->n_fetched * (int)(sizeof *list->fetched / sizeof(float));
-    for (int i = threadIdx.x; i < words; i += blockDim.x) copy_word(pool + list->fetched_at + i, from + i);
+    for (int i = threadIdx.x; i < words; i += blockDim.x) pool[list->fetched_at + i] = __ldg(from + i);
 }
 
 template <bool IS_TEAM>
 static __global__ void __launch_bounds__(MOST_THREADS) run_samples(const struct ls_cuda_small_ops *ops, int n)
 {
+    __shared__ uint64_t arrival; /* of linear layers' weights */
     struct team t;
     t.size = IS_TEAM ? ops->team : 1;
     t.sample = IS_TEAM ? (int)blockIdx.x / t.size : (int)blockIdx.x;
@@ -266,16 +274,12 @@ static __global__ void __launch_bounds__(MOST_THREADS) run_samples(const struct 
     bring_list(ops, n);
     await_copies();
     __syncthreads();
+    bring_weights(list, n, &arrival);
     for (int i = 0; i < n_fetched; i++) fetch(fetched[i], t.sample);
     for (int i = 0; i < n; i++)
         if (list[i].kind == LS_CUDA_SMALL_CONV) stage_weights(list[i]);
-    close_group();
-    for (int i = 0; i < n; i++)
-        if (list[i].kind == LS_CUDA_SMALL_LINEAR) bring_weights(list[i]);
-    close_group();
-    await_all_but_last();
     for (int i = 0; i < n; i++) {
-        if (list[i].awaits_weights) await_copies();
+        if (list[i].awaits_weights) await_bytes(&arrival); /* never the first: all have met since */
         if (!list[i].is_beside) meet(t);
         run(t, list[i], fault);
     }
@@ -287,13 +291,14 @@ static cudaError_t allow(const void *kernel, size_t shared_bytes)
     return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
 }
 
-extern "C" cudaError_t ls__cuda_allow_small(size_t shared_bytes, bool *has_teams)
+extern "C" cudaError_t ls__cuda_allow_small(size_t *shared_bytes, bool *has_teams)
 {
     const void *one = (const void *)run_samples<false>, *team = (const void *)run_samples<true>;
     cudaFuncAttributes found = {};
-    cudaError_t error = allow(one, shared_bytes);
-    if (error == cudaSuccess) error = allow(team, shared_bytes);
-    if (error == cudaSuccess) error = cudaFuncGetAttributes(&found, team);
+    cudaError_t error = cudaFuncGetAttributes(&found, team);
+    *shared_bytes = (*shared_bytes - found.sharedSizeBytes) / 16 * 16;
+    if (error == cudaSuccess) error = allow(one, *shared_bytes);
+    if (error == cudaSuccess) error = allow(team, *shared_bytes);
     *has_teams = found.ptxVersion >= 90;
     return error;
 }

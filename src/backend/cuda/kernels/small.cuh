@@ -158,13 +158,8 @@ static __device__ __forceinline__ void meet(const struct team &t)
     __syncthreads();
 }
 
-/* Shared memory gets bytes without a thread waiting for them; await_copies does. */
-static __device__ __forceinline__ void copy_word(float *to, const float *from)
-{
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from)
-                 : "memory");
-}
-
+/* Shared memory gets bytes without a thread waiting for them; await_copies does. For few bytes: a multiprocessor takes
+ * such a copy at about a lane per cycle, words and fours alike. */
 static __device__ __forceinline__ void copy_four(float *to, const float *from)
 {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from)
@@ -176,16 +171,41 @@ static __device__ __forceinline__ void await_copies(void)
     asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
-/* Ends a group of copies. */
-static __device__ __forceinline__ void close_group(void)
+/* Many bytes, a multiple of 16, which come by themselves: one thread tells `arrival` first how many of all copies are
+ * expected. Others may await it when they have met that thread since. Older cards copy by all threads. */
+static __device__ __forceinline__ void expect_bytes(uint64_t *arrival, uint32_t n_bytes)
 {
-    asm volatile("cp.async.commit_group;" ::: "memory");
+#if __CUDA_ARCH__ >= 900
+    const uint32_t at = (uint32_t)__cvta_generic_to_shared(arrival);
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(at) : "memory");
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(n_bytes) : "memory");
+#endif
 }
 
-/* All copies but those of the last group. */
-static __device__ __forceinline__ void await_all_but_last(void)
+static __device__ __forceinline__ void copy_bytes(float *to, const float *from, uint32_t n_bytes, uint64_t *arrival)
 {
-    asm volatile("cp.async.wait_group 1;" ::: "memory");
+#if __CUDA_ARCH__ >= 900
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                     (uint32_t)__cvta_generic_to_shared(to)),
+                 "l"(from), "r"(n_bytes), "r"((uint32_t)__cvta_generic_to_shared(arrival))
+                 : "memory");
+#endif
+}
+
+static __device__ __forceinline__ void await_bytes(uint64_t *arrival)
+{
+#if __CUDA_ARCH__ >= 900
+    int is_here = 0;
+    while (!is_here)
+        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0; selp.s32 %0, 1, 0, p; }"
+                     : "=r"(is_here)
+                     : "r"((uint32_t)__cvta_generic_to_shared(arrival))
+                     : "memory");
+#else
+    await_copies();
+#endif
 }
 
 /* All sums of a thread over groups of n neighbouring lanes, n a power of two, in all of them. */

@@ -59,6 +59,7 @@ struct ls_cuda_small_conv {
     int split; /* lanes that share a sum, a power of two: CONV: its channels, CONV_WEIGHTS: the image's rows */
     int block; /* channels of a thread: CONV: any choice gives the same bits */
     struct ls_cuda_divisor chunks, rows, channels; /* chunks of a row, oh, ic */
+    struct ls_cuda_divisor planes;                 /* the inner channels of weights as they lie in memory */
 };
 
 struct ls_cuda_small_pool {
@@ -118,9 +119,9 @@ struct ls_cuda_small_shape {
 /* list: in the card's memory, where it stays as long as the launch may be replayed */
 cudaError_t ls__cuda_run_small(cudaStream_t stream, const struct ls_cuda_small_ops *list,
                                struct ls_cuda_small_shape shape);
-/* Once per card: how much shared memory a block may ask for; and whether this build's code for the card has clusters. A
- * card may have them and run code that was compiled for older ones. */
-cudaError_t ls__cuda_allow_small(size_t shared_bytes, bool *has_teams);
+/* Once per card: how much shared memory a block may ask for, of what the card gives a block; and whether this build's
+ * code for the card has clusters. A card may have them and run code that was compiled for older ones. */
+cudaError_t ls__cuda_allow_small(size_t *shared_bytes, bool *has_teams);
 
 /* --- over samples --- */
 enum ls_cuda_across_kind {

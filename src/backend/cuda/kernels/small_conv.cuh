@@ -21,16 +21,26 @@ enum { CHUNK = LS_CUDA_SMALL_CHUNK };
  * the team has all of them. Channels that only fill up the last block are left as they are: nobody takes their sums. */
 static __device__ void stage_weights(const struct ls_cuda_small_op &op)
 {
+    constexpr int AT_ONCE = 8; /* planes of a warp */
     const struct ls_cuda_small_conv c = op.of.conv;
-    const int tap = threadIdx.x % WARP, kk = c.k * c.k, inner = c.is_turned ? c.oc : c.ic;
-    const int at = (c.is_turned ? kk - 1 - tap : tap) * c.block;
+    const int tap = threadIdx.x % WARP, kk = c.k * c.k, n = c.oc * c.ic, n_warps = blockDim.x / WARP;
+    const int at = (c.is_turned ? kk - 1 - tap : tap) * c.block, shift = __ffs(c.block) - 1;
+    float *const to = pool + op.weights_at;
+    const float *const from = op.weights;
     if (tap >= kk) return;
 #pragma unroll 1
-    for (int plane = threadIdx.x / WARP; plane < c.oc * c.ic; plane += blockDim.x / WARP) {
-        const int outer_c = plane / inner, inner_c = plane - outer_c * inner;
-        const int ic = c.is_turned ? outer_c : inner_c, oc = c.is_turned ? inner_c : outer_c;
-        const int block = oc / c.block, b = oc - block * c.block;
-        copy_word(pool + op.weights_at + (block * c.ic + ic) * kk * c.block + at + b, op.weights + plane * kk + tap);
+    for (int first = threadIdx.x / WARP; first < n; first += AT_ONCE * n_warps) {
+        float x[AT_ONCE];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) x[k] = __ldg(from + min(first + k * n_warps, n - 1) * kk + tap);
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) {
+            const int plane = first + k * n_warps;
+            const int outer_c = (int)divided_by(c.planes, plane), inner_c = plane - outer_c * (int)c.planes.by;
+            const int ic = c.is_turned ? outer_c : inner_c, oc = c.is_turned ? inner_c : outer_c;
+            const int block = oc >> shift, b = oc - (block << shift);
+            if (plane < n) to[(block * c.ic + ic) * kk * c.block + at + b] = x[k];
+        }
     }
 }
 

@@ -8,12 +8,30 @@
 
 enum { OUTPUTS = 4, QUARTERS = 4 };
 
-/* The first rows of weights into shared memory, without waiting for them. */
-static __device__ void bring_weights(const struct ls_cuda_small_op &op)
+/* The words of a linear layer that come into shared memory; a multiple of WIDE. */
+static __device__ __forceinline__ int near_words(const struct ls_cuda_small_op &op)
 {
-    const int n = op.of.linear.n_near * op.of.linear.ic / WIDE;
-#pragma unroll 4
-    for (int i = threadIdx.x; i < n; i += blockDim.x) copy_four(pool + op.weights_at + i * WIDE, op.weights + i * WIDE);
+    return op.kind == LS_CUDA_SMALL_LINEAR ? op.of.linear.n_near * op.of.linear.ic : 0;
+}
+
+/* The first rows of the weights of all linear layers into shared memory, without waiting for them; await_bytes does. */
+static __device__ void bring_weights(const struct ls_cuda_small_op *list, int n, uint64_t *arrival)
+{
+#if __CUDA_ARCH__ >= 900
+    uint32_t words = 0;
+    if (threadIdx.x > 0) return;
+    for (int i = 0; i < n; i++) words += (uint32_t)near_words(list[i]);
+    if (words == 0) return;
+    expect_bytes(arrival, words * (uint32_t)sizeof(float));
+    for (int i = 0; i < n; i++)
+        if (near_words(list[i]) > 0)
+            copy_bytes(pool + list[i].weights_at, list[i].weights, (uint32_t)near_words(list[i]) * (uint32_t)sizeof(float),
+                       arrival);
+#else
+    for (int i = 0; i < n; i++)
+        for (int k = threadIdx.x; k < near_words(list[i]) / WIDE; k += blockDim.x)
+            copy_four(pool + list[i].weights_at + k * WIDE, list[i].weights + k * WIDE);
+#endif
 }
 
 /* Row `row` of the weights. */
