@@ -225,15 +225,15 @@ static __device__ void run(const struct team &t, const struct ls_cuda_small_op &
     }
 }
 
-/* The sample's words of a value made before this kernel. Each block of the team has all. */
-static __device__ void fetch(const struct ls_cuda_small_value &v, int sample)
+/* The sample's words of a value made before this kernel. Each block of the team has all. thread: this one's turn. */
+static __device__ void fetch(const struct ls_cuda_small_value &v, int sample, int thread)
 {
-    constexpr int AT_ONCE = 4;
+    constexpr int AT_ONCE = 6; /* every turn is a whole latency */
     const float *from = v.data + (int64_t)sample * v.n;
     const int n = v.n, step = blockDim.x;
     clear_gaps(v);
 #pragma unroll 1
-    for (int first = threadIdx.x; first < n; first += AT_ONCE * step) {
+    for (int first = thread; first < n; first += AT_ONCE * step) {
         float x[AT_ONCE];
 #pragma unroll
         for (int k = 0; k < AT_ONCE; k++) x[k] = __ldg(from + min(first + k * step, n - 1));
@@ -275,7 +275,8 @@ static __global__ void __launch_bounds__(MOST_THREADS) run_samples(const struct 
     await_copies();
     __syncthreads();
     bring_weights(list, n, &arrival);
-    for (int i = 0; i < n_fetched; i++) fetch(fetched[i], t.sample);
+    for (int i = 0; i < n_fetched; i++) /* from either end, so that no warp has the first words of all */
+        fetch(fetched[i], t.sample, i % 2 ? (int)(blockDim.x - 1 - threadIdx.x) : (int)threadIdx.x);
     for (int i = 0; i < n; i++)
         if (list[i].kind == LS_CUDA_SMALL_CONV) stage_weights(list[i]);
     for (int i = 0; i < n; i++) {

@@ -21,7 +21,7 @@ enum { CHUNK = LS_CUDA_SMALL_CHUNK };
  * the team has all of them. Channels that only fill up the last block are left as they are: nobody takes their sums. */
 static __device__ void stage_weights(const struct ls_cuda_small_op &op)
 {
-    constexpr int AT_ONCE = 8; /* planes of a warp */
+    constexpr int AT_ONCE = 6; /* planes of a warp */
     const struct ls_cuda_small_conv c = op.of.conv;
     const int tap = threadIdx.x % WARP, kk = c.k * c.k, n = c.oc * c.ic, n_warps = blockDim.x / WARP;
     const int at = (c.is_turned ? kk - 1 - tap : tap) * c.block, shift = __ffs(c.block) - 1;

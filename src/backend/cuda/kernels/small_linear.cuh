@@ -14,19 +14,23 @@ static __device__ __forceinline__ int near_words(const struct ls_cuda_small_op &
     return op.kind == LS_CUDA_SMALL_LINEAR ? op.of.linear.n_near * op.of.linear.ic : 0;
 }
 
-/* The first rows of the weights of all linear layers into shared memory, without waiting for them; await_bytes does. */
+/* The first rows of the weights of all linear layers into shared memory, without waiting for them; await_bytes does.
+ * The last warp asks for them, an op for each lane in turn. */
 static __device__ void bring_weights(const struct ls_cuda_small_op *list, int n, uint64_t *arrival)
 {
 #if __CUDA_ARCH__ >= 900
-    uint32_t words = 0;
-    if (threadIdx.x > 0) return;
-    for (int i = 0; i < n; i++) words += (uint32_t)near_words(list[i]);
-    if (words == 0) return;
-    expect_bytes(arrival, words * (uint32_t)sizeof(float));
-    for (int i = 0; i < n; i++)
-        if (near_words(list[i]) > 0)
-            copy_bytes(pool + list[i].weights_at, list[i].weights, (uint32_t)near_words(list[i]) * (uint32_t)sizeof(float),
-                       arrival);
+    const int lane = threadIdx.x % WARP;
+    unsigned bytes = 0;
+    if (threadIdx.x / WARP + 1 < blockDim.x / WARP) return;
+    for (int i = lane; i < n; i += WARP) bytes += (unsigned)near_words(list[i]) * (unsigned)sizeof(float);
+    bytes = __reduce_add_sync(0xffffffffu, bytes);
+    if (bytes == 0) return;
+    if (lane == 0) expect_bytes(arrival, bytes);
+    __syncwarp();
+    for (int i = lane; i < n; i += WARP) {
+        const unsigned own = (unsigned)near_words(list[i]) * (unsigned)sizeof(float);
+        if (own > 0) copy_bytes(pool + list[i].weights_at, list[i].weights, own, arrival);
+    }
 #else
     for (int i = 0; i < n; i++)
         for (int k = threadIdx.x; k < near_words(list[i]) / WIDE; k += blockDim.x)
