@@ -144,7 +144,8 @@ enum { LS_CUDA_ACROSS_MAX = 96 };
 struct ls_cuda_across {
     int mb, n;
     struct ls_cuda_fault *fault;
-    unsigned first_block[LS_CUDA_ACROSS_MAX]; /* of each job, set when they are enqueued; apart, for every block searches it */
+    unsigned first_block[LS_CUDA_ACROSS_MAX]; /* of each job, set when they are enqueued; apart, for every block
+                                                 searches it */
     struct ls_cuda_across_job list[LS_CUDA_ACROSS_MAX];
 };
 cudaError_t ls__cuda_run_across(cudaStream_t stream, struct ls_cuda_across *across);
